@@ -1,0 +1,63 @@
+#include "histogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <ballast/text.hpp>
+
+#include "terminal.hpp"
+
+namespace ballast::cli {
+namespace {
+
+constexpr std::string_view kEighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+std::uint64_t largest_of(std::span<const std::uint64_t> counts) {
+  return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+}
+
+// Height in eighths of a row; whatever is there at all is seen.
+std::size_t height(std::uint64_t count, std::uint64_t largest, std::size_t rows) {
+  if (count == 0) return 0;
+  const double share = static_cast<double>(count) / static_cast<double>(largest);
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(share * static_cast<double>(rows * 8))));
+}
+
+std::string axis_labels(double min, double max, std::size_t columns) {
+  const std::string left = fmt::format("{:.4g}", min), right = fmt::format("{:.4g}", max);
+  if (left.size() + right.size() + 1 > columns) return left + " … " + right;
+  return left + std::string(columns - left.size() - right.size(), ' ') + right;
+}
+
+}  // namespace
+
+std::string sparkline(std::span<const std::uint64_t> counts) {
+  const std::uint64_t largest = largest_of(counts);
+  std::string text;
+  for (const std::uint64_t count : counts) text += kEighths[height(count, largest, 1)];
+  return text;
+}
+
+std::size_t chart_margin(std::uint64_t largest) { return columns_of(format_count(largest)) + 2; }
+
+std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options) {
+  const std::uint64_t largest = largest_of(counts);
+  const std::size_t label = chart_margin(largest) - 2;
+  std::string text;
+  for (std::size_t row = options.rows; row-- > 0;) {
+    const std::string count = row + 1 == options.rows ? format_count(largest) : "";
+    std::string line = fmt::format("{:>{}} │", count, label);
+    for (const std::uint64_t c : counts) {
+      const std::size_t above = height(c, largest, options.rows);
+      line += kEighths[above <= row * 8 ? 0 : std::min<std::size_t>(above - row * 8, 8)];
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  std::string axis = fmt::format("{:>{}} └", 0, label);
+  for (std::size_t i = 0; i < counts.size(); ++i) axis += "─";
+  text += axis + "\n";
+  return text + std::string(label + 2, ' ') + axis_labels(options.min, options.max, counts.size()) + "\n";
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,25 @@
+// Histograms drawn with block characters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace ballast::cli {
+
+// "▁▃█▅▁": one line, one column a bin.
+std::string sparkline(std::span<const std::uint64_t> counts);
+
+struct ChartOptions {
+  std::size_t rows = 8;
+  double min = 0, max = 0;  // of the axis
+};
+
+// Several lines with axes. At most as many columns as bins, plus chart_margin().
+std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options);
+
+// Columns left of the bars for counts up to `largest`.
+std::size_t chart_margin(std::uint64_t largest);
+
+}  // namespace ballast::cli

@@ -1,0 +1,42 @@
+#include "interrupt.hpp"
+
+#include <csignal>
+#include <cstdlib>
+
+#include <ballast/error.hpp>
+
+namespace ballast::cli {
+namespace {
+
+volatile std::sig_atomic_t caught = 0;
+
+void remember(int signal) { caught = signal; }
+
+}  // namespace
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = remember;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a read that waits for the user must wake up
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    // Under nohup, or in the background of a script, the caller wants the signal to be ignored.
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int interrupted() noexcept { return caught; }
+
+void throw_if_interrupted() {
+  if (interrupted() != 0) throw Error(Errc::cancelled, "interrupted");
+}
+
+void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+  std::_Exit(128 + signal);
+}
+
+}  // namespace ballast::cli

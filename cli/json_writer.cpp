@@ -1,0 +1,126 @@
+#include "json_writer.hpp"
+
+#include <fmt/format.h>
+
+namespace ballast::cli {
+namespace {
+
+struct Decoded {
+  char32_t code;
+  std::size_t size;  // 0 where the bytes are no UTF-8
+};
+
+// One code point of UTF-8, as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+Decoded decode(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || size > text.size()) return {0, 0};
+
+  char32_t code = lead & (0xFFu >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {0, 0};
+    code = code << 6 | (byte(i) & 0x3Fu);
+  }
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (code < kSmallest[size] || surrogate || code > 0x10FFFF) return {0, 0};
+  return {code, size};
+}
+
+// What a terminal would obey rather than show. JSON may escape anything, so a document is safe to look at, too.
+bool must_escape(char32_t code) {
+  if (code < 0x20 || code == '"' || code == '\\') return true;
+  if (code >= 0x7F && code < 0xA0) return true;
+  const bool bidirectional = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+                             (code >= 0x2066 && code <= 0x2069);
+  return bidirectional || code == 0x2028 || code == 0x2029;
+}
+
+std::string escaped(char32_t code) {
+  switch (code) {
+    case '"': return "\\\"";
+    case '\\': return "\\\\";
+    case '\n': return "\\n";
+    case '\t': return "\\t";
+    case '\r': return "\\r";
+    default: return fmt::format("\\u{:04x}", static_cast<unsigned>(code));
+  }
+}
+
+bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
+
+}  // namespace
+
+void JsonWriter::begin(char open, char close, Layout layout) {
+  separate();
+  out_.write(open);
+  open_.push_back({close, layout == Layout::lines});
+}
+
+void JsonWriter::end() {
+  const Level level = open_.back();
+  open_.pop_back();
+  if (level.lines && !level.empty) new_line();
+  out_.write(level.close);
+}
+
+void JsonWriter::key(std::string_view name) {
+  separate();
+  string(name);
+  out_.write(": ");
+  after_key_ = true;
+}
+
+void JsonWriter::value(std::string_view text) {
+  separate();
+  string(text);
+}
+
+void JsonWriter::separate() {
+  if (after_key_ || open_.empty()) {
+    after_key_ = false;
+    return;
+  }
+  Level& level = open_.back();
+  if (!level.empty) out_.write(',');
+  if (level.lines) {
+    new_line();
+  } else if (!level.empty) {
+    out_.write(' ');
+  }
+  level.empty = false;
+}
+
+void JsonWriter::new_line() {
+  out_.write('\n');
+  for (std::size_t i = 0; i < open_.size(); ++i) out_.write("  ");
+}
+
+void JsonWriter::string(std::string_view text) {
+  out_.write('"');
+  while (!text.empty()) {
+    std::size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    out_.write(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+
+    const Decoded next = decode(text);
+    if (next.size == 0) {
+      out_.write("\\ufffd");
+      text.remove_prefix(1);
+      continue;
+    }
+    if (must_escape(next.code)) {
+      out_.write(escaped(next.code));
+    } else {
+      out_.write(text.substr(0, next.size));
+    }
+    text.remove_prefix(next.size);
+  }
+  out_.write('"');
+}
+
+}  // namespace ballast::cli

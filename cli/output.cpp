@@ -1,0 +1,34 @@
+#include "output.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <ballast/error.hpp>
+
+#include "interrupt.hpp"
+
+namespace ballast::cli {
+
+void Output::write_bytes(std::span<const std::byte> bytes) {
+  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void Output::flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    throw_if_interrupted();
+    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(written));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EPIPE) throw ReaderGone();
+    throw Error(Errc::io, fmt::format("cannot write: {}", std::strerror(errno))).in("standard output");
+  }
+  buffer_.clear();
+}
+
+}  // namespace ballast::cli

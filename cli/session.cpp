@@ -1,0 +1,120 @@
+#include "session.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <ballast/error.hpp>
+#include <ballast/text.hpp>
+
+#include "interrupt.hpp"
+#include "suggest.hpp"
+
+namespace ballast::cli {
+namespace {
+
+std::vector<std::byte> read_standard_input() {
+  if (isatty(STDIN_FILENO) == 1) {
+    throw Error(Errc::invalid_argument, "standard input is the terminal")
+        .hint("pipe a file into it: cat model.safetensors | ballast ls -");
+  }
+  std::vector<std::byte> bytes(std::size_t{1} << 20);
+  std::size_t size = 0;
+  for (;;) {
+    throw_if_interrupted();
+    if (size == bytes.size()) bytes.resize(bytes.size() * 2);
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data() + size, bytes.size() - size);
+    if (got == 0) break;
+    if (got > 0) size += static_cast<std::size_t>(got);
+    if (got < 0 && errno != EINTR)
+      throw Error(Errc::io, fmt::format("cannot read: {}", std::strerror(errno))).in("standard input");
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::string>& include) {
+  if (include.size() == 1) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, tensor] : checkpoint) names.push_back(name);
+    if (const auto name = nearest(include[0], names)) return fmt::format("did you mean {}?", *name);
+  }
+  return fmt::format("a glob must match the whole name, as in '*weight'; ballast ls lists all {}",
+                     plural(checkpoint.size(), "name"));
+}
+
+}  // namespace
+
+OpenOptions Session::open_options() const { return {.limits = limits, .lenient = lenient, .threads = threads}; }
+
+SaveOptions Session::save_options() const {
+  SaveOptions options;
+  options.overwrite = force;
+  options.durable = sync;
+  options.threads = threads;
+  options.limits = limits;
+  return options;
+}
+
+void Session::say(std::string_view text) const {
+  if (!quiet) fmt::print(stderr, "{}\n", escape_for_terminal(text));
+}
+
+void Session::note(std::string_view text) const {
+  if (!quiet) fmt::print(stderr, "{} {}\n", errors.paint(Color::yellow, "note:"), escape_for_terminal(text));
+}
+
+Checkpoint open_target(const Session& session, const std::string& target) {
+  const auto start = std::chrono::steady_clock::now();
+  Checkpoint checkpoint = target == "-" ? open_bytes(read_standard_input(), "<stdin>", session.open_options())
+                                        : open(target, session.open_options());
+  if (session.verbose) {
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    session.say(fmt::format("opened {}: {} in {}, {:.1f} ms", target, plural(checkpoint.size(), "tensor"),
+                            plural(checkpoint.files.size(), "file"), elapsed.count()));
+  }
+  return checkpoint;
+}
+
+void say_notes(const Session& session, const Checkpoint& checkpoint) {
+  for (const Note& note : checkpoint.notes) {
+    session.note(note.where.empty() ? note.text : fmt::format("{}: {}", note.where, note.text));
+  }
+}
+
+Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const std::vector<std::string>& globs) {
+  Selection selection = session.selection;
+  selection.include.insert(selection.include.end(), globs.begin(), globs.end());
+  if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
+
+  Checkpoint selected = select(checkpoint, selection);
+  if (selected.size() > 0 || checkpoint.size() == 0) return selected;
+  const std::string what = selection.include.size() == 1 ? fmt::format("no tensor matches \"{}\"", selection.include[0])
+                                                         : std::string("no tensor matches the selection");
+  throw Error(Errc::not_found, what).in(checkpoint.target).hint(no_match_hint(checkpoint, selection.include));
+}
+
+std::vector<std::size_t> natural_order(const Checkpoint& checkpoint) {
+  std::vector<std::size_t> order(checkpoint.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return natural_less(checkpoint.tensors[a].name, checkpoint.tensors[b].name);
+  });
+  return order;
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string format_duration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.0f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,58 @@
+// Session: what the user asked for that means the same for every verb, and where the answers go.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
+#include <ballast/open.hpp>
+#include <ballast/save.hpp>
+#include <ballast/transform.hpp>
+
+#include "output.hpp"
+#include "progress_bar.hpp"
+#include "terminal.hpp"
+
+namespace ballast::cli {
+
+struct Session {
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool lenient = false;
+  bool force = false;
+  bool sync = true;
+  unsigned threads = 0;
+  ColorMode color = ColorMode::automatic;
+  Limits limits;
+  Selection selection;
+
+  Output out;       // data, and nothing else
+  Terminal screen;  // what `out` can show
+  Terminal errors;  // what stderr can show
+
+  OpenOptions open_options() const;
+  SaveOptions save_options() const;
+  ProgressBar progress_bar() const { return ProgressBar(errors, !quiet); }
+
+  // A line for the person, on stderr; silent with -q. Escaped here.
+  void say(std::string_view text) const;
+  void note(std::string_view text) const;
+};
+
+// A file, a folder, an index, or "-" for standard input, which is read into memory. Says the checkpoint's notes.
+Checkpoint open_target(const Session& session, const std::string& target);
+void say_notes(const Session& session, const Checkpoint& checkpoint);
+
+// The tensors that --include, --exclude and `globs` leave, at least one of them: Errc::not_found where none matches.
+Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const std::vector<std::string>& globs = {});
+
+// Indices of the tensors in natural order, as people read names.
+std::vector<std::size_t> natural_order(const Checkpoint& checkpoint);
+
+std::string plural(std::uint64_t count, std::string_view noun);  // "1 tensor", "12 tensors"
+std::string format_duration(double seconds);                     // "3 ms", "1.2 s"
+
+}  // namespace ballast::cli

@@ -1,0 +1,34 @@
+// What can stand on our command line, taken from the parser itself: the one source of all completion scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace ballast::cli {
+
+struct OptionWords {
+  std::string long_name;   // "include"; every option has one
+  std::string short_name;  // "o", or empty
+  std::string description;
+  bool takes_value = false;
+  bool takes_file = false;
+  std::vector<std::string> choices;
+};
+
+struct Word {
+  std::string text, description;
+};
+
+// A place on the command line: after `ballast`, after `ballast ls`, after `ballast meta get`.
+struct CommandWords {
+  std::string path;         // "", " ls", " meta get"
+  std::vector<Word> words;  // what must follow, where files may not
+  std::vector<OptionWords> options;
+};
+
+// The top level first.
+std::vector<CommandWords> all_commands(const CLI::App& root);
+
+}  // namespace ballast::cli

@@ -1,0 +1,75 @@
+#include "table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ballast::cli {
+namespace {
+
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kNarrowestFirst = 24;
+
+}  // namespace
+
+Table::Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent)
+    : out_(out), terminal_(terminal), columns_(std::move(columns)), indent_(std::move(indent)) {}
+
+void Table::row(std::vector<std::string> cells) {
+  if (!terminal_.interactive) return write_tabbed(cells);
+  rows_.push_back({std::move(cells), false});
+}
+
+void Table::header(std::vector<std::string> cells) {
+  if (!terminal_.interactive) return write_tabbed(cells);
+  rows_.push_back({std::move(cells), true});
+}
+
+void Table::write_tabbed(const std::vector<std::string>& cells) {
+  out_.write(indent_);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out_.write('\t');
+    out_.write(terminal_.paint(columns_[i].color, cells[i]));
+  }
+  out_.write('\n');
+}
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths(columns_.size());
+  for (const Row& row : rows_) {
+    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], columns_of(row.cells[i]));
+  }
+  if (widths.empty()) return widths;
+  // One very long name must not push every other row off the screen: it alone runs over.
+  std::size_t others = indent_.size();
+  for (std::size_t i = 1; i < widths.size(); ++i) others += widths[i] + kGap;
+  const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
+  widths[0] = std::min(widths[0], std::max(room, kNarrowestFirst));
+  return widths;
+}
+
+void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths) {
+  std::string line = indent_;
+  std::size_t pending = 0;  // spaces that are due once something follows: no line ends in spaces
+  for (std::size_t i = 0; i < row.cells.size(); ++i) {
+    const std::string& cell = row.cells[i];
+    const std::size_t columns = columns_of(cell);
+    const std::size_t padding = widths[i] > columns ? widths[i] - columns : 0;
+    if (i > 0) pending += kGap;
+    if (columns_[i].right) pending += padding;
+    if (!cell.empty()) {
+      line.append(pending, ' ');
+      pending = 0;
+      line += terminal_.paint(row.header ? Color::bold : columns_[i].color, cell);
+    }
+    if (!columns_[i].right) pending += padding;
+  }
+  out_.line(line);
+}
+
+void Table::finish() {
+  const auto column_widths = widths();
+  for (const Row& row : rows_) write_aligned(row, column_widths);
+  rows_.clear();
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,46 @@
+// Table: rows of cells. A terminal gets aligned columns; a pipe gets cells with one tab between them, as they come.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "output.hpp"
+#include "terminal.hpp"
+
+namespace ballast::cli {
+
+class Table {
+ public:
+  struct Column {
+    bool right = false;
+    Color color = Color::plain;
+  };
+
+  Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
+
+  // At most as many cells as there are columns. Nothing in them is escaped.
+  void row(std::vector<std::string> cells);
+  void header(std::vector<std::string> cells);
+
+  // Writes what has not been written.
+  void finish();
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    bool header;
+  };
+
+  void write_tabbed(const std::vector<std::string>& cells);
+  void write_aligned(const Row& row, const std::vector<std::size_t>& widths);
+  std::vector<std::size_t> widths() const;
+
+  Output& out_;
+  const Terminal& terminal_;
+  std::vector<Column> columns_;
+  std::string indent_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace ballast::cli

@@ -1,0 +1,165 @@
+// cat: the values of one tensor.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/save.hpp>
+#include <ballast/slice.hpp>
+
+#include "../array_printer.hpp"
+#include "../elements.hpp"
+#include "../interrupt.hpp"
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../raw_file.hpp"
+#include "../suggest.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target, name, slice, output;
+  bool full = false;
+};
+
+constexpr std::uint64_t kChunkBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kChunkElements = 16384;
+
+Tensor find_tensor(const Checkpoint& checkpoint, const std::string& name) {
+  if (const Tensor* tensor = checkpoint.find(name)) return *tensor;
+  std::vector<std::string_view> names;
+  for (const auto& entry : checkpoint) names.push_back(entry.name);
+  const auto near = nearest(name, names);
+  throw Error(Errc::not_found, fmt::format("no tensor called \"{}\"", name))
+      .in(checkpoint.target)
+      .hint(near ? fmt::format("did you mean {}?", *near)
+                 : fmt::format("ballast ls {} lists the names", checkpoint.target));
+}
+
+template <class Write>
+void stream_bytes(const Session& session, const Tensor& tensor, Write write) {
+  auto bar = session.progress_bar();
+  const Progress progress = bar.callback();
+  const std::uint64_t total = tensor.nbytes();
+  std::vector<std::byte> buffer(std::min(total, kChunkBytes));
+  for (std::uint64_t done = 0; done < total;) {
+    if (!progress({"writing", done, total})) throw_if_interrupted();
+    const auto chunk = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), total - done));
+    tensor.read(done, chunk);
+    write(chunk);
+    done += chunk.size();
+  }
+}
+
+void write_npy(const Session& session, const Tensor& tensor, const std::string& path) {
+  auto bar = session.progress_bar();
+  SaveOptions options = session.save_options();
+  options.progress = bar.callback();
+  save_npy(tensor, path, options);
+}
+
+void write_raw(const Session& session, const Tensor& tensor, const std::string& path) {
+  RawFile file(path, {.overwrite = session.force, .sync = session.sync});
+  stream_bytes(session, tensor, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+  file.publish();
+}
+
+void write_output(Session& session, const Tensor& tensor, const Arguments& arguments) {
+  if (arguments.output == "-") {
+    stream_bytes(session, tensor, [&](std::span<const std::byte> bytes) { session.out.write_bytes(bytes); });
+    return;
+  }
+  const bool npy = arguments.output.ends_with(".npy");
+  npy ? write_npy(session, tensor, arguments.output) : write_raw(session, tensor, arguments.output);
+  session.say(fmt::format("wrote {}: {} {}, {}", arguments.output, name(tensor.dtype()), to_string(tensor.shape()),
+                          npy ? "NumPy" : "raw little-endian bytes"));
+}
+
+void write_value(JsonWriter& json, const Element& element) {
+  std::visit(
+      [&]<class T>(const T& value) {
+        if constexpr (requires { value.real(); }) {
+          json.begin_array();
+          json.value(value.real());
+          json.value(value.imag());
+          json.end();
+        } else {
+          json.value(value);
+        }
+      },
+      element);
+}
+
+// Nested arrays; the outermost has one member a line.
+void write_values(JsonWriter& json, Elements& elements, std::size_t dimension, std::uint64_t base) {
+  const Shape& shape = elements.shape();
+  if (dimension == shape.rank()) return write_value(json, elements[base]);
+  json.begin_array(dimension == 0 && shape.rank() > 1 ? JsonWriter::Layout::lines : JsonWriter::Layout::inline_);
+  for (std::uint64_t i = 0; i < shape[dimension]; ++i)
+    write_values(json, elements, dimension + 1, base * shape[dimension] + i);
+  json.end();
+}
+
+void write_json(Session& session, const Tensor& tensor, const Arguments& arguments) {
+  Elements elements(tensor, kChunkElements);
+  JsonWriter json(session.out, "ballast.cat/1");
+  json.field("name", arguments.name);
+  json.field("dtype", name(tensor.dtype()));
+  json.array_field("shape", tensor.shape());
+  json.key("values");
+  write_values(json, elements, 0, 0);
+  json.finish();
+}
+
+void write_text(Session& session, const Tensor& tensor, const Arguments& arguments) {
+  // On a terminal a person wants to know what these numbers are; in a file the line would be in the way.
+  if (session.screen.interactive && session.errors.interactive)
+    session.say(fmt::format("{}  {} {}", arguments.name, name(tensor.dtype()), to_string(tensor.shape())));
+  constexpr std::size_t kNumPyWidth = 75;
+  print_array(session.out, tensor,
+              {.full = arguments.full, .width = session.screen.interactive ? session.screen.width : kNumPyWidth});
+}
+
+int run_cat(Session& session, const Arguments& arguments) {
+  if (session.json && !arguments.output.empty())
+    throw Error(Errc::invalid_argument, "--json and -o are two ways of writing the values").hint("choose one of them");
+  const Checkpoint checkpoint = open_target(session, arguments.target);
+  say_notes(session, checkpoint);
+  Tensor tensor = find_tensor(checkpoint, arguments.name);
+  if (!tensor.has_data())
+    throw Error(Errc::unsupported, fmt::format("tensor \"{}\" has a dtype and a shape, but no data", arguments.name))
+        .in(checkpoint.target);
+  if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
+
+  if (!arguments.output.empty()) {
+    write_output(session, tensor, arguments);
+  } else {
+    session.json ? write_json(session, tensor, arguments) : write_text(session, tensor, arguments);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Run add_cat(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  add_target(verb, arguments->target);
+  verb.add_option("NAME", arguments->name, "the tensor's whole name")->required();
+  verb.add_option("--slice", arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1")
+      ->type_name("SLICE");
+  verb.add_option("-o,--output", arguments->output, "write x.npy (NumPy), any other file or - (raw bytes)")
+      ->type_name("FILE");
+  verb.add_flag("--full", arguments->full, "print every value, however many");
+  add_force_option(verb, session);
+  add_sync_option(verb, session);
+  add_json_option(verb, session);
+  verb.footer(R"(  ballast cat model.safetensors wte.weight --slice 0:4,:8
+  ballast cat model.safetensors wte.weight -o wte.npy
+  ballast cat model.safetensors wte.weight -o - | xxd | head
+)");
+  return [arguments, &session] { return run_cat(session, *arguments); };
+}
+
+}  // namespace ballast::cli

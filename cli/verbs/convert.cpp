@@ -1,0 +1,160 @@
+// convert: open, select, rename, cast; then a plan, and its execution.
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/save.hpp>
+#include <ballast/text.hpp>
+#include <ballast/transform.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../table.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string in, out;
+  std::vector<std::string> renames, metadata;
+  std::string dtype, max_shard_size, memory;
+  bool dry_run = false;
+};
+
+DType dtype_argument(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (const auto dtype = dtype_from_name(text)) return *dtype;
+
+  std::vector<std::string_view> floating;
+  for (const DTypeInfo& dtype : all_dtypes()) {
+    if (dtype.kind == DTypeKind::floating) floating.push_back(dtype.name);
+  }
+  throw Error(Errc::invalid_argument, fmt::format("there is no dtype \"{}\"", text))
+      .hint(fmt::format("one of {}", fmt::join(floating, " ")));
+}
+
+Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
+  Checkpoint checkpoint = open_target(session, arguments.in);
+  say_notes(session, checkpoint);
+  checkpoint = select_tensors(session, std::move(checkpoint));
+
+  std::vector<RenameRule> rules;
+  for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
+  if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
+  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument(arguments.dtype));
+  for (const auto& text : arguments.metadata) {
+    auto [key, value] = split_assignment(text, "--metadata author=me");
+    checkpoint.metadata[std::move(key)] = std::move(value);
+  }
+  return checkpoint;
+}
+
+SaveOptions save_options(const Session& session, const Arguments& arguments) {
+  SaveOptions options = session.save_options();
+  if (!arguments.max_shard_size.empty())
+    options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
+  if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
+  return options;
+}
+
+std::uint64_t tensors_in(const SavePlan& plan) {
+  std::uint64_t count = 0;
+  for (const auto& file : plan.files) count += file.items.size();
+  return count;
+}
+
+void write_json(Session& session, const SavePlan& plan, const SaveReport* report) {
+  JsonWriter json(session.out, "ballast.convert/1");
+  json.field("dry_run", report == nullptr);
+  json.key("files");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& file : plan.files) {
+    json.begin_object();
+    json.field("path", file.path);
+    json.field("bytes", file.size_bytes);
+    json.field("tensors", file.items.size());
+    json.end();
+  }
+  json.end();
+  json.field("tensors", tensors_in(plan));
+  json.field("data_bytes", plan.data_bytes);
+  json.field("total_bytes", plan.total_bytes());
+  json.field("memory_bytes", plan.memory_bytes);
+  if (report != nullptr) json.field("seconds", report->seconds);
+  json.finish();
+}
+
+void write_plan(Session& session, const SavePlan& plan) {
+  const bool for_people = session.screen.interactive;
+  Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
+  for (const auto& file : plan.files) {
+    table.row({escape_for_terminal(file.path), plural(file.items.size(), "tensor"),
+               for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
+  }
+  table.finish();
+  session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
+                          plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
+                          format_bytes(plan.memory_bytes)));
+}
+
+void say_written(const Session& session, const Arguments& arguments, const SavePlan& plan, const SaveReport& report) {
+  const std::string where = plan.files.size() == 1
+                                ? plan.files[0].path
+                                : fmt::format("{} in {}", plural(plan.files.size(), "file"), arguments.out);
+  session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
+                          format_bytes(plan.total_bytes()), format_duration(report.seconds)));
+}
+
+int run_convert(Session& session, const Arguments& arguments) {
+  if (arguments.out == "-") {
+    throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
+        .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
+  }
+  const Checkpoint checkpoint = wanted_checkpoint(session, arguments);
+  SaveOptions options = save_options(session, arguments);
+  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  if (arguments.dry_run) {
+    session.json ? write_json(session, plan, nullptr) : write_plan(session, plan);
+    return 0;
+  }
+
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
+  const SaveReport report = execute(plan, options);
+  bar.clear();
+  if (session.json) write_json(session, plan, &report);
+  say_written(session, arguments, plan, report);
+  return 0;
+}
+
+}  // namespace
+
+Run add_convert(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  verb.add_option("IN", arguments->in, "a file, a folder, an …index.json, or - for standard input")->required();
+  verb.add_option("OUT", arguments->out, "a .safetensors file, or a folder")->required();
+  add_selection_options(verb, session);
+  add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
+      ->type_name("REGEX=TEMPLATE");
+  verb.add_option("--dtype", arguments->dtype, "cast floating tensors: round to nearest even, NaN kept")
+      ->type_name("DTYPE");
+  verb.add_option("--max-shard-size", arguments->max_shard_size, "split into shards of at most this much")
+      ->type_name("SIZE");
+  add_repeated_option(verb, "--metadata", arguments->metadata, "set metadata in what is written")
+      ->type_name("KEY=VALUE");
+  verb.add_option("--memory", arguments->memory, "for all buffers together; 64MiB by default")->type_name("SIZE");
+  add_force_option(verb, session);
+  verb.add_flag("--dry-run", arguments->dry_run, "show what would be written, and write nothing");
+  add_sync_option(verb, session);
+  add_json_option(verb, session);
+  verb.footer(R"(  ballast convert model/ one.safetensors
+  ballast convert model.safetensors half/ --dtype BF16 --max-shard-size 5GB
+  ballast convert a.safetensors b.safetensors --rename '^model\.=' --exclude '*.bias'
+)");
+  return [arguments, &session] { return run_convert(session, *arguments); };
+}
+
+}  // namespace ballast::cli

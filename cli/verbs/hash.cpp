@@ -1,0 +1,74 @@
+// hash: a digest for each tensor, and one for the whole.
+#include <ballast/hash.hpp>
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/text.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::vector<std::string> globs;
+  bool digest_only = false;
+};
+
+void write_json(Session& session, const HashReport& report) {
+  JsonWriter json(session.out, "ballast.hash/1");
+  json.field("algorithm", "sha256");
+  json.key("tensors");
+  json.begin_object(JsonWriter::Layout::lines);
+  for (const auto& [name, sha256] : report.tensors) sha256 ? json.field(name, *sha256) : json.field(name, nullptr);
+  json.end();
+  json.field("digest", report.digest);
+  json.finish();
+}
+
+// The lines of sha256sum, so that they are familiar and `verify --manifest` reads them back.
+void write_text(Session& session, const Checkpoint& checkpoint, const HashReport& report) {
+  constexpr std::string_view kNoData = "no data                                                         ";
+  for (const std::size_t i : natural_order(checkpoint)) {
+    const auto& [name, sha256] = report.tensors[i];
+    session.out.line(
+        fmt::format("{}  {}", session.screen.paint(Color::dim, sha256 ? *sha256 : kNoData), escape_for_terminal(name)));
+  }
+  session.out.line(fmt::format("{}  (all {})", report.digest, plural(checkpoint.size(), "tensor")));
+}
+
+int run_hash(Session& session, const Arguments& arguments) {
+  Checkpoint checkpoint = open_target(session, arguments.target);
+  say_notes(session, checkpoint);
+  checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
+  auto bar = session.progress_bar();
+  const HashReport report = hash(checkpoint, {.threads = session.threads, .progress = bar.callback()});
+  bar.clear();
+  if (session.json) {
+    write_json(session, report);
+  } else if (arguments.digest_only) {
+    session.out.line(report.digest);
+  } else {
+    write_text(session, checkpoint, report);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Run add_hash(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  add_target(verb, arguments->target);
+  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
+  verb.add_flag("--digest", arguments->digest_only, "only the digest of the whole");
+  add_selection_options(verb, session);
+  add_json_option(verb, session);
+  verb.footer("  ballast hash model/ > model.sha256\n  ballast hash model.safetensors --digest\n");
+  return [arguments, &session] { return run_hash(session, *arguments); };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,204 @@
+// info: what is this.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/summary.hpp>
+#include <ballast/text.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../place.hpp"
+#include "../table.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+using Layout = JsonWriter::Layout;
+
+std::uint64_t bytes_of_files(const Checkpoint& checkpoint) {
+  std::uint64_t total = 0;
+  for (const CheckpointFile& file : checkpoint.files) total += file.bytes;
+  return total;
+}
+
+void write_dtypes(JsonWriter& json, const Summary& summary) {
+  json.key("dtypes");
+  json.begin_object(Layout::lines);
+  for (const auto& total : summary.dtypes) {
+    json.key(name(total.dtype));
+    json.begin_object();
+    json.field("tensors", total.tensors);
+    json.field("bytes", total.bytes);
+    json.end();
+  }
+  json.end();
+}
+
+void write_patterns(JsonWriter& json, const Summary& summary) {
+  json.key("patterns");
+  json.begin_array(Layout::lines);
+  for (const auto& pattern : summary.patterns) {
+    json.begin_object();
+    json.field("name", pattern.name);
+    json.field("dtype", name(pattern.dtype));
+    json.array_field("shape", pattern.shape);
+    json.field("tensors", pattern.tensors);
+    json.field("bytes", pattern.bytes);
+    json.end();
+  }
+  json.end();
+}
+
+void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
+  const Places places(checkpoint);
+  JsonWriter json(session.out, "ballast.info/1");
+  json.field("target", checkpoint.target);
+  json.field("format", name(checkpoint.format));
+  json.key("files");
+  json.begin_array(Layout::lines);
+  for (const CheckpointFile& file : checkpoint.files) {
+    json.begin_object();
+    json.field("file", places.relative(file.path));
+    json.field("bytes", file.bytes);
+    json.end();
+  }
+  json.end();
+  json.field("shards", checkpoint.shards);
+  json.field("tensors", summary.tensors);
+  json.field("parameters", summary.parameters);
+  json.field("bytes", summary.bytes);
+  write_dtypes(json, summary);
+  json.key("metadata");
+  json.begin_object(Layout::lines);
+  for (const auto& [key, value] : checkpoint.metadata) json.field(key, value);
+  json.end();
+  json.array_field("roots", summary.roots);
+  json.key("tied");
+  json.begin_array(Layout::lines);
+  for (const auto& names : summary.tied) {
+    json.begin_array();
+    for (const auto& name : names) json.value(name);
+    json.end();
+  }
+  json.end();
+  json.field("wasted_bytes", summary.wasted_bytes);
+  write_patterns(json, summary);
+  json.key("notes");
+  json.begin_array(Layout::lines);
+  for (const Note& note : checkpoint.notes) {
+    json.begin_object();
+    json.field("where", note.where);
+    json.field("text", note.text);
+    json.end();
+  }
+  json.end();
+  json.finish();
+}
+
+constexpr std::size_t kLabelWidth = 12;
+
+class InfoText {
+ public:
+  explicit InfoText(Session& session) : session_(session) {}
+
+  void line(std::string_view label, std::string_view text) {
+    session_.out.line(
+        fmt::format("{}{}", session_.screen.paint(Color::bold, fmt::format("{:<{}}", label, kLabelWidth)), text));
+  }
+  // Several lines under one label; long ones are cut unless -v asks for all of them.
+  void list(std::string_view label, const std::vector<std::string>& items) {
+    for (const std::string& item : items) {
+      const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
+      line(label, session_.verbose ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
+      label = "";
+    }
+  }
+
+ private:
+  Session& session_;
+};
+
+std::vector<std::string> metadata_lines(const Checkpoint& checkpoint) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : checkpoint.metadata)
+    lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
+  return lines;
+}
+
+std::vector<std::string> tied_lines(const Summary& summary) {
+  std::vector<std::string> lines;
+  for (const auto& names : summary.tied)
+    lines.push_back(escape_for_terminal(fmt::format("{}", fmt::join(names, " = "))));
+  return lines;
+}
+
+std::vector<std::string> note_lines(const Checkpoint& checkpoint) {
+  std::vector<std::string> lines;
+  for (const Note& note : checkpoint.notes)
+    lines.push_back(escape_for_terminal(note.where.empty() ? note.text : note.where + ": " + note.text));
+  return lines;
+}
+
+std::vector<std::string> dtype_lines(const Summary& summary) {
+  std::vector<std::string> lines;
+  for (const auto& total : summary.dtypes) {
+    lines.push_back(
+        fmt::format("{:<5} {}, {}", name(total.dtype), plural(total.tensors, "tensor"), format_bytes(total.bytes)));
+  }
+  return lines;
+}
+
+void write_pattern_table(Session& session, const Summary& summary) {
+  // The pattern view is for looking at, so it is aligned in a pipe, too.
+  Terminal aligned = session.screen;
+  aligned.interactive = true;
+  Table table(session.out, aligned,
+              {{}, {.right = true}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}}, "  ");
+  for (const auto& pattern : summary.patterns) {
+    table.row({escape_for_terminal(pattern.name), pattern.tensors == 1 ? "" : fmt::format("×{}", pattern.tensors),
+               std::string(name(pattern.dtype)), to_string(pattern.shape), format_bytes(pattern.bytes)});
+  }
+  table.finish();
+}
+
+void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
+  InfoText text(session);
+  text.line("target", escape_for_terminal(checkpoint.target));
+  text.line("format", name(checkpoint.format));
+  const std::uint64_t files = checkpoint.files.size();
+  text.line("files", fmt::format("{}, {}", format_count(files), format_bytes(bytes_of_files(checkpoint))));
+  if (checkpoint.shards > 1) text.line("shards", format_count(checkpoint.shards));
+  text.line("tensors", format_count(summary.tensors));
+  text.line("parameters", format_count(summary.parameters));
+  text.line("bytes", format_bytes(summary.bytes));
+  text.list("dtypes", dtype_lines(summary));
+  text.list("metadata", metadata_lines(checkpoint));
+  text.list("tied", tied_lines(summary));
+  if (summary.wasted_bytes > 0) text.line("wasted", format_bytes(summary.wasted_bytes));
+  text.list("notes", note_lines(checkpoint));
+  if (summary.patterns.empty()) return;
+  session.out.write('\n');
+  write_pattern_table(session, summary);
+}
+
+int run_info(Session& session, const std::string& target) {
+  const Checkpoint checkpoint = select_tensors(session, open_target(session, target));
+  const Summary summary = summarize(checkpoint);
+  session.json ? write_json(session, checkpoint, summary) : write_text(session, checkpoint, summary);
+  return 0;
+}
+
+}  // namespace
+
+Run add_info(CLI::App& verb, Session& session) {
+  auto target = std::make_shared<std::string>();
+  add_target(verb, *target);
+  add_selection_options(verb, session);
+  add_json_option(verb, session);
+  verb.footer("  ballast info model.safetensors\n  ballast info model/ --json | jq .parameters\n");
+  return [target, &session] { return run_info(session, *target); };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,87 @@
+// ls: one tensor a line.
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/text.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../place.hpp"
+#include "../table.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::vector<std::string> globs;
+};
+
+void write_json(Session& session, const Checkpoint& checkpoint) {
+  JsonWriter json(session.out, "ballast.ls/1");
+  json.field("target", checkpoint.target);
+  json.field("format", name(checkpoint.format));
+  json.field("shards", checkpoint.shards);
+  json.key("tensors");
+  json.begin_array(JsonWriter::Layout::lines);
+  Places places(checkpoint);
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto place = places.of(tensor);
+    json.begin_object();
+    json.field("name", name);
+    json.field("dtype", ballast::name(tensor.dtype()));
+    json.array_field("shape", tensor.shape());
+    json.field("bytes", tensor.nbytes());
+    json.field("layout", "strided");
+    place ? json.field("file", place->file) : json.field("file", nullptr);
+    place && place->offset ? json.field("offset", *place->offset) : json.field("offset", nullptr);
+    json.field("contiguous", tensor.is_contiguous());
+    json.field("data", tensor.has_data());
+    if (const auto alias = checkpoint.aliases.find(name); alias != checkpoint.aliases.end())
+      json.field("alias_of", alias->second);
+    json.end();
+  }
+  json.end();
+  json.finish();
+}
+
+void write_text(Session& session, const Checkpoint& checkpoint) {
+  // A person wants "4.2 MB", a program that cuts columns wants the number.
+  const bool for_people = session.screen.interactive;
+  Table table(session.out, session.screen,
+              {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}, {.color = Color::dim}});
+  for (const std::size_t i : natural_order(checkpoint)) {
+    const auto& [name, tensor] = checkpoint.tensors[i];
+    const std::uint64_t bytes = tensor.nbytes();
+    std::vector<std::string> cells = {escape_for_terminal(name), std::string(ballast::name(tensor.dtype())),
+                                      to_string(tensor.shape()),
+                                      for_people ? format_bytes(bytes) : std::to_string(bytes)};
+    if (const auto alias = checkpoint.aliases.find(name); alias != checkpoint.aliases.end())
+      cells.push_back("= " + escape_for_terminal(alias->second));
+    table.row(std::move(cells));
+  }
+  table.finish();
+}
+
+int run_ls(Session& session, const Arguments& arguments) {
+  Checkpoint checkpoint = open_target(session, arguments.target);
+  say_notes(session, checkpoint);
+  checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
+  session.json ? write_json(session, checkpoint) : write_text(session, checkpoint);
+  return 0;
+}
+
+}  // namespace
+
+Run add_ls(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  add_target(verb, arguments->target);
+  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
+  add_selection_options(verb, session);
+  add_json_option(verb, session);
+  verb.footer("  ballast ls model/\n  ballast ls model.safetensors '*.weight' --exclude '*norm*'\n");
+  return [arguments, &session] { return run_ls(session, *arguments); };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,137 @@
+// meta: metadata, read and edited.
+#include <ballast/metadata.hpp>
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/text.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../suggest.hpp"
+#include "../table.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target, key;
+  std::vector<std::string> assignments, keys;
+};
+
+Metadata only(const Checkpoint& checkpoint, const std::string& key) {
+  const auto entry = checkpoint.metadata.find(key);
+  if (entry != checkpoint.metadata.end()) return {*entry};
+
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : checkpoint.metadata) keys.push_back(name);
+  const auto near = nearest(key, keys);
+  throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key))
+      .in(checkpoint.target)
+      .hint(near ? fmt::format("did you mean {}?", *near) : std::string("ballast meta get TARGET lists what there is"));
+}
+
+void write_json(Session& session, const Checkpoint& checkpoint, const Metadata& metadata) {
+  JsonWriter json(session.out, "ballast.meta/1");
+  json.field("target", checkpoint.target);
+  json.key("metadata");
+  json.begin_object(JsonWriter::Layout::lines);
+  for (const auto& [key, value] : metadata) json.field(key, value);
+  json.end();
+  json.finish();
+}
+
+int run_get(Session& session, const Arguments& arguments, bool one_key) {
+  const Checkpoint checkpoint = open_target(session, arguments.target);
+  say_notes(session, checkpoint);
+  const Metadata metadata = one_key ? only(checkpoint, arguments.key) : checkpoint.metadata;
+  if (session.json) {
+    write_json(session, checkpoint, metadata);
+  } else if (one_key) {
+    // A program gets the value as it is; a terminal must not obey it.
+    const std::string& value = metadata.begin()->second;
+    session.out.line(session.screen.interactive ? escape_for_terminal(value) : value);
+  } else {
+    Table table(session.out, session.screen, {{.color = Color::cyan}, {}});
+    for (const auto& [key, value] : metadata) table.row({escape_for_terminal(key), escape_for_terminal(value)});
+    table.finish();
+  }
+  return 0;
+}
+
+int apply(Session& session, const std::string& target, const MetadataEdit& edit) {
+  if (target == "-") throw Error(Errc::invalid_argument, "standard input cannot be edited").hint("name a file");
+  auto bar = session.progress_bar();
+  SaveOptions options = session.save_options();
+  options.overwrite = true;  // editing the file is what was asked for
+  options.progress = bar.callback();
+  const MetadataEditReport report = edit_metadata(target, edit, options);
+  bar.clear();
+
+  if (session.json) {
+    JsonWriter json(session.out, "ballast.meta/1");
+    json.field("target", target);
+    json.field("changed", report.changed);
+    json.field("in_place", report.in_place);
+    json.finish();
+  }
+  session.say(fmt::format("{}: {}", target,
+                          !report.changed   ? "nothing to change"
+                          : report.in_place ? "metadata edited in place"
+                                            : "metadata edited, file rewritten"));
+  return 0;
+}
+
+int run_set(Session& session, const Arguments& arguments) {
+  MetadataEdit edit;
+  for (const auto& text : arguments.assignments) {
+    auto [key, value] = split_assignment(text, "ballast meta set model.safetensors author=me");
+    edit.set[std::move(key)] = std::move(value);
+  }
+  return apply(session, arguments.target, edit);
+}
+
+int run_unset(Session& session, const Arguments& arguments) {
+  return apply(session, arguments.target, {.set = {}, .unset = arguments.keys});
+}
+
+}  // namespace
+
+Run add_meta(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  verb.require_subcommand(1)->fallthrough();
+
+  CLI::App* get = verb.add_subcommand("get", "all metadata, or the value of one key");
+  add_target(*get, arguments->target);
+  CLI::Option* key = get->add_option("KEY", arguments->key, "print only the value of this key");
+  add_json_option(*get, session);
+  get->footer("  ballast meta get model.safetensors\n  ballast meta get model.safetensors format\n");
+
+  CLI::App* set = verb.add_subcommand("set", "add or replace keys");
+  set->add_option("TARGET", arguments->target, "a file")->required();
+  add_repeated_positional(*set, "KEY=VALUE", arguments->assignments, "what to set");
+  add_sync_option(*set, session);
+  add_json_option(*set, session);
+  set->footer("  ballast meta set model.safetensors author='A. Author' license=mit\n");
+
+  CLI::App* unset = verb.add_subcommand("unset", "remove keys");
+  unset->add_option("TARGET", arguments->target, "a file")->required();
+  add_repeated_positional(*unset, "KEY", arguments->keys, "what to remove");
+  add_sync_option(*unset, session);
+  add_json_option(*unset, session);
+  unset->footer("  ballast meta unset model.safetensors author\n");
+
+  return [=, &session] {
+    if (get->parsed()) return run_get(session, *arguments, key->count() > 0);
+    const bool nothing_given = arguments->assignments.empty() && arguments->keys.empty();
+    if (nothing_given) {
+      throw Error(Errc::invalid_argument, set->parsed() ? "no KEY=VALUE is given" : "no KEY is given")
+          .hint(fmt::format("ballast meta {} --help shows how it is used", set->parsed() ? "set" : "unset"));
+    }
+    return set->parsed() ? run_set(session, *arguments) : run_unset(session, *arguments);
+  };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,159 @@
+// stats: what the values are like.
+#include <ballast/stats.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/text.hpp>
+
+#include "../histogram.hpp"
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../table.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::vector<std::string> globs;
+  bool histogram = false;
+  unsigned bins = 0;
+};
+
+struct TensorStats {
+  std::string_view name;
+  const Tensor* tensor;
+  std::optional<Stats> stats;  // nothing for dtypes without an order, and tensors without data
+};
+
+constexpr unsigned kSparklineBins = 24, kFewestBins = 10, kMostBins = 72;
+
+// As many bins as the chart has columns for.
+unsigned chart_bins(const Session& session, const Checkpoint& checkpoint) {
+  const std::size_t margin = chart_margin(checkpoint.tensors[0].tensor.numel()) + 1;
+  const std::size_t room = session.screen.width > margin ? session.screen.width - margin : 0;
+  return static_cast<unsigned>(std::clamp<std::size_t>(room, kFewestBins, kMostBins));
+}
+
+std::vector<TensorStats> collect(const Session& session, const Checkpoint& checkpoint, unsigned bins) {
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : checkpoint) total += tensor.nbytes();
+
+  auto bar = session.progress_bar();
+  const StatsOptions options{.bins = bins, .threads = session.threads, .progress = bar.part_of(total)};
+  std::vector<TensorStats> results;
+  for (const auto& [name, tensor] : checkpoint) {
+    results.push_back({name, &tensor, std::nullopt});
+    try {
+      if (tensor.has_data()) results.back().stats = stats(tensor, options);
+    } catch (Error& error) {
+      // One tensor that has no statistics is an answer; many, of which some have none, are a table with gaps.
+      if (error.code() != Errc::unsupported || checkpoint.size() == 1) throw error.in(checkpoint.target);
+    }
+    bar.finish_part(tensor.nbytes());
+  }
+  return results;
+}
+
+void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results) {
+  JsonWriter json(session.out, "ballast.stats/1");
+  json.field("target", checkpoint.target);
+  json.key("tensors");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& [name, tensor, stats] : results) {
+    json.begin_object();
+    json.field("name", name);
+    json.field("dtype", ballast::name(tensor->dtype()));
+    json.array_field("shape", tensor->shape());
+    json.field("supported", stats.has_value());
+    if (stats) {
+      json.field("count", stats->count);
+      json.field("zeros", stats->zeros);
+      json.field("nans", stats->nans);
+      json.field("infinities", stats->infinities);
+      json.field("min", stats->min);
+      json.field("max", stats->max);
+      json.field("mean", stats->mean);
+      json.field("std", stats->std);
+      if (!stats->histogram.empty()) json.array_field("histogram", stats->histogram);
+    }
+    json.end();
+  }
+  json.end();
+  json.finish();
+}
+
+std::vector<std::string> cells(const TensorStats& result, bool with_sparkline) {
+  std::vector<std::string> cells = {escape_for_terminal(result.name), std::string(name(result.tensor->dtype())),
+                                    to_string(result.tensor->shape())};
+  if (!result.stats) {
+    cells.resize(10, "-");
+  } else {
+    const Stats& s = *result.stats;
+    for (const double value : {s.min, s.max, s.mean, s.std}) cells.push_back(fmt::format("{:.4g}", value));
+    for (const std::uint64_t count : {s.zeros, s.nans, s.infinities}) cells.push_back(std::to_string(count));
+  }
+  if (with_sparkline) cells.push_back(result.stats ? sparkline(result.stats->histogram) : "");
+  return cells;
+}
+
+void write_table(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results,
+                 bool with_sparkline) {
+  std::vector<Table::Column> columns = {{}, {.color = Color::cyan}, {}};
+  columns.resize(10, {.right = true});
+  std::vector<std::string> titles = {"name", "dtype", "shape", "min", "max", "mean", "std", "zeros", "nan", "inf"};
+  if (with_sparkline) {
+    columns.push_back({.color = Color::green});
+    titles.push_back("histogram");
+  }
+  Table table(session.out, session.screen, columns);
+  table.header(titles);
+  for (const std::size_t i : natural_order(checkpoint)) table.row(cells(results[i], with_sparkline));
+  table.finish();
+}
+
+int run_stats(Session& session, const Arguments& arguments) {
+  Checkpoint checkpoint = open_target(session, arguments.target);
+  say_notes(session, checkpoint);
+  checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
+
+  const bool single = checkpoint.size() == 1;
+  unsigned bins = arguments.bins;
+  if (bins == 0 && single && !session.json) bins = chart_bins(session, checkpoint);
+  if (bins == 0 && arguments.histogram) bins = kSparklineBins;
+
+  const auto results = collect(session, checkpoint, bins);
+  if (session.json) {
+    write_json(session, checkpoint, results);
+    return 0;
+  }
+  write_table(session, checkpoint, results, bins > 0 && !single);
+  if (single && results[0].stats && !results[0].stats->histogram.empty()) {
+    const Stats& s = *results[0].stats;
+    session.out.write("\n" + chart(s.histogram, {.min = s.min, .max = s.max}));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Run add_stats(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  add_target(verb, arguments->target);
+  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
+  verb.add_flag("--histogram", arguments->histogram,
+                "a small histogram for each tensor; one tensor always has a large one");
+  verb.add_option("--bins", arguments->bins, "of the histogram; implies --histogram")->type_name("N");
+  add_selection_options(verb, session);
+  add_json_option(verb, session);
+  verb.footer(
+      "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n");
+  return [arguments, &session] { return run_stats(session, *arguments); };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,140 @@
+// verify: is it whole, and is it what it was.
+#include <ballast/verify.hpp>
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/hash.hpp>
+#include <ballast/text.hpp>
+
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::string manifest;
+  bool skip_data = false;
+};
+
+// What `ballast hash` printed: "HEX  NAME", names escaped, and a last line for the whole.
+using Manifest = std::map<std::string, std::string, std::less<>>;
+
+constexpr std::size_t kHexDigits = 64;
+
+std::optional<std::pair<std::string, std::string>> manifest_entry(const std::string& line) {
+  const bool is_entry = line.size() > kHexDigits + 2 && line.compare(kHexDigits, 2, "  ") == 0 &&
+                        line.find_first_not_of("0123456789abcdef") == kHexDigits;
+  if (!is_entry) return std::nullopt;
+  return std::pair(line.substr(kHexDigits + 2), line.substr(0, kHexDigits));
+}
+
+Manifest read_manifest(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw Error(Errc::not_found, "cannot open the manifest").in(path).hint("ballast hash TARGET > FILE makes one");
+  Manifest manifest;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (line.starts_with("no data ")) continue;
+    const auto entry = manifest_entry(line);
+    if (!entry) {
+      throw Error(Errc::malformed, fmt::format("line {} is no digest and name", number))
+          .in(path)
+          .hint("a manifest is what `ballast hash TARGET` prints");
+    }
+    manifest.insert(*entry);
+  }
+  return manifest;
+}
+
+void compare(const Session& session, const Arguments& arguments, VerifyReport& report) {
+  Manifest expected = read_manifest(arguments.manifest);
+  const Checkpoint checkpoint = open_target(session, arguments.target);
+  auto bar = session.progress_bar();
+  const HashReport hashes = hash(checkpoint, {.threads = session.threads, .progress = bar.callback()});
+  const auto found = [&](std::string what) { report.findings.push_back({checkpoint.target, std::move(what)}); };
+
+  expected.erase(fmt::format("(all {})", plural(expected.empty() ? 0 : expected.size() - 1, "tensor")));
+  for (const auto& [name, sha256] : hashes.tensors) {
+    if (!sha256) continue;
+    const auto entry = expected.find(escape_for_terminal(name));
+    if (entry == expected.end()) {
+      found(fmt::format("tensor \"{}\" is not in the manifest", name));
+      continue;
+    }
+    if (entry->second != *sha256) found(fmt::format("tensor \"{}\" is not what the manifest says", name));
+    expected.erase(entry);
+  }
+  for (const auto& [name, sha256] : expected) found(fmt::format("tensor \"{}\" of the manifest is missing", name));
+}
+
+void write_json(Session& session, const Arguments& arguments, const VerifyReport& report) {
+  JsonWriter json(session.out, "ballast.verify/1");
+  json.field("target", arguments.target);
+  json.field("ok", report.ok());
+  json.key("findings");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const Finding& finding : report.findings) {
+    json.begin_object();
+    json.field("where", finding.where);
+    json.field("what", finding.what);
+    json.end();
+  }
+  json.end();
+  json.field("tensors", report.tensors);
+  json.field("bytes_read", report.bytes_read);
+  json.finish();
+}
+
+void write_text(Session& session, const Arguments& arguments, const VerifyReport& report) {
+  for (const Finding& finding : report.findings) {
+    const std::string& where = finding.where.empty() ? arguments.target : finding.where;
+    session.out.line(fmt::format("{}: {}", session.screen.paint(Color::red, escape_for_terminal(where)),
+                                 escape_for_terminal(finding.what)));
+  }
+  if (session.quiet) return;
+  if (!report.ok()) return session.say(plural(report.findings.size(), "finding"));
+  session.out.line(fmt::format("{} {}, {} read", session.screen.paint(Color::green, "ok:"),
+                               plural(report.tensors, "tensor"), format_bytes(report.bytes_read)));
+}
+
+int run_verify(Session& session, const Arguments& arguments) {
+  if (arguments.target == "-") {
+    throw Error(Errc::invalid_argument, "verify checks files, not standard input")
+        .hint("save it to a file first, or use ballast info -, which checks the header");
+  }
+  VerifyReport report;
+  {
+    auto bar = session.progress_bar();
+    report = verify(arguments.target,
+                    {.open = session.open_options(), .read_data = !arguments.skip_data, .progress = bar.callback()});
+  }
+  if (report.ok() && !arguments.manifest.empty()) compare(session, arguments, report);
+  session.json ? write_json(session, arguments, report) : write_text(session, arguments, report);
+  return report.ok() ? 0 : info(Errc::mismatch).exit_code;
+}
+
+}  // namespace
+
+Run add_verify(CLI::App& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  verb.add_option("TARGET", arguments->target, "a file, a folder or an …index.json")->required();
+  verb.add_option("--manifest", arguments->manifest, "compare with what `ballast hash TARGET` printed earlier")
+      ->type_name("FILE");
+  verb.add_flag("--no-data", arguments->skip_data, "check the structure, and do not read the tensors");
+  add_json_option(verb, session);
+  verb.footer(
+      "  ballast verify model/\n  ballast hash model/ > model.sha256 && ballast verify copy/ --manifest "
+      "model.sha256\n");
+  return [arguments, &session] { return run_verify(session, *arguments); };
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,12 @@
+# What the library itself links. The command, the tests and the benchmarks ask for what they need where they are built.
+# cmake/ballastConfig.cmake.in and cmake/ballast.pc.in repeat this list for those who use an installed Ballast.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(hwy REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(simdjson REQUIRED)
+# These have no CMake package in Debian.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)

@@ -1,0 +1,35 @@
+# How our own code is compiled: ballast_compile_options(TARGET) gives a target the warnings and the hardening.
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  endif()
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+  find_program(BALLAST_CCACHE ccache)
+  if(BALLAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${BALLAST_CCACHE})
+  endif()
+endif()
+
+# A sanitizer sees only what it was compiled into, so it goes everywhere.
+if(BALLAST_SANITIZE)
+  add_compile_options(-fsanitize=${BALLAST_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BALLAST_SANITIZE})
+endif()
+
+function(ballast_compile_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wconversion -Wsign-conversion
+    $<$<BOOL:${BALLAST_WERROR}>:-Werror>
+    -fstack-protector-strong)
+  target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
+
+  # Fortified functions need an optimiser, and would hide calls from a sanitizer.
+  if(NOT BALLAST_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
+  endif()
+endfunction()

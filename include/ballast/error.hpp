@@ -1,0 +1,66 @@
+// Error: the one exception that Ballast throws, and the kinds of it.
+//
+// A layer that catches one adds the fact that it knows (which file, which byte) and lets it go on.
+// std::bad_alloc passes through the library untouched.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ballast {
+
+enum class Errc : std::uint8_t {
+  io,                // the system could not read or write
+  not_found,         // no such file, tensor or key
+  changed,           // a file changed or shrank while it was being read
+  malformed,         // the bytes break the rules of their format
+  limit,             // well-formed, but over a field of Limits
+  unsafe,            // names something dangerous, or leads outside its folder
+  unsupported,       // understood, but not something that Ballast (or the target format) can do
+  mismatch,          // two things that must agree do not
+  invalid_argument,  // the caller asked for something that makes no sense
+  cancelled,         // the progress callback said stop
+};
+
+// What the outside world is told for each kind.
+struct ErrcInfo {
+  Errc code;
+  std::string_view name;
+  int exit_code;
+  std::string_view python_exception;
+};
+
+std::span<const ErrcInfo> all_errcs() noexcept;
+const ErrcInfo& info(Errc code) noexcept;
+
+class Error : public std::exception {
+ public:
+  Error(Errc code, std::string message);
+
+  // Facts are added by whoever knows them; the innermost one wins.
+  Error& in(std::string_view where);
+  Error& at_byte(std::uint64_t offset);
+  Error& hint(std::string_view what_to_do);
+
+  Errc code() const noexcept { return code_; }
+  const std::string& message() const noexcept { return message_; }
+  const std::string& where() const noexcept { return where_; }  // a path, "model.pt!/data.pkl", a URL; empty if unknown
+  std::optional<std::uint64_t> offset() const noexcept { return offset_; }
+  const std::string& hint() const noexcept { return hint_; }
+
+  // "model.safetensors: tensor "w" ends at byte 16 but the data has 12 bytes (byte 23)"; the hint is not in it.
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  void compose();
+
+  Errc code_;
+  std::string message_, where_, hint_, what_;
+  std::optional<std::uint64_t> offset_;
+};
+
+}  // namespace ballast

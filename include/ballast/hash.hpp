@@ -1,0 +1,29 @@
+// Digests of tensors: SHA-256 over the contiguous little-endian bytes, the same whatever the format, order or sharding.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/progress.hpp>
+
+namespace ballast {
+
+struct HashOptions {
+  unsigned threads = 0;
+  Progress progress;
+};
+
+struct HashReport {
+  struct Tensor {
+    std::string name;
+    std::optional<std::string> sha256;  // nothing where there is no data
+  };
+  std::vector<Tensor> tensors;  // in the checkpoint's order
+  std::string digest;           // SHA-256 over "name NUL dtype NUL shape NUL hex LF", sorted by the names' bytes
+};
+
+HashReport hash(const Checkpoint& checkpoint, const HashOptions& options = {});
+
+}  // namespace ballast

@@ -1,0 +1,22 @@
+// Limits: every cap on hostile or absurd input, in one place. Raise a field to open a file that is honest and huge.
+#pragma once
+
+#include <cstdint>
+
+namespace ballast {
+
+struct Limits {
+  std::uint64_t max_header_bytes = 100'000'000;  // a safetensors header; the reference library's cap
+  std::uint64_t max_index_bytes = 1'000'000'000;  // an index.json
+  std::uint64_t max_tensors = 16'000'000;
+  std::uint64_t max_rank = 64;       // dimensions of one tensor
+  std::uint64_t max_json_depth = 8;  // safetensors itself needs 3
+  std::uint64_t max_shards = 100'000;
+
+  // Materialising views (a stride of 0 repeats bytes) may add this much to what the input really has, or
+  // this many times the input, whichever is more.
+  std::uint64_t max_expansion_bytes = std::uint64_t{1} << 30;
+  std::uint64_t max_expansion_ratio = 16;
+};
+
+}  // namespace ballast

@@ -1,0 +1,34 @@
+// Summary: a checkpoint at a glance. Totals, dtypes, tied tensors, and the pattern view.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+
+namespace ballast {
+
+struct Summary {
+  struct DTypeTotal {
+    DType dtype;
+    std::uint64_t tensors = 0, bytes = 0;
+  };
+  // Names that differ only in numbers, with one dtype and one shape: "layers.#.mlp.up_proj.weight" x32.
+  struct Pattern {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::uint64_t tensors = 0, bytes = 0;
+  };
+  std::uint64_t tensors = 0, parameters = 0, bytes = 0;  // each storage range counted once
+  std::vector<DTypeTotal> dtypes;                         // most bytes first
+  std::vector<Pattern> patterns;                          // in natural order
+  std::vector<std::vector<std::string>> tied;             // names that share their bytes
+  std::uint64_t wasted_bytes = 0;                         // in the files, but in no tensor and no header
+  std::vector<std::string> roots;                         // the first parts of dotted names
+};
+
+Summary summarize(const Checkpoint& checkpoint);
+
+}  // namespace ballast

@@ -1,0 +1,32 @@
+// Checkpoints made from checkpoints: chosen, renamed, cast. All lazy: nothing is read before the result is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+
+namespace ballast {
+
+// Globs over whole names: * matches anything, dots too; ?; [a-z]. No include means all; exclude wins.
+struct Selection {
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+
+  bool matches(std::string_view name) const;
+};
+Checkpoint select(Checkpoint checkpoint, const Selection& selection);
+
+// Applied in order to every name, each replacing all matches: RE2 syntax, \1 for groups.
+// Two tensors that end up under one name are Errc::mismatch, naming both.
+struct RenameRule {
+  std::string pattern;
+  std::string replacement;
+};
+RenameRule parse_rename(const std::string& text);  // "REGEX=TEMPLATE"; \= is an equals sign in the expression
+Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules);
+
+// Every floating tensor in `dtype`; the others stay as they are.
+Checkpoint cast(Checkpoint checkpoint, DType dtype);
+
+}  // namespace ballast

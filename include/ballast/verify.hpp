@@ -1,0 +1,34 @@
+// verify: the whole structure checked, the index against its shards, every byte readable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ballast/open.hpp>
+#include <ballast/progress.hpp>
+
+namespace ballast {
+
+struct Finding {
+  std::string where;  // a file
+  std::string what;
+};
+
+struct VerifyReport {
+  std::vector<Finding> findings;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes_read = 0;
+
+  bool ok() const noexcept { return findings.empty(); }
+};
+
+struct VerifyOptions {
+  OpenOptions open;
+  bool read_data = true;  // every byte is read, so that a bad disk shows
+  Progress progress;
+};
+
+// What cannot be opened at all is one finding; only a target that is not there throws.
+VerifyReport verify(const std::string& target, const VerifyOptions& options = {});
+
+}  // namespace ballast

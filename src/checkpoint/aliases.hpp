@@ -1,0 +1,16 @@
+// Aliases: a convention inside safetensors. A tensor that shares its bytes with another is left out of the file, and the
+// metadata says `removed name -> kept name`. An entry counts only where its key is no tensor and not "format", and its value is one.
+#pragma once
+
+#include <ballast/checkpoint.hpp>
+
+namespace ballast {
+
+// Gives the removed names back, after the others, as the same tensors.
+Checkpoint unfold_aliases(Checkpoint checkpoint);
+
+// The inverse: takes out the names whose tensor is kept under another, and says so in the metadata.
+// An alias whose kept tensor is gone, or no longer the same, becomes a tensor of its own.
+Checkpoint fold_aliases(Checkpoint checkpoint);
+
+}  // namespace ballast

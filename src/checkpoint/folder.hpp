@@ -1,0 +1,21 @@
+// Which files of a folder make up its checkpoint.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+
+namespace ballast {
+
+struct FolderContents {
+  std::string index;               // the path of an index.json; empty where there is none
+  std::vector<std::string> files;  // without an index: the file, or the shards in order
+  std::vector<Note> notes;
+};
+
+// An index, then model.safetensors, then a complete set of shards, then whatever single file there is.
+// Throws Errc::not_found where there is nothing, Errc::mismatch where several could be meant.
+FolderContents look_into(const std::string& folder);
+
+}  // namespace ballast

@@ -1,0 +1,33 @@
+// ShardIndex: ...index.json, which says which shard holds which tensor.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
+
+namespace ballast {
+
+struct ShardIndex {
+  struct Place {
+    std::string_view tensor;
+    std::uint32_t file;  // in `files`
+  };
+  std::vector<std::string> files;  // basenames, sorted, each once
+  std::vector<Place> weight_map;   // in the order of the text
+  std::map<std::string, std::string, std::less<>> metadata;  // the strings of it
+  std::optional<std::uint64_t> total_size;
+  std::shared_ptr<const void> text;  // what the names lie in
+};
+
+// Refuses duplicate keys, and names that lead out of the folder (Errc::unsafe).
+ShardIndex parse_shard_index(std::string_view json, const Limits& limits);
+
+// Whether a name is one component of a path that stays in its folder.
+bool is_basename(std::string_view name);
+
+}  // namespace ballast

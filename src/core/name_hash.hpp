@@ -1,0 +1,12 @@
+// A hash of names that come from files.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ballast {
+
+// Seeded once a process, so that no file can be made whose names all collide. Never stored, never shown.
+std::uint64_t hash_name(std::string_view name) noexcept;
+
+}  // namespace ballast

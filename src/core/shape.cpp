@@ -1,0 +1,40 @@
+#include <ballast/shape.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/checked.hpp"
+
+namespace ballast {
+
+Shape& Shape::operator=(Shape other) noexcept {
+  // Destroyed and made anew, because that is what changes which member of the union is the live one.
+  std::destroy_at(this);
+  return *std::construct_at(this, std::move(other));
+}
+
+bool operator==(const Shape& a, const Shape& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (const std::uint64_t dim : shape) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(dim);
+  }
+  return text + "]";
+}
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides(shape.rank());
+  // Unsigned, so that a shape which has a 0 beside dimensions too large to multiply wraps around harmlessly: it has
+  // no element that a stride could lead to.
+  std::uint64_t stride = 1;
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    strides[i] = static_cast<std::int64_t>(stride);
+    stride *= std::max<std::uint64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+}  // namespace ballast

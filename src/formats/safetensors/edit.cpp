@@ -1,0 +1,44 @@
+#include "formats/safetensors/edit.hpp"
+
+#include <ballast/error.hpp>
+
+#include <string>
+
+#include "formats/safetensors/encode.hpp"
+#include "formats/safetensors/reader.hpp"
+#include "tensor/source_storage.hpp"
+
+namespace ballast::safetensors {
+
+EditableHeader read_editable(const io::ByteSourcePtr& source, const Limits& limits) {
+  EditableHeader editable;
+  editable.text = read_header_text(*source, limits);
+  editable.data_begin = kLengthBytes + editable.text->view().size();
+  const std::uint64_t data_bytes = source->size_bytes() - editable.data_begin;
+  Header header = parse_header(editable.text, source_storage(source, editable.data_begin, data_bytes), limits);
+  editable.metadata = std::move(header.metadata);
+  editable.metadata_text = header.metadata_text;
+  return editable;
+}
+
+std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadata& metadata, const Limits& limits) {
+  const std::string_view old = header.text->view();
+  const TextRange& range = header.metadata_text;
+  std::string text(old.substr(0, range.begin));
+  append_metadata(text, metadata);
+  std::string_view rest = old.substr(range.end);
+  if (range.begin == range.end) {
+    // There was none: it goes behind the opening brace.
+    const auto brace = old.find('{');
+    rest = old.substr(brace + 1);
+    text.assign(old.substr(0, brace + 1));
+    append_metadata(text, metadata);
+    const auto next = rest.find_first_not_of(" \t\r\n");
+    if (rest[next] != '}') text += ',';
+  }
+  text += rest;
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  return frame_header(text, old.size(), limits);
+}
+
+}  // namespace ballast::safetensors

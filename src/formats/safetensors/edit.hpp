@@ -1,0 +1,28 @@
+// A header with other metadata: every other byte of its text stays as it is, whoever wrote it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
+
+#include "formats/safetensors/header.hpp"
+#include "io/byte_source.hpp"
+
+namespace ballast::safetensors {
+
+struct EditableHeader {
+  std::shared_ptr<const HeaderText> text;
+  Metadata metadata;
+  TextRange metadata_text;    // the whole member in the text; empty where there is none
+  std::uint64_t data_begin = 0;  // in the file
+};
+
+EditableHeader read_editable(const io::ByteSourcePtr& source, const Limits& limits);
+
+// The new bytes before the data: as many as now where the padding has room, else more.
+std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadata& metadata, const Limits& limits);
+
+}  // namespace ballast::safetensors

@@ -1,0 +1,321 @@
+#include "formats/safetensors/header.hpp"
+
+#include <ballast/error.hpp>
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/text.hpp"
+#include "formats/safetensors/json_text.hpp"
+
+namespace ballast::safetensors {
+namespace {
+
+// The shortest entry: "":{"dtype":"U8","shape":[],"data_offsets":[0,1]},
+constexpr std::size_t kSmallestEntry = 49;
+
+constexpr std::size_t kSample = 64;  // entries that are read before room is made for the rest
+
+class HeaderParser {
+ public:
+  HeaderParser(std::shared_ptr<const HeaderText> text, StoragePtr data, const Limits& limits)
+      : text_(std::move(text)),
+        json_(text_->view(), kLengthBytes, limits.max_json_depth),
+        data_(std::move(data)),
+        data_bytes_(data_->size_bytes()),
+        limits_(limits) {}
+
+  Header parse() {
+    check_utf8();
+    header_.leading_space = !text_->view().empty() && text_->view().front() != '{';
+    header_.tensors.keep_alive(text_);
+
+    if (!json_.take('{')) json_.fail("a header must begin with '{'");
+    if (!json_.take('}')) {
+      do entry();
+      while (json_.take(','));
+      json_.expect('}', "or ',' after an entry of the header");
+    }
+    json_.skip_space();
+    if (!json_.at_end()) json_.fail("more text after the end of the header's object");
+    if (!in_order_) put_in_order();
+    if (header_.tensors.adopt(std::move(entries_))) refuse_repeated_name(header_.tensors);
+    return std::move(header_);
+  }
+
+ private:
+  struct Fields {
+    std::optional<DType> dtype;
+    std::optional<Shape> shape;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> offsets;
+  };
+
+  void check_utf8() const {
+    const std::string_view text = text_->view();
+    if (simdjson::validate_utf8(text.data(), text.size())) return;
+    json_.fail_at("the header is not UTF-8", kLengthBytes + valid_utf8_prefix(text));
+  }
+
+  void entry() {
+    json_.skip_space();
+    const std::uint64_t byte = json_.byte();
+    const auto name = json_.string("a tensor's name");
+    json_.expect(':', "after a name");
+    if (name.value == "__metadata__") {
+      metadata(byte);
+      header_.metadata_text = {byte - kLengthBytes, json_.byte() - kLengthBytes};
+      return;
+    }
+    if (entries_.size() == limits_.max_tensors) {
+      throw Error(Errc::limit, "more than " + std::to_string(limits_.max_tensors) + " tensors").at_byte(byte);
+    }
+    if (entries_.size() == kSample) reserve(byte);
+    tensor(name.in_text ? name.value : keep(name.value), byte);
+  }
+
+  // A name with escapes is not in the text as it is.
+  std::string_view keep(std::string_view name) {
+    if (!unescaped_) header_.tensors.keep_alive(unescaped_ = std::make_shared<std::deque<std::string>>());
+    return unescaped_->emplace_back(name);
+  }
+
+  // Entries are much alike: the first few tell how many there will be, and never more than the text has room for.
+  void reserve(std::uint64_t byte) {
+    const std::uint64_t seen = byte - kLengthBytes, size = text_->view().size();
+    const std::uint64_t estimate = size / (seen / kSample + 1) * 65 / 64 + kSample;
+    const std::size_t count = std::min(estimate, size / kSmallestEntry + 1);
+    entries_.reserve(count);
+    bytes_.reserve(count);
+  }
+
+  void metadata(std::uint64_t byte) {
+    if (std::exchange(has_metadata_, true)) json_.fail_at("\"__metadata__\" is there twice", byte);
+    if (json_.take_null()) return;
+    json_.expect('{', "to begin \"__metadata__\"");
+    if (json_.take('}')) return;
+    do {
+      json_.skip_space();
+      const std::uint64_t key_byte = json_.byte();
+      std::string key(json_.string("a key of \"__metadata__\"").value);
+      json_.expect(':', "after a key");
+      const auto value = json_.string("a value of \"__metadata__\"");
+      const auto [place, is_new] = header_.metadata.try_emplace(std::move(key), value.value);
+      if (!is_new) json_.fail_at("\"__metadata__\" has " + quote(place->first) + " twice", key_byte);
+    } while (json_.take(','));
+    json_.expect('}', "or ',' in \"__metadata__\"");
+  }
+
+  void tensor(std::string_view name, std::uint64_t byte) {
+    const Fields fields = fields_of(name);
+    const char* missing = !fields.dtype ? "dtype" : !fields.shape ? "shape" : !fields.offsets ? "data_offsets" : nullptr;
+    if (missing) json_.fail_at("tensor " + quote(name) + " has no \"" + missing + "\"", byte);
+    const auto [begin, end] = *fields.offsets;
+    check_size(name, byte, fields);
+    entries_.push_back({name, Tensor::unchecked(*fields.dtype, *fields.shape, data_, begin)});
+    bytes_.push_back(byte);
+    in_order_ = in_order_ && begin == header_.data_end;
+    header_.data_end = std::max(header_.data_end, end);
+  }
+
+  Fields fields_of(std::string_view name) try {
+    const char* start = json_.mark();
+    Fields fields;
+    if (usual_fields(fields)) return fields;
+    json_.return_to(start);
+    return all_fields();
+  } catch (const Error& error) {
+    // Whoever complained knows the byte, but not whose it is.
+    throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).at_byte(error.offset().value_or(0));
+  }
+
+  // The fields as every known writer puts them: in this order, without a space. Else false, and whoever reads on, begins anew.
+  bool usual_fields(Fields& fields) {
+    if (!json_.take_exactly("{\"dtype\":\"")) return false;
+    fields.dtype = dtype_from_name(json_.plain_run());
+    if (!fields.dtype || !info(*fields.dtype).in_safetensors) return false;
+    if (!json_.take_exactly("\",\"shape\":[")) return false;
+    fields.shape = dims();
+    if (!json_.take_exactly(",\"data_offsets\":[")) return false;
+    fields.offsets = two_offsets();
+    return json_.take_exactly("}");
+  }
+
+  // {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, in any order; other fields are passed over.
+  Fields all_fields() {
+    Fields fields;
+    KeysOfObject others;
+    const auto once = [&](bool given, std::uint64_t key_byte, const char* key) {
+      if (given) json_.fail_at(std::string("\"") + key + "\" is there twice", key_byte);
+    };
+    json_.expect('{', "to begin it");
+    if (json_.take('}')) return fields;
+    do {
+      json_.skip_space();
+      const std::uint64_t key_byte = json_.byte();
+      const std::string_view key = json_.string("a field's name").value;
+      if (key == "dtype") {
+        once(fields.dtype.has_value(), key_byte, "dtype");
+        fields.dtype = dtype();
+      } else if (key == "shape") {
+        once(fields.shape.has_value(), key_byte, "shape");
+        fields.shape = shape();
+      } else if (key == "data_offsets") {
+        once(fields.offsets.has_value(), key_byte, "data_offsets");
+        fields.offsets = offsets();
+      } else {
+        others.add(key);
+        json_.expect(':', "after a field's name");
+        json_.skip_value(/*depth=*/3);
+      }
+    } while (json_.take(','));
+    if (others.has_one_twice()) json_.fail("a field is there twice");
+    json_.expect('}', "or ',' in the entry of a tensor");
+    return fields;
+  }
+
+  DType dtype() {
+    json_.expect(':', "after \"dtype\"");
+    json_.skip_space();
+    const std::uint64_t byte = json_.byte();
+    const std::string_view text = json_.string("a dtype").value;
+    const auto dtype = dtype_from_name(text);
+    if (!dtype || !info(*dtype).in_safetensors) throw Error(Errc::unsupported, "unknown dtype " + quote(text)).at_byte(byte);
+    return *dtype;
+  }
+
+  Shape shape() {
+    json_.expect(':', "after \"shape\"");
+    json_.expect('[', "to begin a shape");
+    return dims();
+  }
+
+  // From behind the bracket.
+  Shape dims() {
+    dims_.clear();
+    if (json_.take(']')) return Shape();
+    do {
+      if (dims_.size() == limits_.max_rank) {
+        throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions").at_byte(json_.byte());
+      }
+      dims_.push_back(json_.unsigned_integer("a dimension"));
+    } while (json_.take(','));
+    json_.expect(']', "or ',' in a shape");
+    return Shape(dims_);
+  }
+
+  std::pair<std::uint64_t, std::uint64_t> offsets() {
+    json_.expect(':', "after \"data_offsets\"");
+    json_.expect('[', "to begin \"data_offsets\"");
+    return two_offsets();
+  }
+
+  std::pair<std::uint64_t, std::uint64_t> two_offsets() {
+    const std::uint64_t begin = json_.unsigned_integer("an offset");
+    json_.expect(',', "between two offsets");
+    const std::uint64_t end = json_.unsigned_integer("an offset");
+    json_.expect(']', "after two offsets");
+    return {begin, end};
+  }
+
+  // Dtype, shape and offsets agree, and the bytes are there.
+  void check_size(std::string_view name, std::uint64_t byte, const Fields& fields) const {
+    const auto [begin, end] = *fields.offsets;
+    const auto fail = [&](const std::string& what) { json_.fail_at("tensor " + quote(name) + " " + what, byte); };
+    if (begin > end) fail("begins at byte " + std::to_string(begin) + " and ends before it, at " + std::to_string(end));
+    const auto count = fields.shape->numel();
+    if (!count) fail("has the shape " + to_string(*fields.shape) + ", whose elements 64 bits cannot count");
+    const auto size = bytes_of(*fields.dtype, *count);
+    if (!size) {
+      const bool fits = *count <= UINT64_MAX / 64;
+      fail("has " + std::to_string(*count) + " elements of " + std::string(ballast::name(*fields.dtype)) +
+           (fits ? ", which do not fill whole bytes" : ", whose bytes 64 bits cannot count"));
+    }
+    if (end - begin != *size) {
+      fail("is " + std::string(ballast::name(*fields.dtype)) + " " + to_string(*fields.shape) + ", which takes " +
+           std::to_string(*size) + " bytes, but its offsets span " + std::to_string(end - begin));
+    }
+    if (end > data_bytes_) {
+      throw Error(Errc::malformed, "tensor " + quote(name) + " ends at byte " + std::to_string(end) +
+                                       " but the data has " + std::to_string(data_bytes_) + " bytes")
+          .at_byte(byte)
+          .hint("the file was cut short: an interrupted download or copy?");
+    }
+  }
+
+  // Entries may stand in any order; by offset they must follow each other without a hole or an overlap.
+  void put_in_order() {
+    const auto begin = [&](std::size_t i) { return entries_[i].tensor.offset(); };
+    const auto end = [&](std::size_t i) { return begin(i) + entries_[i].tensor.nbytes(); };
+    std::vector<std::uint32_t> order(entries_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(begin(a), end(a)) < std::pair(begin(b), end(b));
+    });
+
+    std::uint64_t expected = 0;
+    for (const std::uint32_t i : order) {
+      if (begin(i) != expected) {
+        refuse_repeated_name(entries_);  // if there is one, it says more than its place
+        json_.fail_at("tensor " + quote(entries_[i].name) + " begins at byte " + std::to_string(begin(i)) +
+                          " of the data, but the one before it ends at " + std::to_string(expected),
+                      bytes_[i]);
+      }
+      expected = end(i);
+    }
+
+    std::vector<StateDict::Entry> sorted;
+    std::vector<std::uint64_t> sorted_bytes;
+    sorted.reserve(order.size());
+    sorted_bytes.reserve(order.size());
+    for (const std::uint32_t i : order) {
+      sorted_bytes.push_back(bytes_[i]);
+      sorted.push_back(std::move(entries_[i]));
+    }
+    entries_ = std::move(sorted);
+    bytes_ = std::move(sorted_bytes);
+  }
+
+  // The second of two, in the order of the text.
+  template <class Entries>
+  void refuse_repeated_name(const Entries& entries) const {
+    std::vector<std::pair<std::string_view, std::uint64_t>> names;
+    for (std::size_t i = 0; i < entries.size(); ++i) names.emplace_back(entries[i].name, bytes_[i]);
+    std::sort(names.begin(), names.end());
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    const auto twice = std::adjacent_find(names.begin(), names.end(), same);
+    if (twice != names.end()) json_.fail_at("tensor " + quote(twice->first) + " is there twice", std::next(twice)->second);
+  }
+
+  std::shared_ptr<const HeaderText> text_;
+  JsonText json_;
+  StoragePtr data_;
+  std::uint64_t data_bytes_;
+  const Limits& limits_;
+
+  Header header_;
+  bool has_metadata_ = false;
+  bool in_order_ = true;               // so far, each tensor began where the one before it ended
+  std::vector<StateDict::Entry> entries_;
+  std::vector<std::uint64_t> bytes_;   // where each entry begins in the file
+  std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
+  std::vector<std::uint64_t> dims_;    // scratch
+};
+
+}  // namespace
+
+HeaderText::HeaderText(std::size_t size) : text_(new char[size + kPaddingBytes]), size_(size) {
+  std::memset(text_.get() + size, 0, kPaddingBytes);
+}
+
+Header parse_header(std::shared_ptr<const HeaderText> text, StoragePtr data, const Limits& limits) {
+  return HeaderParser(std::move(text), std::move(data), limits).parse();
+}
+
+}  // namespace ballast::safetensors

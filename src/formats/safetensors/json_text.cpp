@@ -1,0 +1,181 @@
+#include "formats/safetensors/json_text.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/name_hash.hpp"
+
+namespace ballast::safetensors {
+namespace {
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  const auto push = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) return push(code);
+  if (code < 0x800) {
+    push(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    push(0xE0 | code >> 12);
+    push(0x80 | (code >> 6 & 0x3F));
+  } else {
+    push(0xF0 | code >> 18);
+    push(0x80 | (code >> 12 & 0x3F));
+    push(0x80 | (code >> 6 & 0x3F));
+  }
+  push(0x80 | (code & 0x3F));
+}
+
+}  // namespace
+
+void KeysOfObject::add(std::string_view key) { hashes_.push_back(hash_name(key)); }
+
+bool KeysOfObject::has_one_twice() {
+  std::sort(hashes_.begin(), hashes_.end());
+  return std::adjacent_find(hashes_.begin(), hashes_.end()) != hashes_.end();
+}
+
+void JsonText::fail_at(const std::string& message, std::uint64_t byte) const {
+  throw Error(Errc::malformed, message).at_byte(byte);
+}
+
+void JsonText::fail_expected(char c, const char* where) const {
+  fail(at_end() ? "the header ends early" : std::string("expected '") + c + "' " + where);
+}
+
+// A string with escapes, from its first byte; at_ is at the first that is not plain.
+JsonText::String JsonText::decode(const char* start) {
+  decoded_.assign(start, at_);
+  while (*at_ != '"') {
+    if (*at_ != '\\') fail(at_end() ? "the header ends inside a string" : "a control character in a string must be escaped");
+    const std::uint64_t escape = byte();
+    ++at_;
+    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    if (*at_ == 'u') {
+      ++at_;
+      std::uint32_t code = hex4();
+      if (code >= 0xDC00 && code <= 0xDFFF) fail_at("half of a surrogate pair", escape);
+      if (code >= 0xD800 && code <= 0xDBFF) {
+        if (!take_exactly("\\u")) fail_at("half of a surrogate pair", escape);
+        const std::uint32_t low = hex4();
+        if (low < 0xDC00 || low > 0xDFFF) fail_at("half of a surrogate pair", escape);
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+      }
+      append_utf8(decoded_, code);
+    } else {
+      const auto letter = *at_ == '\0' ? std::string_view::npos : kLetters.find(*at_);
+      if (letter == std::string_view::npos) fail_at("an unknown escape in a string", escape);
+      decoded_.push_back(kMeanings[letter]);
+      ++at_;
+    }
+    const char* plain = at_;
+    at_ = skip_plain(at_);
+    decoded_.append(plain, at_);
+  }
+  ++at_;
+  return {decoded_, false};
+}
+
+std::uint32_t JsonText::hex4() {
+  std::uint32_t code = 0;
+  for (int i = 0; i < 4; ++i, ++at_) {
+    const char c = *at_;
+    const char lower = static_cast<char>(c | 0x20);
+    if (is_digit(c)) {
+      code = code * 16 + static_cast<std::uint32_t>(c - '0');
+    } else if (lower >= 'a' && lower <= 'f') {
+      code = code * 16 + static_cast<std::uint32_t>(lower - 'a' + 10);
+    } else {
+      fail("\\u needs four hexadecimal digits");
+    }
+  }
+  return code;
+}
+
+// What does not fit an integer or a double of 64 bits, some readers refuse and others round: so it is refused.
+void JsonText::skip_number() {
+  const char* start = at_;
+  const auto digits = [&] {
+    const char* first = at_;
+    if (!is_digit(*at_)) fail("expected a value");
+    while (is_digit(*at_)) ++at_;
+    return at_ - first;
+  };
+  const auto fail_unless = [&](bool fits) {
+    if (!fits) fail_at("a number does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
+  };
+  const bool negative = *at_ == '-';
+  if (negative) ++at_;
+  const bool zero = *at_ == '0';
+  if (zero) ++at_;
+  const std::ptrdiff_t whole_digits = zero ? 1 : digits();
+  if (*at_ != '.' && *at_ != 'e' && *at_ != 'E') {
+    std::int64_t below_zero = 0;
+    std::uint64_t above = 0;
+    return fail_unless((negative ? std::from_chars(start, at_, below_zero) : std::from_chars(start, at_, above)).ec == std::errc{});
+  }
+  if (*at_ == '.') {
+    ++at_;
+    digits();
+  }
+  std::ptrdiff_t exponent = 0;
+  if (*at_ == 'e' || *at_ == 'E') {
+    ++at_;
+    const bool small = *at_ == '-';
+    if (*at_ == '+' || *at_ == '-') ++at_;
+    const char* first = at_;
+    digits();
+    if (!small && std::from_chars(first, at_, exponent).ec != std::errc{}) fail_unless(false);
+  }
+  constexpr std::ptrdiff_t kMostDigits = 308;  // of a double
+  fail_unless(whole_digits <= kMostDigits && exponent <= kMostDigits - whole_digits);
+}
+
+void JsonText::skip_scalar() {
+  if (*at_ == '"') {
+    string("a value");
+  } else if (!take_exactly("true") && !take_exactly("false") && !take_exactly("null")) {
+    skip_number();
+  }
+}
+
+void JsonText::skip_value(std::uint64_t depth) {
+  struct Level {
+    bool is_object;
+    KeysOfObject keys;
+  };
+  std::vector<Level> levels;
+
+  const auto take_key = [&] {
+    levels.back().keys.add(string("a key").value);
+    expect(':', "after a key");
+  };
+  const auto close = [&](char bracket, const char* where) {
+    if (levels.back().keys.has_one_twice()) fail("an object has a key twice");
+    expect(bracket, where);
+    levels.pop_back();
+  };
+
+  do {
+    skip_space();
+    if (*at_ == '{' || *at_ == '[') {
+      if (depth + levels.size() > max_depth_) fail("nested deeper than " + std::to_string(max_depth_) + " levels");
+      const bool is_object = *at_ == '{';
+      ++at_;
+      if (!take(is_object ? '}' : ']')) {
+        levels.push_back({is_object, {}});
+        if (is_object) take_key();
+        continue;
+      }
+    } else {
+      skip_scalar();
+    }
+    // A value is complete: so may be the levels around it.
+    while (!levels.empty() && !take(',')) {
+      close(levels.back().is_object ? '}' : ']', "or ',' after a value");
+    }
+    if (!levels.empty() && levels.back().is_object) take_key();
+  } while (!levels.empty());
+}
+
+}  // namespace ballast::safetensors

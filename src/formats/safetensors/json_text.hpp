@@ -1,0 +1,160 @@
+// JsonText: the words of a JSON text, one after the other, each complaint with its byte.
+//
+// Only what a safetensors header is made of: strings, unsigned integers, and a way past anything else.
+// The text must be valid UTF-8 and followed by at least 8 zero bytes, so that no look ahead needs a bound:
+// a zero is no JSON and stops every loop.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ballast::safetensors {
+
+// The keys of an object whose keys nobody wants, to find out whether one is there twice. Of each only 64 bits are kept, seeded anew in every
+// process: a hostile text has tens of millions of keys, and even those meet by chance less than once in a hundred thousand such texts.
+class KeysOfObject {
+ public:
+  void add(std::string_view key);
+  bool has_one_twice();
+
+ private:
+  std::vector<std::uint64_t> hashes_;
+};
+
+class JsonText {
+ public:
+  // `base` is added to every byte that an error names; deeper nesting than `max_depth` is refused.
+  JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth)
+      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), base_(base), max_depth_(max_depth) {}
+
+  void skip_space() noexcept {
+    while (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r') ++at_;
+  }
+  bool at_end() const noexcept { return at_ >= end_; }
+  std::uint64_t byte() const noexcept { return base_ + static_cast<std::uint64_t>(at_ - begin_); }
+
+  // Each of these skips the space before what it takes.
+  bool take(char c) noexcept {
+    if (*at_ != c) {
+      skip_space();
+      if (*at_ != c) return false;
+    }
+    ++at_;
+    return true;
+  }
+  void expect(char c, const char* where) {
+    if (!take(c)) [[unlikely]] fail_expected(c, where);
+  }
+  bool take_null() noexcept {
+    skip_space();
+    return take_exactly("null");
+  }
+
+  // To try one reading of the text, and to go back for another.
+  const char* mark() const noexcept { return at_; }
+  void return_to(const char* mark) noexcept { at_ = mark; }
+
+  struct String {
+    std::string_view value;  // in the text itself, or decoded: then good until the next string
+    bool in_text;
+  };
+  String string(const char* what) {
+    if (!take('"')) [[unlikely]] fail(std::string("expected ") + what + ", a string");
+    const char* start = at_;
+    at_ = skip_plain(at_);
+    if (*at_ != '"') [[unlikely]] return decode(start);
+    const std::string_view value(start, static_cast<std::size_t>(at_ - start));
+    ++at_;
+    return {value, true};
+  }
+
+  // The bytes of a string up to its end or its first escape.
+  std::string_view plain_run() noexcept {
+    const char* start = at_;
+    at_ = skip_plain(at_);
+    return {start, static_cast<std::size_t>(at_ - start)};
+  }
+
+  // The next bytes, to the letter. `word` is short and known when this is compiled.
+  bool take_exactly(std::string_view word) noexcept {
+    if (static_cast<std::size_t>(end_ - at_) < word.size() || std::memcmp(at_, word.data(), word.size()) != 0) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  std::uint64_t unsigned_integer(const char* what) {
+    skip_space();
+    const char* start = at_;
+    std::uint64_t value = take_up_to_8_digits();
+    while (is_digit(*at_)) {
+      const auto digit = static_cast<std::uint64_t>(*at_ - '0');
+      if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) || __builtin_add_overflow(value, digit, &value)) [[unlikely]] {
+        fail_at(std::string(what) + " does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
+      }
+      ++at_;
+    }
+    const bool leading_zero = *start == '0' && at_ - start > 1;
+    if (at_ == start || leading_zero || *at_ == '.' || *at_ == 'e' || *at_ == 'E') [[unlikely]] {
+      fail_at(std::string(what) + " must be a whole number of at least 0", base_ + static_cast<std::uint64_t>(start - begin_));
+    }
+    return value;
+  }
+
+  // Any value, checked but not kept: `depth` is that of the value itself. Refuses duplicate keys at every level.
+  void skip_value(std::uint64_t depth);
+
+  [[noreturn]] void fail(const std::string& message) const { fail_at(message, byte()); }
+  [[noreturn]] void fail_at(const std::string& message, std::uint64_t byte) const;
+
+ private:
+  static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+  // Most numbers are short and all of different lengths, so a loop would be mispredicted at the end of each: the digits among the next
+  // eight bytes are moved to the upper end, as if zeros stood before them, and put together in pairs, fours and eights.
+  std::uint64_t take_up_to_8_digits() noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, at_, 8);
+    word ^= 0x3030'3030'3030'3030;  // a digit is now its value, and nothing else is below 10
+    const std::uint64_t others = ((word + 0x7676'7676'7676'7676) | word) & 0x8080'8080'8080'8080;  // the lowest is exact
+    const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
+    if (count == 0) return 0;
+    at_ += count;
+    word <<= 8 * (8 - count);
+    word = (word * 2561 >> 8) & 0x00FF'00FF'00FF'00FF;
+    word = (word * 6553601 >> 16) & 0x0000'FFFF'0000'FFFF;
+    return word * 42949672960001 >> 32;
+  }
+
+  // To the next quote, backslash or control character, eight bytes at a time.
+  static const char* skip_plain(const char* at) noexcept {
+    static_assert(std::endian::native == std::endian::little);
+    constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = 0x8080'8080'8080'8080;
+    for (;; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, at, 8);
+      const auto zero_bytes = [](std::uint64_t v) { return (v - kOnes) & ~v & kHighs; };  // the lowest is exact
+      const std::uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
+      const std::uint64_t special = zero_bytes(word ^ (kOnes * '"')) | zero_bytes(word ^ (kOnes * '\\')) | control;
+      if (special != 0) return at + std::countr_zero(special) / 8;
+    }
+  }
+
+  [[noreturn]] void fail_expected(char c, const char* where) const;
+  String decode(const char* start);
+  std::uint32_t hex4();
+  void skip_scalar();
+  void skip_number();
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  std::uint64_t base_;
+  std::uint64_t max_depth_;
+  std::string decoded_;
+};
+
+}  // namespace ballast::safetensors

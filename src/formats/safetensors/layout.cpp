@@ -1,0 +1,66 @@
+#include "formats/safetensors/layout.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/checked.hpp"
+#include "core/text.hpp"
+#include "formats/safetensors/encode.hpp"
+
+namespace ballast::safetensors {
+namespace {
+
+void check_can_store(const StateDict::Entry& entry) {
+  const DTypeInfo& type = info(entry.tensor.dtype());
+  if (!type.in_safetensors) {
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has dtype " + std::string(type.name) +
+                                       ", which safetensors cannot store")
+        .hint("convert it with --dtype F32, or leave it out with --exclude");
+  }
+  if (!entry.tensor.has_data()) {
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store").hint("leave it out with --exclude");
+  }
+  if (entry.name == "__metadata__") {
+    throw Error(Errc::unsupported, "safetensors cannot store a tensor called \"__metadata__\"").hint("rename it with --rename");
+  }
+  if (valid_utf8_prefix(entry.name) != entry.name.size()) {
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has a name that is not UTF-8").hint("rename it with --rename");
+  }
+}
+
+// Wide dtypes first, then by name: so every tensor is aligned to its own size. The dtypes of safetensors are the first of our table,
+// in the format's own order.
+bool goes_before(const StateDict::Entry* a, const StateDict::Entry* b) {
+  if (a->tensor.dtype() != b->tensor.dtype()) return a->tensor.dtype() > b->tensor.dtype();
+  return a->name < b->name;
+}
+
+}  // namespace
+
+Layout lay_out(std::vector<const StateDict::Entry*> entries, const Metadata& metadata, const Limits& limits) {
+  for (const auto* entry : entries) check_can_store(*entry);
+  std::sort(entries.begin(), entries.end(), goes_before);
+
+  Layout layout;
+  layout.items.reserve(entries.size());
+  std::string text = "{";
+  if (!metadata.empty()) append_metadata(text, metadata);
+  std::uint64_t end = 0;
+  for (const auto* entry : entries) {
+    if (text.size() > 1) text += ',';
+    append_entry(text, *entry, end);
+    layout.items.push_back({entry->name, &entry->tensor, end});
+    end = fits(checked_add(end, entry->tensor.nbytes()), "the size of all tensors together");
+  }
+  text += '}';
+
+  layout.head = frame_header(text, 0, limits);
+  for (Layout::Item& item : layout.items) item.offset += layout.head.size();
+  layout.size_bytes = fits(checked_add(layout.head.size(), end), "the size of the file");
+  return layout;
+}
+
+}  // namespace ballast::safetensors

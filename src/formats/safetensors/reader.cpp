@@ -1,0 +1,82 @@
+#include "formats/safetensors/reader.hpp"
+
+#include <ballast/error.hpp>
+
+#include <array>
+#include <utility>
+
+#include "core/cursor.hpp"
+#include "formats/safetensors/header.hpp"
+#include "tensor/source_storage.hpp"
+
+namespace ballast::safetensors {
+namespace {
+
+std::uint64_t header_bytes(const io::ByteSource& source, const Limits& limits) {
+  if (source.size_bytes() < kLengthBytes) {
+    throw Error(Errc::malformed, "a file of " + std::to_string(source.size_bytes()) +
+                                     " bytes is too short for the length of a safetensors header")
+        .hint("the file was cut short: an interrupted download or copy?");
+  }
+  std::array<std::byte, kLengthBytes> first;
+  source.read_at(0, first);
+  const std::uint64_t length = Cursor(first).u64("header's length");
+  if (length > limits.max_header_bytes) {
+    throw Error(Errc::limit, "the header is said to have " + std::to_string(length) + " bytes, more than the " +
+                                 std::to_string(limits.max_header_bytes) + " that are allowed")
+        .at_byte(0);
+  }
+  if (length > source.size_bytes() - kLengthBytes) {
+    throw Error(Errc::malformed, "the header is said to have " + std::to_string(length) + " bytes, but only " +
+                                     std::to_string(source.size_bytes() - kLengthBytes) + " follow")
+        .at_byte(0)
+        .hint("the file was cut short: an interrupted download or copy?");
+  }
+  return length;
+}
+
+}  // namespace
+
+std::shared_ptr<const HeaderText> read_header_text(const io::ByteSource& source, const Limits& limits) {
+  const std::uint64_t length = header_bytes(source, limits);
+  auto text = std::make_shared<HeaderText>(length);
+  source.read_at(kLengthBytes, std::as_writable_bytes(std::span(text->data(), length)));
+  return text;
+}
+
+Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options) try {
+  const auto text = read_header_text(*source, options.limits);
+  const std::uint64_t data_begin = kLengthBytes + text->view().size();
+  const std::uint64_t data_bytes = source->size_bytes() - data_begin;
+  Header header = parse_header(text, source_storage(source, data_begin, data_bytes), options.limits);
+
+  Checkpoint checkpoint;
+  if (header.leading_space) checkpoint.notes.push_back({source->name(), "the header begins with spaces"});
+  if (const std::uint64_t trailing = data_bytes - header.data_end; trailing != 0) {
+    const std::string what = std::to_string(trailing) + " bytes follow the last tensor";
+    if (!options.lenient) {
+      throw Error(Errc::malformed, what)
+          .at_byte(data_begin + header.data_end)
+          .hint("--lenient reads the tensors and passes over the rest");
+    }
+    checkpoint.notes.push_back({source->name(), what + "; passed over"});
+  }
+  checkpoint.tensors = std::move(header.tensors);
+  checkpoint.metadata = std::move(header.metadata);
+  checkpoint.files.push_back({source->name(), source->size_bytes()});
+  checkpoint.target = source->name();
+  return checkpoint;
+} catch (Error& error) {
+  throw error.in(source->name());
+}
+
+bool looks_like_safetensors(std::span<const std::byte> first_bytes) {
+  std::size_t i = kLengthBytes;
+  const auto is_space = [](std::byte b) {
+    return b == std::byte{' '} || b == std::byte{'\n'} || b == std::byte{'\t'} || b == std::byte{'\r'};
+  };
+  while (i < first_bytes.size() && is_space(first_bytes[i])) ++i;
+  return i < first_bytes.size() && first_bytes[i] == std::byte{'{'};
+}
+
+}  // namespace ballast::safetensors

@@ -1,0 +1,176 @@
+// The file that appears under its name whole or not at all.
+//
+// Everything is written to a locked sibling (temp_sibling.hpp), synced, and renamed. So a reader, or a map, of the old
+// file keeps the old bytes, even where the old file is what the new one is made from; and a crash at any point leaves
+// the old file or the new one. A symbolic link under the name is replaced itself, and what it points to is left alone.
+// (A nameless O_TMPFILE would need no sweeping, but cannot be given a name that is taken.)
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/text.hpp"
+#include "io/posix.hpp"
+#include "io/sink.hpp"
+#include "io/temp_sibling.hpp"
+
+namespace ballast::io {
+namespace {
+
+struct Destination {
+  std::string folder;
+  std::string name;
+};
+
+Destination split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  Destination to{.folder = ".", .name = path};
+  if (slash != std::string::npos) to = {.folder = path.substr(0, slash + 1), .name = path.substr(slash + 1)};
+  if (to.name.empty() || to.name == "." || to.name == "..")
+    throw Error(Errc::invalid_argument, path.empty() ? "the output has no name" : "is a directory, not a file")
+        .in(path);
+  return to;
+}
+
+Error already_exists() { return Error(Errc::invalid_argument, "already exists").hint("--force overwrites it"); }
+
+UniqueFd open_folder(const std::string& folder) {
+  UniqueFd fd(retry([&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (fd) return fd;
+  const bool is_missing = errno == ENOENT;
+  Error failure = system_error("its folder cannot be opened", errno);
+  if (is_missing) failure.hint("create the folder first");
+  throw failure;
+}
+
+// The permissions of the file that is to be replaced; nothing where there is none, or only a link to one.
+std::optional<mode_t> examine_destination(int folder, const std::string& name, bool overwrite) {
+  struct stat here = {}, target = {};
+  if (fstatat(folder, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    throw system_error("cannot be examined", errno);
+  }
+  // A link is followed only to refuse what must not be replaced: /dev/stdout is one.
+  if (fstatat(folder, name.c_str(), &target, 0) == 0 && !S_ISREG(target.st_mode))
+    throw Error(Errc::invalid_argument, fmt::format("is {}, not a file", kind_of_file(target.st_mode)));
+  if (!overwrite) throw already_exists();
+  if (!S_ISREG(here.st_mode)) return std::nullopt;
+  return here.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+}
+
+// FAT and its like refuse to change permissions even to the owner of a file. There are none to keep, then.
+bool is_without_permissions(int error) { return error == EPERM || error == EOPNOTSUPP || error == ENOSYS; }
+
+class AtomicFile final : public Sink {
+ public:
+  AtomicFile(const std::string& path, const OutputOptions& options) : AtomicFile(path, split(path), options) {}
+
+  void reserve(std::uint64_t size_bytes) override {
+    size_ = size_bytes;
+    if (size_bytes == 0) return;
+    // Not posix_fallocate: where the file system cannot, glibc would write to every block.
+    const auto size = static_cast<off_t>(size_bytes);
+    if (size < 0) throw failure_to_write(EFBIG);
+    int result = retry([&] { return fallocate(temp_.fd(), 0, 0, size); });
+    if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+      result = retry([&] { return ftruncate(temp_.fd(), size); });
+    if (result != 0) throw failure_to_write(errno);
+  }
+
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n =
+          retry([&] { return pwrite(temp_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+      if (n < 0) throw failure_to_write(errno);
+      if (n == 0) throw failure_to_write(EIO);  // never for a regular file; a loop for ever is no answer to never
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+      offset += static_cast<std::uint64_t>(n);
+    }
+  }
+
+  void commit() override {
+    assert(!is_committed_);
+    try {
+      finish_content();
+      publish();
+      is_committed_ = true;
+      if (options_.durable) sync_folder();
+    } catch (Error& failure) {
+      failure.in(path_);
+      throw;
+    }
+  }
+
+ private:
+  AtomicFile(const std::string& path, Destination to, const OutputOptions& options) try
+      : path_(path),
+        options_(options),
+        folder_(open_folder(to.folder)),
+        replaced_mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
+        // open() applies the umask to 0666 itself, which asking for the umask first could not do without changing it.
+        // What replaces a file is private until it has that file's permissions.
+        temp_(folder_.get(), to.name, replaced_mode_ ? 0600 : 0666) {
+  } catch (Error& failure) {
+    failure.in(path);
+    throw;
+  }
+
+  void finish_content() {
+    if (replaced_mode_ && retry([&] { return fchmod(temp_.fd(), *replaced_mode_); }) != 0 &&
+        !is_without_permissions(errno))
+      throw system_error("cannot be given its permissions", errno);
+    if (options_.durable && retry([&] { return fsync(temp_.fd()); }) != 0) throw failure_to_write(errno);
+
+    // Network file systems tell some failures only to close(). Closing a duplicate asks them, and keeps the lock.
+    const int duplicate = fcntl(temp_.fd(), F_DUPFD_CLOEXEC, 0);
+    if (duplicate < 0 || (close(duplicate) != 0 && errno != EINTR)) throw failure_to_write(errno);
+  }
+
+  void publish() {
+    if (options_.overwrite) return temp_.publish_over();
+    if (!temp_.publish_new()) throw already_exists();
+  }
+
+  // EINVAL: a file system that has nothing to sync there.
+  void sync_folder() {
+    if (retry([&] { return fsync(folder_.get()); }) != 0 && errno != EINVAL)
+      throw system_error("was written, but its folder could not be synced", errno);
+  }
+
+  Error failure_to_write(int error) const {
+    if (error == EFAULT)  // the only memory that can vanish is a map
+      return Error(Errc::changed, "cannot be written, because a file that it is made from shrank").in(path_);
+    if (error != ENOSPC && error != EDQUOT) return system_error("cannot be written", error).in(path_);
+
+    struct statvfs disk = {};
+    fstatvfs(temp_.fd(), &disk);
+    const char* reason = error == ENOSPC ? "the disk is full" : "the disk quota is used up";
+    return Error(Errc::io, fmt::format("{}: {} bytes ({}) are needed, {} are free", reason, size_, format_bytes(size_),
+                                       format_bytes(disk.f_bavail * disk.f_frsize)))
+        .in(path_)
+        .hint("free some space, or write to another disk");
+  }
+
+  std::string path_;
+  OutputOptions options_;
+  UniqueFd folder_;
+  std::optional<mode_t> replaced_mode_;
+  TempSibling temp_;
+  std::uint64_t size_ = 0;
+  bool is_committed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> create_file(const std::string& path, const OutputOptions& options) {
+  return std::make_unique<AtomicFile>(path, options);
+}
+
+}  // namespace ballast::io

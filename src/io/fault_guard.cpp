@@ -1,0 +1,97 @@
+#include "io/fault_guard.hpp"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <mutex>
+#include <utility>
+
+namespace ballast::io {
+namespace {
+
+struct Guard {
+  std::span<const std::byte> mapped;
+  Guard* outer;
+  const std::byte* fault;
+  sigjmp_buf resume;
+};
+
+// Read inside the signal handler, where the allocation that other TLS models may do on first use is not allowed.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Guard* innermost_guard = nullptr;
+
+struct sigaction previous_action;
+
+Guard* guard_of(const std::byte* address) {
+  for (Guard* guard = innermost_guard; guard != nullptr; guard = guard->outer) {
+    const auto [first, size] = std::pair(guard->mapped.data(), guard->mapped.size());
+    if (address >= first && address < first + size) return guard;
+  }
+  return nullptr;
+}
+
+// With the default action back in place, the instruction that faulted faults again as soon as the handler returns, and
+// the core dump shows it. A signal that was sent has no such instruction and is sent again.
+void die_of(int signal, bool was_sent) {
+  struct sigaction by_default = {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(signal, &by_default, nullptr);
+  if (was_sent) raise(signal);
+}
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const bool was_sent = info->si_code <= 0;  // by kill() or sigqueue(), not by a fault
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) return previous_action.sa_sigaction(signal, info, context);
+  if (previous_action.sa_handler == SIG_DFL) return die_of(signal, was_sent);
+  if (previous_action.sa_handler != SIG_IGN) return previous_action.sa_handler(signal);
+  if (!was_sent) die_of(signal, was_sent);  // a fault cannot be ignored: it would come again for ever
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const auto* address = static_cast<const std::byte*>(info->si_addr);
+  Guard* guard = info->si_code > 0 ? guard_of(address) : nullptr;
+  if (guard == nullptr) return pass_on(signal, info, context);
+  guard->fault = address;
+  innermost_guard = guard;  // guards inside it are abandoned with it
+
+  // What is blocked while a handler runs must not stay blocked: a blocked SIGBUS would kill at the next fault. The mask
+  // of the moment of the fault is at hand here, so that sigsetjmp need not save it with a system call at each guard.
+  pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+  siglongjmp(guard->resume, 1);
+}
+
+void install_handler() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_bus_error;
+  // SA_NODEFER, so that the signal can be sent again from inside; SA_ONSTACK for programs that run on small stacks.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, nullptr, &previous_action);  // first, because ours may be called as soon as it is there
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+class Activation {
+ public:
+  explicit Activation(Guard& guard) : guard_(guard) { innermost_guard = &guard; }
+  ~Activation() { innermost_guard = guard_.outer; }
+  Activation(const Activation&) = delete;
+  Activation& operator=(const Activation&) = delete;
+
+ private:
+  Guard& guard_;
+};
+
+}  // namespace
+
+std::optional<std::size_t> detail::fault_while(std::span<const std::byte> mapped, void (*look)(void*), void* context) {
+  static std::once_flag once;
+  std::call_once(once, install_handler);
+
+  Guard guard{.mapped = mapped, .outer = innermost_guard, .fault = nullptr, .resume = {}};
+  const Activation activation(guard);
+  if (sigsetjmp(guard.resume, 0) != 0) return static_cast<std::size_t>(guard.fault - guard.mapped.data());
+  look(context);
+  return std::nullopt;
+}
+
+}  // namespace ballast::io

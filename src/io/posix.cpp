@@ -1,0 +1,65 @@
+#include "io/posix.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <system_error>
+#include <utility>
+
+namespace ballast::io {
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int UniqueFd::release() noexcept { return std::exchange(fd_, -1); }
+
+namespace {
+
+struct Hint {
+  int error;
+  std::string_view text;
+};
+
+constexpr Hint kHints[] = {
+    {EMFILE, "this process may not have more files open at once; raise the number with ulimit -n"},
+    {EACCES, "check the permissions of the file and of the folders that lead to it"},
+    {EROFS, "write to another place"},
+};
+
+std::string lower_case_reason(int error) {
+  std::string reason = std::generic_category().message(error);
+  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  return reason;
+}
+
+}  // namespace
+
+Error system_error(std::string_view what, int error) {
+  const bool is_missing = error == ENOENT || error == ENOTDIR;
+  Error failure(is_missing ? Errc::not_found : Errc::io, std::string(what) + ": " + lower_case_reason(error));
+  for (const auto& hint : kHints)
+    if (hint.error == error) failure.hint(hint.text);
+  return failure;
+}
+
+std::string_view kind_of_file(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "a file";
+    case S_IFDIR: return "a directory";
+    case S_IFIFO: return "a named pipe";
+    case S_IFSOCK: return "a socket";
+    case S_IFCHR: return "a character device";
+    case S_IFBLK: return "a block device";
+    case S_IFLNK: return "a symbolic link";
+    default: return "of an unknown kind";
+  }
+}
+
+}  // namespace ballast::io

@@ -1,0 +1,46 @@
+// The few things that everything here needs of POSIX: a descriptor that closes itself, calls that survive signals,
+// errors that say what the system said.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include <ballast/error.hpp>
+
+namespace ballast::io {
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd();
+
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+// Repeats a call for as long as a signal interrupts it.
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result != -1 || errno != EINTR) return result;
+  }
+}
+
+// "cannot be opened: permission denied", as Errc::not_found or Errc::io, with a hint where there is one to give.
+Error system_error(std::string_view what, int error);
+
+// "a named pipe"; "a file" for a regular one.
+std::string_view kind_of_file(mode_t mode);
+
+}  // namespace ballast::io

@@ -1,0 +1,25 @@
+// The casts that are worth vector code, compiled once for each instruction set and chosen when the program runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::kernels {
+
+enum class SimdCast : std::uint8_t {
+  f32_to_f16,
+  f32_to_bf16,
+  f32_to_f8_e4m3,
+  f32_to_f8_e5m2,
+  f32_to_f8_e4m3fnuz,
+  f32_to_f8_e5m2fnuz,
+  f16_to_f32,
+  f16_to_bf16,
+  bf16_to_f32,
+  bf16_to_f16,
+};
+
+// Outputs of kStreamFromBytes and more are streamed.
+void simd_cast(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) noexcept;
+
+}  // namespace ballast::kernels

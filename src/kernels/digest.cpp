@@ -1,0 +1,97 @@
+#include "kernels/digest.hpp"
+
+#include <new>
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include <ballast/error.hpp>
+
+namespace ballast::kernels {
+namespace {
+
+EVP_MD_CTX* evp(void* context) { return static_cast<EVP_MD_CTX*>(context); }
+XXH3_state_t* xxh(void* state) { return static_cast<XXH3_state_t*>(state); }
+
+// OpenSSL's own failures are a broken installation: SHA-256 switched off, or no memory.
+void require(int result) {
+  if (result == 1) return;
+  throw Error(Errc::unsupported, "OpenSSL cannot compute SHA-256").hint("check OpenSSL's configuration and providers");
+}
+
+// Looked up once: finding an algorithm costs more than hashing a small tensor with it.
+const EVP_MD* sha256() {
+  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return algorithm;
+}
+
+}  // namespace
+
+std::string to_hex(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const std::byte b : bytes) {
+    text += kDigits[std::to_integer<unsigned>(b) >> 4];
+    text += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+void Sha256::Free::operator()(void* context) const noexcept { EVP_MD_CTX_free(evp(context)); }
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  reset();
+}
+
+void Sha256::reset() { require(sha256() == nullptr ? 0 : EVP_DigestInit_ex2(evp(context_.get()), sha256(), nullptr)); }
+
+void Sha256::update(std::span<const std::byte> bytes) {
+  require(EVP_DigestUpdate(evp(context_.get()), bytes.data(), bytes.size()));
+}
+
+Sha256::Digest Sha256::finish() {
+  Digest digest;
+  require(EVP_DigestFinal_ex(evp(context_.get()), reinterpret_cast<unsigned char*>(digest.data()), nullptr));
+  reset();
+  return digest;
+}
+
+std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept {
+  const XXH128_hash_t digest = XXH3_128bits(bytes.data(), bytes.size());
+  return {digest.low64, digest.high64};
+}
+
+std::string to_hex(std::uint64_t digest) {
+  std::array<std::byte, 8> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(digest >> (56 - 8 * i));
+  return to_hex(bytes);
+}
+
+std::string to_hex(const Xxh128& digest) { return to_hex(digest.high) + to_hex(digest.low); }
+
+void Xxh3::Free::operator()(void* state) const noexcept { XXH3_freeState(xxh(state)); }
+
+Xxh3::Xxh3() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  reset();
+}
+
+// The 64-bit and the 128-bit digest begin and go on alike; only their ends differ.
+void Xxh3::reset() noexcept { XXH3_128bits_reset(xxh(state_.get())); }
+
+void Xxh3::update(std::span<const std::byte> bytes) noexcept {
+  XXH3_128bits_update(xxh(state_.get()), bytes.data(), bytes.size());
+}
+
+std::uint64_t Xxh3::digest_64() const noexcept { return XXH3_64bits_digest(xxh(state_.get())); }
+
+Xxh128 Xxh3::digest_128() const noexcept {
+  const XXH128_hash_t digest = XXH3_128bits_digest(xxh(state_.get()));
+  return {digest.low64, digest.high64};
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,64 @@
+// Digests of bytes: SHA-256 for what is compared with other programs, XXH3 for what is not.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ballast::kernels {
+
+std::string to_hex(std::span<const std::byte> bytes);  // lower case
+
+// One digest being computed. Not for several threads at once. If an update is abandoned half-way (a signal jumped out
+// of it), reset() makes the object usable again.
+class Sha256 {
+ public:
+  using Digest = std::array<std::byte, 32>;
+
+  Sha256();
+
+  void update(std::span<const std::byte> bytes);
+  Digest finish();  // and begins anew
+  std::string hex() { return to_hex(finish()); }
+  void reset();
+
+ private:
+  struct Free {
+    void operator()(void* context) const noexcept;
+  };
+  std::unique_ptr<void, Free> context_;
+};
+
+// The digests of the xxHash library, version 0.8 and later, without a seed.
+struct Xxh128 {
+  std::uint64_t low, high;
+  friend bool operator==(const Xxh128&, const Xxh128&) = default;
+};
+std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept;
+Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept;
+
+// As they are usually written: the most significant digit first.
+std::string to_hex(std::uint64_t digest);
+std::string to_hex(const Xxh128& digest);
+
+// The same digests of bytes that come in parts. May be abandoned half-way like Sha256.
+class Xxh3 {
+ public:
+  Xxh3();
+
+  void update(std::span<const std::byte> bytes) noexcept;
+  std::uint64_t digest_64() const noexcept;  // of what came so far
+  Xxh128 digest_128() const noexcept;
+  void reset() noexcept;
+
+ private:
+  struct Free {
+    void operator()(void* state) const noexcept;
+  };
+  std::unique_ptr<void, Free> state_;
+};
+
+}  // namespace ballast::kernels

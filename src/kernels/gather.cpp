@@ -1,0 +1,260 @@
+#include "kernels/gather.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "kernels/stream.hpp"
+#include "kernels/transpose.hpp"
+
+namespace ballast::kernels {
+namespace {
+
+// Dimensions of 1 say nothing, and 64 of at least 2 have more elements than 64 bits can count.
+constexpr std::size_t kMaxRank = 64;
+
+struct Dimension {
+  std::uint64_t size;
+  std::int64_t stride;  // bytes
+};
+
+// The view with as few dimensions as describe it: at least one, outermost first.
+class View {
+ public:
+  View(std::span<const std::uint64_t> shape, std::span<const std::int64_t> strides) {
+    for (std::size_t i = 0; i < shape.size(); ++i) append({shape[i], strides[i]});
+    if (rank_ == 0) dims_[rank_++] = {1, 0};
+  }
+
+  std::size_t rank() const { return rank_; }
+  const Dimension& operator[](std::size_t i) const { return dims_[i]; }
+  const Dimension& innermost() const { return dims_[rank_ - 1]; }
+
+  void drop_innermost() { --rank_; }
+
+  // How many elements one step along dimension i passes over.
+  std::uint64_t elements_below(std::size_t i) const {
+    std::uint64_t count = 1;
+    while (++i < rank_) count *= dims_[i].size;
+    return count;
+  }
+
+ private:
+  void append(Dimension inner) {
+    if (inner.size == 1) return;
+    // One step of the outer dimension is a whole turn of the inner one: together they are one longer dimension.
+    const auto turn = static_cast<std::int64_t>(static_cast<std::uint64_t>(inner.stride) * inner.size);
+    if (rank_ > 0 && dims_[rank_ - 1].stride == turn) {
+      dims_[rank_ - 1] = {dims_[rank_ - 1].size * inner.size, inner.stride};
+    } else {
+      dims_[rank_++] = inner;
+    }
+  }
+
+  std::array<Dimension, kMaxRank> dims_;
+  std::size_t rank_ = 0;
+};
+
+// A place in some of the dimensions of a view, [begin, end), and the address that it leads to.
+class Position {
+ public:
+  // Element `number` of the first `end` dimensions.
+  Position(const View& view, std::size_t end, const std::byte* base, std::uint64_t number)
+      : view_(view), begin_(0), end_(end), at_(base) {
+    for (std::size_t i = end; i-- > 0; number /= view[i].size) {
+      index_[i] = number % view[i].size;
+      at_ += static_cast<std::int64_t>(index_[i]) * view[i].stride;
+    }
+  }
+
+  // The first element of the dimensions from `begin` to `end`.
+  Position(const View& view, std::size_t begin, std::size_t end, const std::byte* base)
+      : view_(view), begin_(begin), end_(end), at_(base) {
+    for (std::size_t i = begin; i < end; ++i) index_[i] = 0;
+  }
+
+  const std::byte* address() const { return at_; }
+  std::uint64_t index(std::size_t i) const { return index_[i]; }
+
+  void next() {
+    for (std::size_t i = end_; i-- > begin_;) {
+      at_ += view_[i].stride;
+      if (++index_[i] < view_[i].size) return;
+      at_ -= static_cast<std::int64_t>(index_[i]) * view_[i].stride;
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  const View& view_;
+  std::size_t begin_, end_;
+  const std::byte* at_;
+  std::array<std::uint64_t, kMaxRank> index_;
+};
+
+using CopyRun = void (*)(std::byte* out, const std::byte* in, std::size_t size);
+
+void copy_run(std::byte* out, const std::byte* in, std::size_t size) { std::memcpy(out, in, size); }
+
+// Short runs leave too many lines of the cache half written to be streamed.
+CopyRun copy_for(std::size_t run_bytes, CopyRun copy) {
+  constexpr std::size_t kShort = 512;
+  return run_bytes < kShort ? copy_run : copy;
+}
+
+template <std::size_t kSize>
+void copy_row_of(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count) {
+  for (; count > 0; --count, out += kSize, in += stride) std::memcpy(out, in, kSize);
+}
+
+// `count` elements of `size` bytes that lie `stride` bytes apart.
+void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count, std::uint64_t size,
+              CopyRun copy) {
+  if (stride == static_cast<std::int64_t>(size)) return copy_for(count * size, copy)(out, in, count * size);
+  switch (size) {
+    case 1: return copy_row_of<1>(out, in, stride, count);
+    case 2: return copy_row_of<2>(out, in, stride, count);
+    case 4: return copy_row_of<4>(out, in, stride, count);
+    case 8: return copy_row_of<8>(out, in, stride, count);
+    case 16: return copy_row_of<16>(out, in, stride, count);
+    default: break;
+  }
+  copy = copy_for(size, copy);
+  for (; count > 0; --count, out += size, in += stride) {
+    if (count > 1) prefetch_ahead(in + stride, size);
+    copy(out, in, size);
+  }
+}
+
+// One call of gather() in progress: what is left of `out` and of the elements to go there.
+class Gathering {
+ public:
+  Gathering(std::span<std::byte> out, const View& view, const std::byte* base, std::uint64_t first, std::uint64_t size)
+      : out_(out.data()), view_(view), base_(base), first_(first), count_(out.size() / size), size_(size) {
+    if (out.size() >= kStreamFromBytes) copy_ = stream_copy;
+  }
+
+  void run() {
+    if (has_contiguous_rows()) {
+      take_by_runs();
+    } else {
+      take_elements();
+    }
+    if (copy_ == stream_copy) finish_streaming();
+  }
+
+ private:
+  bool has_contiguous_rows() const {
+    return view_.rank() > 1 && view_.innermost().stride == static_cast<std::int64_t>(size_);
+  }
+
+  // Whole rows are elements of a view with one dimension less, which may be the transpose of something.
+  void take_by_runs() {
+    const std::uint64_t row = view_.innermost().size;
+    take_rows(std::min(count_, (row - first_ % row) % row));
+    const std::uint64_t tail = count_ % row;
+    const View elements = view_;
+    view_.drop_innermost();
+    scale(row);
+    take_elements();
+    view_ = elements;
+    unscale(row, tail);
+    take_rows(tail);
+  }
+
+  void scale(std::uint64_t row) {
+    first_ /= row;
+    count_ /= row;
+    size_ *= row;
+  }
+
+  void unscale(std::uint64_t row, std::uint64_t tail) {
+    first_ *= row;
+    count_ = tail;
+    size_ /= row;
+  }
+
+  void take_elements() {
+    const std::size_t across = contiguous_dimension();
+    if (across == view_.rank()) return take_rows(count_);
+
+    // Rows up to the next whole step across, then as many whole steps at once as this turn of the dimension has.
+    const std::uint64_t step = view_.elements_below(across);
+    while (count_ > 0) {
+      take_rows(std::min(count_, (step - first_ % step) % step));
+      if (count_ / step < 2) return take_rows(count_);
+      take_transposed(across, step);
+    }
+  }
+
+  // The dimension, other than the innermost, along which elements follow each other in memory; rank() if there is none.
+  std::size_t contiguous_dimension() const {
+    for (std::size_t i = 0; i + 1 < view_.rank(); ++i) {
+      if (view_[i].stride == static_cast<std::int64_t>(size_)) return i;
+    }
+    return view_.rank();
+  }
+
+  // The next `count` elements, row by row along the innermost dimension.
+  void take_rows(std::uint64_t count) {
+    const Dimension inner = view_.innermost();
+    Position row(view_, view_.rank() - 1, base_, first_ / inner.size);
+    std::uint64_t column = first_ % inner.size;
+    advance(count);
+    for (std::byte* to = out_ - count * size_; count > 0; column = 0, row.next()) {
+      const std::uint64_t n = std::min(count, inner.size - column);
+      copy_row(to, row.address() + static_cast<std::int64_t>(column) * inner.stride, inner.stride, n, size_, copy_);
+      to += n * size_;
+      count -= n;
+    }
+  }
+
+  // Whole steps of the dimension along which memory is contiguous: for every place of the dimensions between it and the
+  // innermost, a matrix to transpose.
+  void take_transposed(std::size_t across, std::uint64_t step) {
+    const Dimension inner = view_.innermost();
+    const Position start(view_, across + 1, base_, first_ / step);
+    const std::uint64_t steps = std::min(count_ / step, view_[across].size - start.index(across));
+    advance(steps * step);
+    std::byte* const to = out_ - steps * step * size_;
+
+    // Pieces that do not begin and end with a line of the cache would be streamed in halves.
+    const std::uint64_t piece = size_ <= kLargestInTile ? inner.size * size_ : size_;
+    const bool lines = (reinterpret_cast<std::uintptr_t>(to) | step * size_ | piece) % 64 == 0;
+    const CopyRun copy = lines ? copy_ : copy_run;
+    // Thin matrices share lines of the cache with their neighbours: all of them do a band of columns before the next.
+    const bool thin = steps * size_ < kTileRowBytes;
+    const std::uint64_t band = thin ? std::min<std::uint64_t>(inner.size, kTileColumns) : inner.size;
+    for (std::uint64_t column = 0; column < inner.size; column += band) {
+      const std::byte* from = start.address() + static_cast<std::int64_t>(column) * inner.stride;
+      Position matrix(view_, across + 1, view_.rank() - 1, from);
+      for (std::uint64_t m = 0; m < step / inner.size; ++m, matrix.next()) {
+        transpose({to + (m * inner.size + column) * size_, step * size_}, {matrix.address(), inner.stride}, steps,
+                  std::min(band, inner.size - column), size_, copy);
+      }
+    }
+  }
+
+  void advance(std::uint64_t count) {
+    out_ += count * size_;
+    first_ += count;
+    count_ -= count;
+  }
+
+  std::byte* out_;
+  View view_;
+  const std::byte* base_;
+  std::uint64_t first_, count_, size_;
+  CopyRun copy_ = copy_run;
+};
+
+}  // namespace
+
+void gather(std::span<std::byte> out, const std::byte* base, std::span<const std::uint64_t> shape,
+            std::span<const std::int64_t> byte_strides, std::uint64_t first_element,
+            std::uint64_t element_bytes) noexcept {
+  if (out.empty()) return;
+  Gathering(out, View(shape, byte_strides), base, first_element, element_bytes).run();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,42 @@
+// Statistics of a tensor's values, block by block: what `stats` prints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include <ballast/dtype.hpp>
+
+namespace ballast::kernels {
+
+// Of the finite values, as F64: integers beyond 2^53 are rounded. NaN and Inf are only counted.
+struct Moments {
+  std::uint64_t count = 0;  // of all elements
+  std::uint64_t nan_count = 0;
+  std::uint64_t inf_count = 0;
+  std::uint64_t zero_count = 0;
+  double min = std::numeric_limits<double>::infinity();  // above max where there is no finite value
+  double max = -std::numeric_limits<double>::infinity();
+  double mean = 0;
+  double m2 = 0;  // the sum of squared distances from the mean
+
+  std::uint64_t finite_count() const noexcept { return count - nan_count - inf_count; }
+  double variance() const noexcept { return finite_count() == 0 ? 0 : m2 / static_cast<double>(finite_count()); }
+
+  // The moments of both together. Merging the same parts in the same order gives the same bits.
+  void merge(const Moments& other) noexcept;
+};
+
+// Whether the statistics of a type can be taken: floating, integer and boolean ones.
+bool has_stats(DType dtype) noexcept;
+
+// Adds a whole number of blocks. Owns nothing, so it may be abandoned half-way; `moments` is then of no use.
+void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes) noexcept;
+
+// Counts the values of [low, high] in bins of equal width, of which the last includes `high`; other values, and NaN,
+// are left out. `low` is finite and below `high`, or equal to it: then all that equal it are in the first bin.
+void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
+               std::span<const std::byte> bytes) noexcept;
+
+}  // namespace ballast::kernels

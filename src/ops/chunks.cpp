@@ -1,0 +1,56 @@
+#include "ops/chunks.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20;
+
+}  // namespace
+
+void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t size,
+                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter) {
+  if (size == 0) return;
+  tensor.storage()->prepare({});
+  const std::uint64_t block = info(tensor.dtype()).block_bytes;
+  const std::uint64_t step = std::max(kChunkBytes / block, std::uint64_t{1}) * block;
+  const bool may_be_in_place = tensor.is_contiguous();
+  std::vector<std::byte> buffer;
+  for (const std::uint64_t end = first + size; first < end;) {
+    const std::uint64_t n = std::min(step, end - first);
+    const bool seen = may_be_in_place && tensor.storage()->visit(tensor.offset() + first, n, look);
+    if (!seen) {
+      buffer.resize(n);
+      tensor.read(first, buffer);
+      look(buffer);
+    }
+    if (may_be_in_place) tensor.storage()->release(tensor.offset() + first, n);
+    if (meter != nullptr) meter->add(n);
+    first += n;
+  }
+}
+
+std::vector<TensorPart> split_tensors(std::span<const Tensor* const> tensors) {
+  std::vector<TensorPart> parts;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = *tensors[i];
+    const std::uint64_t size = tensor.nbytes();
+    if (size == 0) continue;
+    if (tensor.storage()->is_sequential()) {
+      parts.push_back({i, 0, size});
+      continue;
+    }
+    const std::uint64_t block = info(tensor.dtype()).block_bytes;
+    const std::uint64_t granule = tensor.is_contiguous() ? std::lcm(tensor.storage()->granule(), block) : block;
+    for (const ByteRange& range : split_by_bytes(size, granule, kPartBytes)) parts.push_back({i, range.offset, range.size});
+  }
+  return parts;
+}
+
+}  // namespace ballast

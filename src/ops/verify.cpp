@@ -1,0 +1,153 @@
+#include <ballast/error.hpp>
+#include <ballast/verify.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "checkpoint/detect.hpp"
+#include "checkpoint/folder.hpp"
+#include "checkpoint/shard_index.hpp"
+#include "core/progress_meter.hpp"
+#include "core/text.hpp"
+#include "core/thread_pool.hpp"
+#include "io/byte_source.hpp"
+#include "ops/chunks.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string describe(const Error& error) {
+  std::string text = error.message();
+  if (error.offset()) text += " (byte " + std::to_string(*error.offset()) + ")";
+  return text;
+}
+
+class Verifier {
+ public:
+  Verifier(const std::string& target, const VerifyOptions& options) : target_(target), options_(options) {}
+
+  VerifyReport run() {
+    const std::string index = find_index();
+    if (!index.empty()) check_index(index);
+    try {
+      const Checkpoint checkpoint = open(target_, options_.open);
+      report_.tensors = checkpoint.size();
+      for (const Note& note : checkpoint.notes) {
+        if (index.empty()) find(note.where, note.text);  // of a set, the index was compared file by file
+      }
+      if (options_.read_data) read_everything(checkpoint);
+    } catch (const Error& error) {
+      if (error.code() == Errc::cancelled) throw;
+      find(error.where(), describe(error));
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void find(std::string where, std::string what) {
+    const Finding finding{std::move(where), std::move(what)};
+    for (const Finding& known : report_.findings) {
+      if (known.where == finding.where && known.what == finding.what) return;
+    }
+    report_.findings.push_back(finding);
+  }
+
+  std::string find_index() const {
+    std::error_code ignored;
+    if (fs::is_directory(target_, ignored)) return look_into(target_).index;
+    const auto source = io::open_file(target_);  // a target that is not there is an error, not a finding
+    try {
+      return detect(*source) == Content::json ? target_ : std::string();
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  // Every tensor is in the shard that the index says, and the index says every tensor.
+  void check_index(const std::string& path) try {
+    const std::string text = io::read_text_file(path, options_.open.limits.max_index_bytes);
+    const ShardIndex index = parse_shard_index(text, options_.open.limits);
+    std::vector<std::optional<Checkpoint>> shards;
+    std::uint64_t total = 0, listed = 0, held = 0;
+    for (const std::string& file : index.files) {
+      shards.push_back(open_shard((fs::path(path).parent_path() / file).string()));
+      if (!shards.back()) continue;
+      held += shards.back()->size() - shards.back()->aliases.size();
+      for (const auto& [name, tensor] : *shards.back()) total += shards.back()->aliases.contains(name) ? 0 : tensor.nbytes();
+    }
+    for (const ShardIndex::Place& place : index.weight_map) {
+      const auto& shard = shards[place.file];
+      if (!shard) continue;
+      if (shard->contains(place.tensor)) {
+        ++listed;
+      } else {
+        find(path, "tensor " + quote(place.tensor) + " is not in " + quote(index.files[place.file]));
+      }
+    }
+    for (std::size_t i = 0; i < shards.size() && listed < held; ++i) find_unlisted(path, index, i, shards[i]);
+    const bool complete = std::all_of(shards.begin(), shards.end(), [](const auto& shard) { return shard.has_value(); });
+    if (complete && index.total_size && *index.total_size != total) {
+      find(path, "total_size is " + std::to_string(*index.total_size) + ", but the shards have " + std::to_string(total) + " bytes of tensors");
+    }
+  } catch (const Error& error) {
+    find(path, describe(error));
+  }
+
+  void find_unlisted(const std::string& path, const ShardIndex& index, std::size_t number, const std::optional<Checkpoint>& shard) {
+    if (!shard) return;
+    if (listed_.empty()) {
+      for (const ShardIndex::Place& place : index.weight_map) listed_.emplace(place.tensor, place.file);
+    }
+    for (const auto& [name, tensor] : *shard) {
+      const auto place = listed_.find(name);
+      const bool is_listed = place != listed_.end() && place->second == number;
+      if (!is_listed && !shard->aliases.contains(name)) {
+        find(path, "does not list tensor " + quote(name) + " of " + quote(index.files[number]));
+      }
+    }
+  }
+
+  std::optional<Checkpoint> open_shard(const std::string& path) {
+    try {
+      return open(path, options_.open);
+    } catch (const Error& error) {
+      find(error.where().empty() ? path : error.where(), describe(error));
+      return std::nullopt;
+    }
+  }
+
+  void read_everything(const Checkpoint& checkpoint) {
+    std::vector<const Tensor*> tensors;
+    std::uint64_t total = 0;
+    for (const auto& [name, tensor] : checkpoint) {
+      if (checkpoint.aliases.contains(name) || !tensor.has_data()) continue;
+      tensors.push_back(&tensor);
+      total += tensor.nbytes();
+    }
+    ProgressMeter meter(options_.progress, "reading", total);
+    const auto parts = split_tensors(tensors);
+    ThreadPool(options_.open.threads).run(parts.size(), [&](std::size_t i, unsigned) {
+      const auto touch = [](std::span<const std::byte> bytes) {
+        for (std::size_t at = 0; at < bytes.size(); at += 4096) static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
+      };
+      for_each_chunk(*tensors[parts[i].number], parts[i].first, parts[i].size, touch, &meter);
+    });
+    report_.bytes_read = total;
+  }
+
+  const std::string& target_;
+  const VerifyOptions& options_;
+  VerifyReport report_;
+  std::map<std::string_view, std::uint32_t> listed_;  // made when first needed
+};
+
+}  // namespace
+
+VerifyReport verify(const std::string& target, const VerifyOptions& options) { return Verifier(target, options).run(); }
+
+}  // namespace ballast

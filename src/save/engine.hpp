@@ -1,0 +1,24 @@
+// The streaming engine: carries out a plan, whatever the tensors in it are made of, in bounded memory.
+//
+// It knows storages only by what they say of themselves. Every file is written under a temporary name; when all of them
+// are complete and the sources are still what they were, they get their names, in the order of the plan.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <ballast/save.hpp>
+
+#include "io/sink.hpp"
+
+namespace ballast {
+
+using SinkFactory = std::function<std::unique_ptr<io::Sink>(const std::string& path)>;
+
+SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create);
+
+// The bytes that each of `threads` may use as a buffer.
+std::uint64_t buffer_bytes_each(const SaveOptions& options);
+
+}  // namespace ballast

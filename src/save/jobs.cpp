@@ -1,0 +1,88 @@
+#include "save/jobs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/thread_pool.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kDirectBytes = 64 * 1024;           // smaller ranges are cheaper to gather than to write alone
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
+
+class JobMaker {
+ public:
+  explicit JobMaker(std::uint64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+
+  void add(const SavePlan::Item& item) {
+    const Tensor& tensor = item.tensor;
+    const std::uint64_t size = tensor.nbytes();
+    if (size == 0) return;
+    if (tensor.storage()->is_sequential()) {
+      Job& stream = streams_.try_emplace(tensor.storage().get(), Job{Job::Kind::streamed, {}}).first->second;
+      add_part(stream, {&tensor, 0, size, item.offset});
+      return;
+    }
+    const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
+    if (in_place && size >= kDirectBytes) {
+      for (const ByteRange& range : split_by_bytes(size, 1, kPieceBytes)) {
+        jobs_.push_back({Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset}}, range.size});
+      }
+      return;
+    }
+    const std::uint64_t granule = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
+    for (const ByteRange& range : split_by_bytes(size, granule <= buffer_bytes_ ? granule : 1, buffer_bytes_)) {
+      gather({&tensor, range.offset, range.size, item.offset + range.offset});
+    }
+  }
+
+  std::vector<Job> finish() {
+    flush();
+    for (auto& [storage, job] : streams_) {
+      std::stable_sort(job.parts.begin(), job.parts.end(), [](const Job::Part& a, const Job::Part& b) {
+        return a.tensor->offset() < b.tensor->offset();
+      });
+      jobs_.push_back(std::move(job));
+    }
+    // Streams cannot be shared out: the longest begin first, so that none is left to run alone at the end.
+    std::stable_sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) {
+      const auto weight = [](const Job& job) { return job.kind == Job::Kind::streamed ? job.bytes : 0; };
+      return weight(a) > weight(b);
+    });
+    return std::move(jobs_);
+  }
+
+ private:
+  static void add_part(Job& job, const Job::Part& part) {
+    job.parts.push_back(part);
+    job.bytes += part.size;
+  }
+
+  // Parts that follow each other in the file share a buffer, and one write.
+  void gather(const Job::Part& part) {
+    const bool follows = !group_.parts.empty() && group_.parts.back().offset + group_.parts.back().size == part.offset;
+    if (!follows || group_.bytes + part.size > buffer_bytes_) flush();
+    add_part(group_, part);
+  }
+
+  void flush() {
+    if (!group_.parts.empty()) jobs_.push_back(std::exchange(group_, {Job::Kind::gathered, {}}));
+  }
+
+  std::uint64_t buffer_bytes_;
+  std::vector<Job> jobs_;
+  std::map<const Storage*, Job> streams_;
+  Job group_{Job::Kind::gathered, {}};
+};
+
+}  // namespace
+
+std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes) {
+  JobMaker maker(buffer_bytes);
+  for (const SavePlan::Item& item : file.items) maker.add(item);
+  return maker.finish();
+}
+
+}  // namespace ballast

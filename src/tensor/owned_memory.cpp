@@ -1,0 +1,29 @@
+#include "tensor/owned_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "core/checked.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+constexpr std::uint64_t kCacheLine = 64;
+
+}  // namespace
+
+OwnedMemory::OwnedMemory(std::uint64_t size_bytes) : size_(size_bytes) {
+  const bool large = size_bytes >= 2 * kHugePage;
+  const std::uint64_t alignment = large ? kHugePage : kCacheLine;
+  const auto rounded = checked_align_up(size_bytes == 0 ? 1 : size_bytes, alignment);
+  if (!rounded) throw std::bad_alloc();
+  void* memory = std::aligned_alloc(alignment, *rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  if (large) ::madvise(memory, *rounded, MADV_HUGEPAGE);  // advice: a kernel without huge pages may say no
+  data_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), std::free);
+}
+
+}  // namespace ballast

@@ -1,0 +1,126 @@
+#include <ballast/error.hpp>
+#include <ballast/state_dict.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/name_hash.hpp"
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::size_t kArenaBytes = 64 * 1024;
+
+std::uint32_t short_hash(std::string_view name) noexcept { return static_cast<std::uint32_t>(hash_name(name)); }
+
+}  // namespace
+
+// The slot that holds the name, or the empty one where it would go.
+std::size_t StateDict::find_slot(std::string_view name, std::uint32_t hash) const noexcept {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    const Slot& slot = slots_[i];
+    if (slot.number == 0) return i;
+    if (slot.hash == hash && entries_[slot.number - 1].name == name) return i;
+  }
+}
+
+const Tensor* StateDict::find(std::string_view name) const noexcept {
+  if (slots_.empty()) return nullptr;
+  const Slot& slot = slots_[find_slot(name, short_hash(name))];
+  return slot.number == 0 ? nullptr : &entries_[slot.number - 1].tensor;
+}
+
+const Tensor& StateDict::at(std::string_view name) const {
+  if (const Tensor* tensor = find(name)) return *tensor;
+  throw Error(Errc::not_found, "no tensor is called " + quote(name));
+}
+
+void StateDict::reserve(std::size_t count) {
+  entries_.reserve(count);
+  const std::size_t wanted = std::bit_ceil(count + count / 2 + 1);
+  if (wanted > slots_.size()) rehash(wanted);
+}
+
+void StateDict::rehash(std::size_t slot_count) {
+  const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slot_count));
+  const std::size_t mask = slot_count - 1;
+  for (const Slot& slot : old) {
+    if (slot.number == 0) continue;
+    std::size_t i = slot.hash & mask;
+    while (slots_[i].number != 0) i = (i + 1) & mask;
+    slots_[i] = slot;
+  }
+}
+
+bool StateDict::insert_stored(std::string_view name, Tensor tensor) {
+  if ((entries_.size() + 1) * 3 > slots_.size() * 2) rehash(std::max<std::size_t>(16, slots_.size() * 2));
+  const std::uint32_t hash = short_hash(name);
+  Slot& slot = slots_[find_slot(name, hash)];
+  if (slot.number != 0) return false;
+  entries_.push_back({name, std::move(tensor)});
+  slot = {hash, static_cast<std::uint32_t>(entries_.size())};
+  return true;
+}
+
+bool StateDict::insert(std::string_view name, Tensor tensor) {
+  return !contains(name) && insert_stored(store(name), std::move(tensor));
+}
+
+void StateDict::take_all(StateDict other, const std::function<void(const Entry&)>& taken) {
+  arenas_.insert(arenas_.end(), other.arenas_.begin(), other.arenas_.end());
+  for (Entry& entry : other.entries_) {
+    if (contains(entry.name)) {
+      taken(entry);
+    } else {
+      insert_stored(entry.name, std::move(entry.tensor));
+    }
+  }
+}
+
+void StateDict::replace(std::string_view name, Tensor tensor) {
+  const Slot* slot = slots_.empty() ? nullptr : &slots_[find_slot(name, short_hash(name))];
+  if (slot == nullptr || slot->number == 0) throw Error(Errc::not_found, "no tensor is called " + quote(name));
+  entries_[slot->number - 1].tensor = std::move(tensor);
+}
+
+std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
+  entries_ = std::move(entries);
+  slots_.assign(std::bit_ceil(entries_.size() + entries_.size() / 2 + 1), Slot{});
+  // Slots are all over memory: each is fetched while the names before it are dealt with.
+  constexpr std::size_t kAhead = 16;
+  std::uint32_t hashes[kAhead];
+  for (std::size_t i = 0; i < entries_.size() + kAhead; ++i) {
+    if (i >= kAhead) {
+      const std::size_t number = i - kAhead;
+      Slot& slot = slots_[find_slot(entries_[number].name, hashes[number % kAhead])];
+      if (slot.number != 0) return number;
+      slot = {hashes[number % kAhead], static_cast<std::uint32_t>(number + 1)};
+    }
+    if (i < entries_.size()) {
+      hashes[i % kAhead] = short_hash(entries_[i].name);
+      __builtin_prefetch(&slots_[hashes[i % kAhead] & (slots_.size() - 1)]);
+    }
+  }
+  return std::nullopt;
+}
+
+void StateDict::keep_alive(std::shared_ptr<const void> names) { arenas_.push_back(std::move(names)); }
+
+std::string_view StateDict::store(std::string_view name) {
+  if (name.size() > room_.size) {
+    const std::size_t size = std::max(kArenaBytes, name.size());
+    std::shared_ptr<char[]> arena(new char[size]);
+    room_ = Room(arena.get(), size);
+    arenas_.push_back(std::move(arena));
+  }
+  if (!name.empty()) std::memcpy(room_.begin, name.data(), name.size());
+  const std::string_view stored(room_.begin, name.size());
+  room_ = Room(room_.begin + name.size(), room_.size - name.size());
+  return stored;
+}
+
+}  // namespace ballast

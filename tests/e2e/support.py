@@ -1,0 +1,191 @@
+"""What the tests of the command share: how to run it, and a writer and a reader of safetensors that are not ours."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TINY = SOURCE / "examples" / "tiny.safetensors"
+
+if "BALLAST_COMMAND" not in os.environ:
+    sys.exit("set BALLAST_COMMAND to the built command")
+COMMAND = str(pathlib.Path(os.environ["BALLAST_COMMAND"]).resolve())
+
+OK, NO, USAGE, IO, MALFORMED, UNSAFE, UNSUPPORTED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+
+DTYPE_BITS = {
+    "BOOL": 8, "F4": 4, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
+    "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+}
+FORMATS = {"F32": "f", "F64": "d", "F16": "e", "I8": "b", "I16": "h", "I32": "i", "I64": "q", "U8": "B", "U16": "H",
+           "U32": "I", "U64": "Q", "BOOL": "?"}
+
+
+def environment(**changes):
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS")}
+    kept.update(TERM="xterm-256color", **changes)
+    return {key: value for key, value in kept.items() if value is not None}
+
+
+def pack(dtype, values):
+    return struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
+
+
+def safetensors(tensors, metadata=None):
+    """The bytes of a file with {name: (dtype, shape, bytes or numbers)}, in the order given."""
+    header, data = {}, b""
+    if metadata is not None:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, content) in tensors.items():
+        raw = content if isinstance(content, bytes) else pack(dtype, content)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    return with_header(json.dumps(header, ensure_ascii=False, separators=(",", ":")), data)
+
+
+def with_header(text, data=b""):
+    raw = text.encode()
+    raw += b" " * (-len(raw) % 8)
+    return struct.pack("<Q", len(raw)) + raw + data
+
+
+def read_safetensors(path):
+    """({name: (dtype, shape, bytes)}, metadata), checked as strictly as a reader of a page can."""
+    raw = pathlib.Path(path).read_bytes()
+    (size,) = struct.unpack_from("<Q", raw)
+    header = json.loads(raw[8:8 + size])
+    metadata, data = header.pop("__metadata__", None), raw[8 + size:]
+    tensors, end = {}, 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, stop = entry["data_offsets"]
+        assert begin == end, f"a hole before {name}"
+        count = 1
+        for dimension in entry["shape"]:
+            count *= dimension
+        assert stop - begin == count * DTYPE_BITS[entry["dtype"]] // 8, name
+        tensors[name] = (entry["dtype"], entry["shape"], data[begin:stop])
+        end = stop
+    assert end == len(data), "bytes after the last tensor"
+    return tensors, metadata
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.raw, self.err = code, out, err
+        self.out = out.decode("utf-8", "surrogateescape")
+
+    def json(self):
+        return json.loads(self.raw)
+
+    def lines(self):
+        return self.out.splitlines()
+
+    def rows(self):
+        return [line.split("\t") for line in self.lines()]
+
+    def __repr__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class TestCase(unittest.TestCase):
+    """Each test has a folder of its own, and the command runs in it."""
+
+    maxDiff = None
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="ballast-e2e-")
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def write(self, name, tensors, metadata=None):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(tensors if isinstance(tensors, bytes) else safetensors(tensors, metadata))
+        return path
+
+    def run_raw(self, *args, stdin=b"", env=None, **more):
+        done = subprocess.run([COMMAND, *map(str, args)], input=stdin, capture_output=True, cwd=self.folder, timeout=120,
+                              env=env or environment(), **more)
+        return Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+    def ballast(self, *args, code=OK, **more):
+        """Runs the command and expects the exit code; what failed is shown whole."""
+        result = self.run_raw(*args, **more)
+        self.assertEqual(result.code, code, f"ballast {' '.join(map(str, args))}\n{result}")
+        return result
+
+    def refused(self, *args, code, says, hint=None, **more):
+        """Runs the command and expects it to fail with words on stderr and nothing on stdout."""
+        result = self.ballast(*args, code=code, **more)
+        self.assertEqual(result.out, "", result)
+        self.assertTrue(result.err.startswith("ballast: "), result)
+        self.assertIn(says, result.err)
+        if hint is not None:
+            self.assertIn("\n  hint: ", result.err)
+            self.assertIn(hint, result.err)
+        return result
+
+    def names_in_folder(self):
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+
+class Terminal:
+    """The command on a terminal of its own: what it prints there, and keys that it is sent."""
+
+    def __init__(self, *args, cwd, columns=100, env=None, stdout=None):
+        self.output = b""
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            if stdout is not None:
+                os.dup2(os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o666), 1)
+            os.execve(COMMAND, [COMMAND, *map(str, args)], env or environment())
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+
+    def read_until(self, pattern, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.output):
+            if time.monotonic() > deadline or not self._read(0.1):
+                break
+        return re.search(pattern, self.output)
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def finish(self, seconds=60):
+        """(exit code, everything printed); a death by signal is 128 and the signal."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self._read(0.1):
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        with contextlib.suppress(OSError):
+            os.close(self.master)
+        code = os.waitstatus_to_exitcode(status)
+        return (code if code >= 0 else 128 - code), self.output.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def _read(self, seconds):
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            got = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.output += got
+        return bool(got)
+
+
+def without_colors(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

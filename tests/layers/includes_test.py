@@ -1,0 +1,217 @@
+"""Reads every #include of the sources and fails on one that the layers do not allow.
+
+The tables below are the layers of src/README.md as data. A new layer, public header or third-party library is one line here.
+"""
+
+import os
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+
+# layer (a folder of src/) -> the layers that it may use, besides itself. In order: a layer uses only those above it.
+BELOW_FORMATS = {"core", "io", "kernels", "device", "tensor"}
+FORMATS = {"formats/safetensors", "formats/torch", "formats/gguf", "formats/npy"}
+BELOW_CHECKPOINT = BELOW_FORMATS | FORMATS | {"formats/archive", "save", "hub"}
+LAYERS = {
+    "core": set(),
+    "io": {"core"},
+    "kernels": {"core"},
+    "device": {"core"},
+    "tensor": {"core", "io", "kernels", "device"},
+    # Formats never see each other; zip and tar lie under those that come in them.
+    "formats/archive": BELOW_FORMATS,
+    "formats/safetensors": BELOW_FORMATS,
+    "formats/torch": BELOW_FORMATS | {"formats/archive"},
+    "formats/gguf": BELOW_FORMATS,
+    "formats/npy": BELOW_FORMATS | {"formats/archive"},
+    "save": BELOW_FORMATS | FORMATS | {"formats/archive"},
+    "hub": {"core", "io"},
+    "checkpoint": BELOW_CHECKPOINT,
+    "ops": BELOW_CHECKPOINT | {"checkpoint"},
+}
+
+# public header -> the layer whose face it is
+PUBLIC_HEADERS = {
+    "error": "core",
+    "text": "core",
+    "limits": "core",
+    "progress": "core",
+    "dtype": "core",
+    "float16": "core",
+    "shape": "core",
+    "slice": "tensor",
+    "storage": "tensor",
+    "tensor": "tensor",
+    "state_dict": "tensor",
+    "checkpoint": "tensor",
+    "open": "checkpoint",
+    "save": "save",
+    "transform": "ops",
+    "hash": "ops",
+    "stats": "ops",
+    "diff": "ops",
+    "verify": "ops",
+    "summary": "ops",
+    "metadata": "ops",
+    "ballast": "everything",
+}
+
+# where -> the third-party headers that may be included there
+THIRD_PARTY = {
+    "include": r"(?!)",
+    "cli": r"CLI/.+|fmt/.+",
+    "src": r"fmt/.+|hwy/.+|openssl/.+|re2/.+|simdjson\.h|xxhash\.h",
+}
+
+# The standard library (no extension), and the system's headers that have no C++ name.
+SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|fcntl|pthread|sched|setjmp|signal|unistd)\.h")
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+
+
+def layer_of(path):
+    """The layer of a file in src/, given relative to it; None where there is no such layer."""
+    parts = pathlib.PurePosixPath(path).parts
+    depth = 2 if parts[0] == "formats" else 1
+    layer = "/".join(parts[:depth])
+    return layer if layer in LAYERS and len(parts) > depth else None
+
+
+def allowed(user, used):
+    return used == user or used in LAYERS[user]
+
+
+def complaint(area, layer, name, in_src, in_cli):
+    """Why a file of `area` (and of `layer`, in src and include) may not include `name`; None where it may.
+
+    in_src(name) and in_cli(name) say whether that is a file of src/ and of cli/.
+    """
+    if name.startswith("ballast/"):
+        header = name.removeprefix("ballast/").removesuffix(".hpp")
+        if header not in PUBLIC_HEADERS:
+            return "is a public header of no layer: name its layer in PUBLIC_HEADERS"
+        if area == "cli" or layer == "everything":
+            return None
+        used = PUBLIC_HEADERS[header]
+        return None if allowed(layer, used) else f"belongs to {used}, which {layer} may not use"
+    if area == "cli" and in_cli(name):
+        return None
+    if area == "src" and in_src(name):
+        used = layer_of(name)
+        return None if allowed(layer, used) else f"belongs to {used}, which {layer} may not use"
+    if SYSTEM.fullmatch(name) or re.fullmatch(THIRD_PARTY[area], name):
+        return None
+    return f"is nothing that {area}/ may include"
+
+
+def complaints_about(path):
+    """Every include of one file of the repository that is not allowed, as lines for people."""
+    area = path.relative_to(ROOT).parts[0]
+    layer = None
+    if area == "src":
+        layer = layer_of(path.relative_to(ROOT / "src").as_posix())
+        if layer is None:
+            return [f"{path.relative_to(ROOT)}: lies in no layer: name its folder in LAYERS"]
+    if area == "include":
+        layer = PUBLIC_HEADERS.get(path.stem)
+        if layer is None:
+            return [f"{path.relative_to(ROOT)}: is a public header of no layer: name its layer in PUBLIC_HEADERS"]
+
+    def in_src(name):
+        return (ROOT / "src" / name).is_file()
+
+    def in_cli(name):
+        beside = (path.parent / name).resolve()
+        return beside.is_file() and (ROOT / "cli").resolve() in beside.parents
+
+    text = path.read_text(encoding="utf-8")
+    found = []
+    for match in INCLUDE.finditer(text):
+        name = match.group(2)
+        why = complaint(area, layer, name, in_src, in_cli)
+        if why:
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{path.relative_to(ROOT)}:{line}: {name} {why}")
+    return found
+
+
+def sources():
+    for area in THIRD_PARTY:
+        yield from sorted(p for p in (ROOT / area).rglob("*") if p.suffix in {".hpp", ".cpp", ".h"})
+
+
+class TheSources(unittest.TestCase):
+    def test_include_only_what_their_layer_may_use(self):
+        found = [line for path in sources() for line in complaints_about(path)]
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def test_were_found_at_all(self):
+        self.assertGreater(len(list(sources())), 10)
+
+
+class TheTables(unittest.TestCase):
+    def test_have_no_cycle(self):
+        seen = set()
+        for layer, uses in LAYERS.items():
+            self.assertLessEqual(uses, seen, f"{layer} uses a layer that stands below it in LAYERS")
+            seen.add(layer)
+
+    def test_name_public_headers_that_exist(self):
+        for header in PUBLIC_HEADERS:
+            self.assertTrue((ROOT / "include/ballast" / f"{header}.hpp").is_file(), header)
+
+
+class TheReadme(unittest.TestCase):
+    def test_has_a_sentence_for_every_file_and_for_no_other(self):
+        readme = (ROOT / "src/README.md").read_text(encoding="utf-8")
+        said = set(re.findall(r"^\* `([a-z_0-9/]+)`: ", readme, re.MULTILINE))
+        here = {p.relative_to(ROOT / "src").with_suffix("").as_posix() for p in sources() if (ROOT / "src") in p.parents}
+        self.assertEqual(sorted(here - said), [], "src/README.md says nothing about these")
+        self.assertEqual(sorted(said - here), [], "src/README.md speaks of these, which are gone")
+
+
+class TheCheck(unittest.TestCase):
+    """The check itself, on includes that must and must not pass: a check that always passes is no check."""
+
+    def check(self, area, layer, name):
+        return complaint(area, layer, name, lambda n: layer_of(n) is not None, lambda n: n == "print.hpp")
+
+    def test_allows_lower_layers_and_the_system(self):
+        for layer, name in [
+            ("io", "core/checked.hpp"),
+            ("formats/torch", "formats/archive/zip.hpp"),
+            ("ops", "ballast/open.hpp"),
+            ("io", "sys/mman.h"),
+            ("core", "vector"),
+            ("kernels", "hwy/foreach_target.h"),
+        ]:
+            self.assertIsNone(self.check("src", layer, name), (layer, name))
+
+    def test_refuses_higher_layers(self):
+        for layer, name in [
+            ("core", "io/byte_source.hpp"),
+            ("kernels", "io/byte_source.hpp"),
+            ("tensor", "formats/safetensors/reader.hpp"),
+            ("save", "ballast/open.hpp"),
+            ("hub", "tensor/source_storage.hpp"),
+        ]:
+            self.assertIsNotNone(self.check("src", layer, name), (layer, name))
+
+    def test_refuses_formats_that_see_each_other(self):
+        self.assertIsNotNone(self.check("src", "formats/npy", "formats/safetensors/header.hpp"))
+
+    def test_keeps_the_command_to_the_public_headers(self):
+        for name in ["ballast/open.hpp", "print.hpp", "CLI/CLI.hpp", "fmt/format.h", "unistd.h"]:
+            self.assertIsNone(self.check("cli", None, name), name)
+        for name in ["io/sink.hpp", "simdjson.h", "../src/io/sink.hpp"]:
+            self.assertIsNotNone(self.check("cli", None, name), name)
+
+    def test_keeps_third_parties_out_of_the_public_headers(self):
+        for name in ["fmt/format.h", "simdjson.h", "core/checked.hpp"]:
+            self.assertIsNotNone(self.check("include", "core", name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,263 @@
+// The proof of the one idea: whatever a tensor's bytes are made of, one engine writes them.
+#include "save/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include <ballast/ballast.hpp>
+
+#include "support/expect_error.hpp"
+#include "support/fake_storages.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ballast {
+namespace {
+
+using test::some_bytes;
+
+Tensor whole(StoragePtr storage) {
+  const std::uint64_t size = storage->size_bytes();
+  return Tensor(DType::u8, {size}, std::move(storage));
+}
+
+std::vector<std::byte> read_all(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.nbytes());
+  tensor.read(0, bytes);
+  return bytes;
+}
+
+constexpr std::size_t kSize = 1'000'001;
+
+struct Fakes {
+  std::shared_ptr<test::DeflatedStorage> deflated = std::make_shared<test::DeflatedStorage>(some_bytes(kSize, 2));
+  std::shared_ptr<test::DecodedStorage> decoded = std::make_shared<test::DecodedStorage>(some_bytes(kSize, 3), 4096);
+  std::shared_ptr<test::PreparedStorage> prepared = std::make_shared<test::PreparedStorage>(some_bytes(kSize, 4));
+  std::shared_ptr<test::RemoteStorage> remote = std::make_shared<test::RemoteStorage>(some_bytes(kSize, 5));
+
+  Checkpoint checkpoint() const {
+    Checkpoint all;
+    all.tensors.insert("mapped", whole(memory_storage(some_bytes(kSize, 1))));
+    all.tensors.insert("deflated", whole(deflated));
+    all.tensors.insert("decoded", whole(decoded));
+    all.tensors.insert("prepared", whole(prepared));
+    all.tensors.insert("remote", whole(remote));
+    return all;
+  }
+};
+
+class FiveFakes : public testing::TestWithParam<unsigned> {};
+
+TEST_P(FiveFakes, GoThroughOneWriter) {
+  test::TempDir folder;
+  const Fakes fakes;
+  SaveOptions options;
+  options.threads = GetParam();
+  options.memory_bytes = 1 << 20;
+  save(fakes.checkpoint(), folder / "out.safetensors", options);
+
+  const Checkpoint written = open(folder / "out.safetensors");
+  ASSERT_EQ(written.size(), 5u);
+  EXPECT_EQ(read_all(written.at("mapped")), some_bytes(kSize, 1));
+  EXPECT_EQ(read_all(written.at("deflated")), some_bytes(kSize, 2));
+  EXPECT_EQ(read_all(written.at("decoded")), some_bytes(kSize, 3));
+  EXPECT_EQ(read_all(written.at("prepared")), some_bytes(kSize, 4));
+  EXPECT_EQ(read_all(written.at("remote")), some_bytes(kSize, 5));
+
+  EXPECT_EQ(fakes.deflated->restarts(), 1u) << "a stream is inflated once, from its beginning to its end";
+  EXPECT_EQ(fakes.decoded->cut_reads(), 0u) << "rows are never cut";
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, FiveFakes, testing::Values(1u, 2u, 5u));
+
+TEST(Engine, WritesTheSameBytesWhateverTheThreadCount) {
+  test::TempDir folder;
+  for (unsigned threads : {1u, 2u, 7u}) {
+    SaveOptions options;
+    options.threads = threads;
+    options.overwrite = true;
+    options.memory_bytes = threads << 18;
+    save(Fakes().checkpoint(), folder / std::to_string(threads) + ".safetensors", options);
+  }
+  EXPECT_EQ(folder.read("1.safetensors"), folder.read("2.safetensors"));
+  EXPECT_EQ(folder.read("1.safetensors"), folder.read("7.safetensors"));
+}
+
+TEST(Engine, AsksRemoteStorageOnceForManySmallTensors) {
+  test::TempDir folder;
+  const auto remote = std::make_shared<test::RemoteStorage>(some_bytes(1000 * 64, 9));
+  Checkpoint many;
+  for (unsigned i = 0; i < 1000; ++i) many.tensors.insert("t" + std::to_string(i), Tensor(DType::u8, {64}, remote, i * 64));
+  save(many, folder / "out.safetensors");
+  EXPECT_EQ(remote->requests(), 1u);
+  EXPECT_EQ(read_all(open(folder / "out.safetensors").at("t7")), read_all(many.at("t7")));
+}
+
+TEST(Engine, ReadsTensorsOfOneStreamInTheOrderOfTheStream) {
+  test::TempDir folder;
+  const auto deflated = std::make_shared<test::DeflatedStorage>(some_bytes(300'000, 6));
+  Checkpoint views;  // names, and so the order of the file, run against the order of the stream
+  views.tensors.insert("c", Tensor(DType::u8, {100'000}, deflated, 0));
+  views.tensors.insert("b", Tensor(DType::u8, {100'000}, deflated, 100'000));
+  views.tensors.insert("a", Tensor(DType::u8, {100'000}, deflated, 200'000));
+  save(views, folder / "out.safetensors");
+  EXPECT_EQ(deflated->restarts(), 1u);
+}
+
+TEST(Engine, KeepsToItsMemory) {
+  SaveOptions options;
+  options.threads = 2;
+  const SavePlan plan = plan_save(Fakes().checkpoint(), "out.safetensors", options);
+  EXPECT_LE(plan.memory_bytes, options.memory_bytes);
+  options.memory_bytes = 1 << 20;
+  EXPECT_LE(plan_save(Fakes().checkpoint(), "out.safetensors", options).memory_bytes, 1u << 20);
+}
+
+TEST(Engine, CountsEveryByteForProgress) {
+  test::TempDir folder;
+  std::uint64_t last = 0, total = 0;
+  SaveOptions options;
+  options.progress = [&](const ProgressState& state) {
+    EXPECT_GE(state.done_bytes, last);
+    last = state.done_bytes;
+    total = state.total_bytes;
+    return true;
+  };
+  save(Fakes().checkpoint(), folder / "out.safetensors", options);
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(total, std::filesystem::file_size(folder / "out.safetensors"));
+}
+
+TEST(Engine, LeavesNoTraceWhenItIsCancelled) {
+  test::TempDir folder;
+  folder.write("out.safetensors", "old");
+  for (int calls_before = 0; calls_before < 5; ++calls_before) {
+    int calls = 0;
+    SaveOptions options;
+    options.overwrite = true;
+    options.memory_bytes = 1 << 19;
+    options.progress = [&](const ProgressState&) { return calls++ < calls_before; };
+    EXPECT_ERROR(save(Fakes().checkpoint(), folder / "out.safetensors", options), Errc::cancelled, "cancelled");
+    EXPECT_EQ(folder.read("out.safetensors"), "old");
+    EXPECT_EQ(folder.names(), std::set<std::string>{"out.safetensors"});
+  }
+}
+
+TEST(Engine, SavesOverTheFileThatItReads) {
+  test::TempDir folder;
+  save(Fakes().checkpoint(), folder / "m.safetensors");
+  const Checkpoint source = open(folder / "m.safetensors");
+  const std::string before = folder.read("m.safetensors");
+  SaveOptions options;
+  options.overwrite = true;
+  save(source, folder / "m.safetensors", options);
+  EXPECT_EQ(folder.read("m.safetensors"), before);
+}
+
+TEST(Engine, RefusesToPublishWhatASourceThatChangedGave) {
+  test::TempDir folder;
+  save(Fakes().checkpoint(), folder / "in.safetensors");
+  const Checkpoint source = open(folder / "in.safetensors");
+  std::filesystem::resize_file(folder / "in.safetensors", 1000);
+  EXPECT_ERROR(save(source, folder / "out.safetensors"), Errc::changed, "in.safetensors");
+  EXPECT_EQ(folder.names(), std::set<std::string>{"in.safetensors"});
+}
+
+TEST(Engine, RefusesAViewThatRepeatsFourBytesForAnExbibyte) {
+  const std::uint64_t exbi = std::uint64_t{1} << 58;
+  Checkpoint bomb;
+  bomb.tensors.insert("bomb", Tensor(DType::f32, {exbi}, Strides{0}, memory_storage(some_bytes(4, 1))));
+  EXPECT_ERROR(plan_save(bomb, "out.safetensors"), Errc::limit, "\"bomb\" repeats its 4 bytes");
+}
+
+// A sink that fails at its n-th call, for every n.
+class FailingSink final : public io::Sink {
+ public:
+  FailingSink(std::unique_ptr<io::Sink> real, std::atomic<int>& calls_left) : real_(std::move(real)), calls_left_(calls_left) {}
+  void reserve(std::uint64_t size) override { count(); real_->reserve(size); }
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override { count(); real_->write_at(offset, bytes); }
+  void commit() override { count(); real_->commit(); }
+
+ private:
+  void count() {
+    if (calls_left_-- == 0) throw Error(Errc::io, "the disk is on fire");
+  }
+  std::unique_ptr<io::Sink> real_;
+  std::atomic<int>& calls_left_;
+};
+
+TEST(Engine, LosesNothingAtAnyCallThatFails) {
+  test::TempDir folder;
+  save(Fakes().checkpoint(), folder / "new.safetensors");
+  const std::string fresh = folder.read("new.safetensors");
+  for (int n = 0;; ++n) {
+    folder.write("out.safetensors", "old");
+    std::atomic<int> calls_left = n;
+    SaveOptions options;
+    options.memory_bytes = 1 << 18;
+    const SavePlan plan = plan_save(Fakes().checkpoint(), folder / "out.safetensors", options);
+    const auto create = [&](const std::string& path) {
+      return std::make_unique<FailingSink>(io::create_file(path, {.overwrite = true, .durable = false}), calls_left);
+    };
+    const auto error = test::error_of([&] { write_files(plan, options, create); });
+    EXPECT_EQ(folder.names(), (std::set<std::string>{"new.safetensors", "out.safetensors"})) << n;
+    if (!error) {
+      EXPECT_EQ(folder.read("out.safetensors"), fresh);
+      EXPECT_GT(n, 10) << "a save makes more calls than that";
+      return;
+    }
+    EXPECT_EQ(folder.read("out.safetensors"), "old") << n;
+  }
+}
+
+TEST(Engine, PublishesNoShardWhenALaterOneFails) {
+  test::TempDir folder;
+  Checkpoint two;
+  two.tensors.insert("a", whole(memory_storage(some_bytes(1000, 1))));
+  two.tensors.insert("b", whole(memory_storage(some_bytes(1000, 2))));
+  SaveOptions options;
+  options.max_shard_bytes = 1000;
+  const SavePlan plan = plan_save(two, folder / "m.safetensors", options);
+  ASSERT_EQ(plan.files.size(), 3u);
+  std::atomic<int> calls_left = 7;  // reserve and two writes each for the shards, then the index
+  EXPECT_ERROR(write_files(plan, options,
+                           [&](const std::string& path) { return std::make_unique<FailingSink>(io::create_file(path), calls_left); }),
+               Errc::io, "on fire");
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Engine, FindsAnExistingFileBeforeItWritesAnything) {
+  test::TempDir folder;
+  folder.write("m-00002-of-00002.safetensors", "mine");
+  Checkpoint two;
+  two.tensors.insert("a", whole(memory_storage(some_bytes(1000, 1))));
+  two.tensors.insert("b", whole(memory_storage(some_bytes(1000, 2))));
+  SaveOptions options;
+  options.max_shard_bytes = 1000;
+  EXPECT_ERROR(save(two, folder / "m.safetensors", options), Errc::invalid_argument, "already exists");
+  EXPECT_EQ(folder.names(), std::set<std::string>{"m-00002-of-00002.safetensors"});
+}
+
+TEST(Shards, SplitAsHuggingFaceSplits) {
+  StateDict tensors;
+  for (const auto& [name, size] : {std::pair("a", 40u), {"b", 70u}, {"c", 200u}, {"d", 10u}, {"e", 90u}, {"f", 1u}}) {
+    tensors.insert(name, Tensor(DType::u8, {size}, memory_storage(some_bytes(size, 1))));
+  }
+  Checkpoint all;
+  all.tensors = tensors;
+  SaveOptions options;
+  options.max_shard_bytes = 100;
+  const SavePlan plan = plan_save(all, "model.safetensors", options);
+  std::vector<std::vector<std::string>> names;
+  for (const auto& file : plan.files) {
+    names.emplace_back();
+    for (const auto& item : file.items) names.back().push_back(item.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::vector<std::string>>{{"a"}, {"b"}, {"c"}, {"d", "e"}, {"f"}, {}}));
+  EXPECT_EQ(plan.files[0].path, "model-00001-of-00005.safetensors");
+  EXPECT_EQ(plan.files[5].path, "model.safetensors.index.json");
+}
+
+}  // namespace
+}  // namespace ballast
