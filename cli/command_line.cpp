@@ -138,8 +138,11 @@ void report(const Session& session, std::string_view message, std::string_view h
 }
 
 int report(const Session& session, const Error& error) {
+  if (error.code() == Errc::cancelled && interrupted() != 0) {
+    report(session, "interrupted", "");
+    return 128 + interrupted();
+  }
   report(session, error.what(), error.hint());
-  if (error.code() == Errc::cancelled && interrupted() != 0) return 128 + interrupted();
   return info(error.code()).exit_code;
 }
 

@@ -49,7 +49,7 @@ float shortened(float value, int significant_bits) {
   int exponent = 0;
   const bool power_of_two = std::abs(std::frexp(value, &exponent)) == 0.5f;
   // Below a power of two the floats lie twice as close.
-  const float reach = std::ldexp(power_of_two ? 0.4f : 0.8f, exponent - significant_bits - 1);
+  const float reach = std::ldexp(power_of_two ? 0.5f : 1.0f, exponent - significant_bits - 1);
   for (int digits = 0; digits < 8; ++digits) {
     const std::string text = to_text(value, std::chars_format::scientific, digits);
     float candidate = value;

@@ -135,7 +135,7 @@ int run_convert(Session& session, const Arguments& arguments) {
 Run add_convert(CLI::App& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.add_option("IN", arguments->in, "a file, a folder, an …index.json, or - for standard input")->required();
-  verb.add_option("OUT", arguments->out, "a .safetensors file, or a folder")->required();
+  verb.add_option("OUT", arguments->out, "a .safetensors file, or a folder (one that is there, or NAME/)")->required();
   add_selection_options(verb, session);
   add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
       ->type_name("REGEX=TEMPLATE");

@@ -14,7 +14,7 @@ struct DiffOptions {
   bool values = true;        // else names, dtypes and shapes only
   double tolerance = 0;      // a tensor whose values differ by at most this is equal; 0 compares bits
   unsigned threads = 0;
-  Progress progress;
+  Progress progress{};
 };
 
 struct DiffReport {

@@ -12,7 +12,7 @@ namespace ballast {
 
 struct HashOptions {
   unsigned threads = 0;
-  Progress progress;
+  Progress progress{};
 };
 
 struct HashReport {

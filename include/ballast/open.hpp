@@ -11,7 +11,7 @@
 namespace ballast {
 
 struct OpenOptions {
-  Limits limits;
+  Limits limits{};
   bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
   unsigned threads = 0;  // for many shards; 0 is one a core
 };

@@ -17,8 +17,8 @@ struct SaveOptions {
   bool durable = true;                              // fsync before and after the rename
   unsigned threads = 0;                             // 0 is one a core
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for all buffers together
-  Limits limits;
-  Progress progress;
+  Limits limits{};
+  Progress progress{};
 };
 
 // What a save will do, as a value: made and checked before anything is written.

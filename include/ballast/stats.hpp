@@ -12,7 +12,7 @@ namespace ballast {
 struct StatsOptions {
   unsigned bins = 0;  // of the histogram; 0 is none, and saves the second pass
   unsigned threads = 0;
-  Progress progress;
+  Progress progress{};
 };
 
 struct Stats {

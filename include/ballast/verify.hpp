@@ -23,9 +23,9 @@ struct VerifyReport {
 };
 
 struct VerifyOptions {
-  OpenOptions open;
+  OpenOptions open{};
   bool read_data = true;  // every byte is read, so that a bad disk shows
-  Progress progress;
+  Progress progress{};
 };
 
 // What cannot be opened at all is one finding; only a target that is not there throws.

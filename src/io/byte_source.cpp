@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -64,7 +65,7 @@ class MemorySource final : public ByteSource {
   std::string name_;
 };
 
-// From this size on a read is a copy from the map, which is as fast as the file is warm and never slower than pread by
+// From some size on a read is a copy from the map, which is as fast as the file is warm and never slower than pread by
 // more than its page faults. As a share of memcpy from a map whose pages are all present (one thread, Linux 6.18, the
 // file in memory):
 //     bytes a read            4 KiB   64 KiB   1 MiB   16 MiB   64 MiB
@@ -72,8 +73,10 @@ class MemorySource final : public ByteSource {
 //     pread, tmpfs             0.30     0.51    0.60     0.62     0.67
 //     the map, pages present   0.95     0.98    1.00     1.02     0.99
 //     the map, first touch     0.92     0.92    0.96     0.98     0.95
-// Where the file is not in memory, both wait for the disk alike. Smaller reads are headers, and not worth a map.
-constexpr std::size_t kWorthMapping = 4 << 10;
+// Where the file is not in memory, both wait for the disk alike. To make the map, fault its pages in and take it away again costs
+// more than it gains for a header that is read once: so only large reads make one, and others use one that is there.
+constexpr std::size_t kWorthMapping = 1 << 20;
+constexpr std::size_t kWorthTheMap = 4 << 10;
 
 // The descriptor stays open: it pins the file that was opened, whatever is later renamed over its name.
 class FileSource final : public ByteSource {
@@ -94,12 +97,16 @@ class FileSource final : public ByteSource {
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
-    if (out.size() >= kWorthMapping && copy_from_map(offset, out)) return;
+    const std::size_t worth_it = has_map_.load(std::memory_order_acquire) ? kWorthTheMap : kWorthMapping;
+    if (out.size() >= worth_it && copy_from_map(offset, out)) return;
     pread_all(offset, out);
   }
 
   std::span<const std::byte> mapped() const override {
-    std::call_once(map_once_, [this] { map_ = map_all(); });
+    std::call_once(map_once_, [this] {
+      map_ = map_all();
+      has_map_.store(true, std::memory_order_release);
+    });
     return map_;
   }
 
@@ -223,6 +230,7 @@ class FileSource final : public ByteSource {
   struct timespec mtime_;
 
   mutable std::once_flag map_once_;
+  mutable std::atomic<bool> has_map_ = false;  // whether it was tried
   mutable std::span<const std::byte> map_;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/blocks.hpp"
+#include "kernels/lanes.hpp"
 
 namespace ballast::kernels {
 namespace {
@@ -45,38 +46,69 @@ unsigned bits_at(std::span<const std::byte> bytes, std::size_t at, std::size_t c
   return (word >> at % 8) & ((1U << count) - 1);
 }
 
-bool same_bits(std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i, std::size_t bits) {
-  if (bits < 8) return bits_at(a, i * bits, bits) == bits_at(b, i * bits, bits);
-  return std::memcmp(a.data() + i * (bits / 8), b.data() + i * (bits / 8), bits / 8) == 0;
-}
-
-void compare_bits(Difference& d, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t bits) {
-  const std::size_t count = a.size() * 8 / bits;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (same_bits(a, b, i, bits)) continue;
-    if (!d.first_different) d.first_different = d.count + i;
-    ++d.different;
+// same(i) says whether element i has the same bits on both sides.
+template <class Same>
+void count_different(Difference& d, std::size_t count, Same same) {
+  std::uint64_t different = 0;
+  for (std::size_t i = 0; i < count; ++i) different += same(i) ? 0U : 1U;
+  for (std::size_t i = 0; !d.first_different && i < count; ++i) {
+    if (!same(i)) d.first_different = d.count + i;
   }
+  d.different += different;
   d.count += count;
 }
 
-void compare_numbers(Difference& d, const double* a, const double* b, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (a[i] == b[i]) continue;
-    const bool nan_a = std::isnan(a[i]), nan_b = std::isnan(b[i]);
-    if (nan_a || nan_b) {
-      d.nan_mismatch += nan_a != nan_b ? 1 : 0;
-      continue;
-    }
-    const double distance = std::fabs(a[i] - b[i]), scale = std::max(std::fabs(a[i]), std::fabs(b[i]));
-    d.max_abs = std::max(d.max_abs, distance);
-    d.max_rel = std::max(d.max_rel, std::isinf(scale) ? scale : distance / scale);
+template <std::size_t kSize>
+void compare_bytes(Difference& d, const std::byte* a, const std::byte* b, std::size_t count) {
+  count_different(d, count, [&](std::size_t i) { return std::memcmp(a + i * kSize, b + i * kSize, kSize) == 0; });
+}
+
+void compare_bits(Difference& d, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t bits) {
+  const std::size_t count = a.size() * 8 / bits, size = bits / 8;
+  switch (bits) {
+    case 8: return compare_bytes<1>(d, a.data(), b.data(), count);
+    case 16: return compare_bytes<2>(d, a.data(), b.data(), count);
+    case 32: return compare_bytes<4>(d, a.data(), b.data(), count);
+    case 64: return compare_bytes<8>(d, a.data(), b.data(), count);
+    default: break;
   }
+  if (bits < 8) {
+    return count_different(d, count,
+                           [&](std::size_t i) { return bits_at(a, i * bits, bits) == bits_at(b, i * bits, bits); });
+  }
+  count_different(d, count, [&](std::size_t i) { return std::memcmp(&a[i * size], &b[i * size], size) == 0; });
+}
+
+// The arrays are filled with zeros up to whole lanes.
+void compare_numbers(Difference& d, const double* a, const double* b, std::size_t count) {
+  Pair max_abs[kPairs] = {}, max_rel[kPairs] = {};
+  PairMask nan[kPairs] = {};
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    for (std::size_t p = 0; p < kPairs; ++p) {
+      const Pair x = load_pair(a + i + 2 * p), y = load_pair(b + i + 2 * p);
+      nan[p] += (x == x) ^ (y == y);
+      const Pair distance = x < y ? y - x : x - y;
+      const Pair abs_x = x < 0.0 ? -x : x, abs_y = y < 0.0 ? -y : y;
+      const Pair relative = distance / (abs_x > abs_y ? abs_x : abs_y);
+      // What is NaN is not above anything: two zeros, two equal infinities, NaN itself.
+      max_abs[p] = distance > max_abs[p] ? distance : max_abs[p];
+      max_rel[p] = relative > max_rel[p] ? relative : max_rel[p];
+    }
+  }
+  d.nan_mismatch += count_of(nan);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    d.max_abs = std::max(d.max_abs, max_abs[i / 2][i % 2]);
+    d.max_rel = std::max(d.max_rel, max_rel[i / 2][i % 2]);
+  }
+  if (std::isinf(d.max_abs)) d.max_rel = d.max_abs;
 }
 
 void compare_values(Difference& d, DType number, std::span<const std::byte> a, std::span<const std::byte> b) {
   const std::size_t count = a.size() / info(number).block_bytes * info(number).block_elements;
   alignas(64) double left[kValuesPerBlock], right[kValuesPerBlock];
+  const std::size_t padded = (count + kLanes - 1) / kLanes * kLanes;
+  std::fill(left + count, left + padded, 0.0);
+  std::fill(right + count, right + padded, 0.0);
   cast(number, DType::f64, a, std::as_writable_bytes(std::span(left, count)));
   cast(number, DType::f64, b, std::as_writable_bytes(std::span(right, count)));
   compare_numbers(d, left, right, count);

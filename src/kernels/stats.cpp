@@ -1,88 +1,87 @@
 #include "kernels/stats.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "kernels/blocks.hpp"
 #include "kernels/cast.hpp"
+#include "kernels/lanes.hpp"
 
 namespace ballast::kernels {
 namespace {
 
-// Sums are kept in so many lanes, which the compiler may put into vectors, and added up in one fixed order: the bits
-// do not depend on the machine.
-constexpr std::size_t kLanes = 8;
-using Lanes = std::array<double, kLanes>;
-
-double sum_of(const Lanes& lanes) {
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
-// Counts are doubles as well, for the sake of the vectors: they are small.
-struct Tally {
-  Lanes sum{}, nan{}, finite{}, zero{}, min, max;
-};
-
-Tally tally(const double* values, std::size_t count) {
-  constexpr double kLargest = std::numeric_limits<double>::max(), kInfinity = std::numeric_limits<double>::infinity();
-  Tally t;
-  t.min.fill(kInfinity);
-  t.max.fill(-kInfinity);
-  for (std::size_t i = 0; i < count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double x = values[i + lane];
-      const bool finite = std::fabs(x) <= kLargest;
-      t.sum[lane] += finite ? x : 0.0;
-      t.finite[lane] += finite ? 1.0 : 0.0;
-      t.nan[lane] += x != x ? 1.0 : 0.0;
-      t.zero[lane] += x == 0.0 ? 1.0 : 0.0;
-      const double low = finite ? x : kInfinity, high = finite ? x : -kInfinity;
-      t.min[lane] = low < t.min[lane] ? low : t.min[lane];
-      t.max[lane] = high > t.max[lane] ? high : t.max[lane];
+// A block in which something is not finite, or whose sum is not: one value after the other.
+Moments moments_one_by_one(const double* values, std::size_t count) {
+  Moments m;
+  m.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = values[i];
+    if (std::isnan(x)) {
+      ++m.nan_count;
+    } else if (std::isinf(x)) {
+      ++m.inf_count;
+    } else {
+      m.zero_count += x == 0 ? 1 : 0;
+      m.min = std::min(m.min, x);
+      m.max = std::max(m.max, x);
     }
   }
-  return t;
+  const auto finite = static_cast<double>(m.finite_count());
+  for (std::size_t i = 0; i < count; ++i) m.mean += std::isfinite(values[i]) ? values[i] / finite : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double distance = values[i] - m.mean;
+    m.m2 += std::isfinite(values[i]) ? distance * distance : 0;
+  }
+  return m;
 }
 
 double squared_distances(const double* values, std::size_t count, double mean) {
-  constexpr double kLargest = std::numeric_limits<double>::max();
-  Lanes sum{};
+  Pair sum[kPairs] = {};
   for (std::size_t i = 0; i < count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double x = values[i + lane], distance = x - mean;
-      sum[lane] += std::fabs(x) <= kLargest ? distance * distance : 0.0;
+    for (std::size_t p = 0; p < kPairs; ++p) {
+      const Pair distance = load_pair(values + i + 2 * p) - mean;
+      sum[p] += distance * distance;
     }
   }
   return sum_of(sum);
 }
 
-// The mean where the sum itself would overflow.
-double mean_of_huge(const double* values, std::size_t count, double finite) {
-  double mean = 0;
-  for (std::size_t i = 0; i < count; ++i) mean += std::isfinite(values[i]) ? values[i] / finite : 0.0;
-  return mean;
-}
-
-// Of up to a block of values. They lie in the first-level cache, so a second pass for the distances costs little and
-// loses nothing to cancellation. The room behind them, up to a whole group of lanes, is filled with NaN.
-Moments moments_of(double* values, std::size_t count) {
-  const std::size_t padded = (count + kLanes - 1) / kLanes * kLanes;
-  std::fill(values + count, values + padded, std::numeric_limits<double>::quiet_NaN());
-  const Tally t = tally(values, padded);
+// Of whole lanes. The block lies in the first-level cache, so a second pass for the distances costs little, and loses
+// nothing to cancellation.
+Moments moments_of_lanes(const double* values, std::size_t count) {
+  Pair sum[kPairs] = {}, min[kPairs], max[kPairs];
+  PairMask zeros[kPairs] = {};
+  for (std::size_t p = 0; p < kPairs; ++p) min[p] = max[p] = load_pair(values);
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    for (std::size_t p = 0; p < kPairs; ++p) {
+      const Pair x = load_pair(values + i + 2 * p);
+      sum[p] += x;
+      zeros[p] += x == 0.0;
+      min[p] = x < min[p] ? x : min[p];
+      max[p] = x > max[p] ? x : max[p];
+    }
+  }
+  // One value that is not finite is enough to spoil the sum.
+  const double total = sum_of(sum);
+  if (!std::isfinite(total)) return moments_one_by_one(values, count);
 
   Moments m;
-  const double finite = sum_of(t.finite);
   m.count = count;
-  m.nan_count = static_cast<std::uint64_t>(sum_of(t.nan)) - (padded - count);
-  m.inf_count = count - m.nan_count - static_cast<std::uint64_t>(finite);
-  m.zero_count = static_cast<std::uint64_t>(sum_of(t.zero));
-  m.min = *std::min_element(t.min.begin(), t.min.end());
-  m.max = *std::max_element(t.max.begin(), t.max.end());
-  if (finite == 0) return m;
-  const double sum = sum_of(t.sum);
-  m.mean = std::isfinite(sum) ? sum / finite : mean_of_huge(values, count, finite);
-  m.m2 = squared_distances(values, padded, m.mean);
+  m.zero_count = count_of(zeros);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    m.min = std::min(m.min, min[i / 2][i % 2]);
+    m.max = std::max(m.max, max[i / 2][i % 2]);
+  }
+  m.mean = total / static_cast<double>(count);
+  m.m2 = squared_distances(values, count, m.mean);
+  return m;
+}
+
+Moments moments_of(const double* values, std::size_t count) {
+  const std::size_t whole = count / kLanes * kLanes;
+  Moments m;
+  if (whole > 0) m = moments_of_lanes(values, whole);
+  if (whole < count) m.merge(moments_one_by_one(values + whole, count - whole));
   return m;
 }
 
@@ -109,20 +108,23 @@ void Moments::merge(const Moments& other) noexcept {
 bool has_stats(DType dtype) noexcept { return can_cast(dtype, DType::f64); }
 
 void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes) noexcept {
-  for_each_block(dtype, bytes, [&](double* values, std::size_t count) { moments.merge(moments_of(values, count)); });
+  for_each_block(dtype, bytes,
+                 [&](const double* values, std::size_t count) { moments.merge(moments_of(values, count)); });
 }
 
 void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
                std::span<const std::byte> bytes) noexcept {
   if (bins.empty()) return;
-  // Halves, because high - low may overflow.
-  const double half_width = high / 2 - low / 2, bin_count = static_cast<double>(bins.size());
-  const std::size_t last = bins.size() - 1;
-  for_each_block(dtype, bytes, [&](const double* values, std::size_t count) {
+  // Halves, because high - low may overflow. Where the range is too narrow for a scale, all of it is the first bin.
+  const double scale = static_cast<double>(bins.size()) / (high / 2 - low / 2), offset = low / 2;
+  const double usable_scale = std::isfinite(scale) ? scale : 0;
+  const auto last = static_cast<std::int64_t>(bins.size() - 1);
+  std::uint64_t* const counts = bins.data();
+  for_each_block(dtype, bytes, [=](const double* values, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!(values[i] >= low && values[i] <= high)) continue;
-      const double place = half_width > 0 ? (values[i] / 2 - low / 2) / half_width * bin_count : 0;
-      ++bins[std::min(static_cast<std::size_t>(place), last)];
+      const auto bin = static_cast<std::int64_t>((values[i] / 2 - offset) * usable_scale);
+      ++counts[std::min(bin, last)];
     }
   });
 }

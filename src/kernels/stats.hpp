@@ -35,7 +35,7 @@ bool has_stats(DType dtype) noexcept;
 void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes) noexcept;
 
 // Counts the values of [low, high] in bins of equal width, of which the last includes `high`; other values, and NaN,
-// are left out. `low` is finite and below `high`, or equal to it: then all that equal it are in the first bin.
+// are left out. Both ends are finite; where they are equal, or too close to be divided, all is in the first bin.
 void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
                std::span<const std::byte> bytes) noexcept;
 

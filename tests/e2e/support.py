@@ -1,6 +1,5 @@
 """What the tests of the command share: how to run it, and a writer and a reader of safetensors that are not ours."""
 
-import contextlib
 import fcntl
 import json
 import os
@@ -146,37 +145,35 @@ class Terminal:
 
     def __init__(self, *args, cwd, columns=100, env=None, stdout=None):
         self.output = b""
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            if stdout is not None:
-                os.dup2(os.open(stdout, os.O_WRONLY | os.O_CREAT, 0o666), 1)
-            os.execve(COMMAND, [COMMAND, *map(str, args)], env or environment())
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        # A session of its own, whose terminal this is: Ctrl-C then becomes a signal, as it does for people.
+        self.process = subprocess.Popen(
+            [COMMAND, *map(str, args)], cwd=cwd, env=env or environment(), stdin=slave, stdout=stdout or slave,
+            stderr=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
 
     def read_until(self, pattern, seconds=30):
         deadline = time.monotonic() + seconds
-        while not re.search(pattern, self.output):
-            if time.monotonic() > deadline or not self._read(0.1):
-                break
+        while not re.search(pattern, self.output) and time.monotonic() < deadline and self._read():
+            pass
         return re.search(pattern, self.output)
 
     def press(self, keys):
         os.write(self.master, keys)
 
     def finish(self, seconds=60):
-        """(exit code, everything printed); a death by signal is 128 and the signal."""
+        """(exit code, everything printed); a death by signal is a negative code."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._read(0.1):
+        while time.monotonic() < deadline and self._read():
             pass
-        _, status = os.waitpid(self.pid, 0)
-        with contextlib.suppress(OSError):
-            os.close(self.master)
-        code = os.waitstatus_to_exitcode(status)
-        return (code if code >= 0 else 128 - code), self.output.decode("utf-8", "replace").replace("\r\n", "\n")
+        code = self.process.wait(seconds)
+        os.close(self.master)
+        return code, self.output.decode("utf-8", "replace").replace("\r\n", "\n")
 
-    def _read(self, seconds):
-        ready, _, _ = select.select([self.master], [], [], seconds)
+    def _read(self):
+        """False once the other side is closed."""
+        ready, _, _ = select.select([self.master], [], [], 0.1)
         if not ready:
             return True
         try:

@@ -66,7 +66,7 @@ THIRD_PARTY = {
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
-SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|fcntl|pthread|sched|setjmp|signal|unistd)\.h")
+SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

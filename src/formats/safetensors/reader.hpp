@@ -13,7 +13,7 @@
 namespace ballast::safetensors {
 
 struct ReadOptions {
-  Limits limits;
+  Limits limits{};
   bool lenient = false;  // trailing bytes after the last tensor become a note
 };
 

@@ -1,0 +1,188 @@
+// Which files of a folder are opened.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include <ballast/open.hpp>
+
+#include "checkpoint/folder.hpp"
+#include "support/expect_error.hpp"
+#include "support/safetensors_file.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+using test::SafetensorsFile;
+using test::TempDir;
+
+void put(const TempDir& folder, const std::string& file, const std::string& tensor) {
+  SafetensorsFile().tensor(tensor, "U8", {2}).write(folder, file);
+}
+
+std::vector<std::string> opened(const TempDir& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : open(folder.path()).files) names.push_back(fs::path(file.path).filename());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Folder, PrefersAnIndex) {
+  const TempDir folder;
+  put(folder, "model.safetensors", "whole");
+  put(folder, "part.safetensors", "a");
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"part.safetensors"}})");
+  EXPECT_EQ(opened(folder), (Names{"part.safetensors", "model.safetensors.index.json"}));
+}
+
+TEST(Folder, TakesTheUsualIndexOfSeveral) {
+  const TempDir folder;
+  put(folder, "a.safetensors", "a");
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
+  folder.write("other.safetensors.index.json", R"({"weight_map":{"b":"b.safetensors"}})");
+  EXPECT_EQ(open(folder.path()).size(), 1u);
+}
+
+TEST(Folder, AsksWhichOfSeveralUnusualIndexes) {
+  const TempDir folder;
+  folder.write("x.safetensors.index.json", "{}");
+  folder.write("y.safetensors.index.json", "{}");
+  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several indexes: \"x.safetensors.index.json\", \"y.safetensors.index.json\"");
+  EXPECT_HINT(open(folder.path()), "by its name");
+}
+
+TEST(Folder, TakesTheModelAndNotesWhatIsBesideIt) {
+  const TempDir folder;
+  put(folder, "model.safetensors", "w");
+  EXPECT_TRUE(open(folder.path()).notes.empty());
+  put(folder, "adapter.safetensors", "a");
+  const Checkpoint checkpoint = open(folder.path());
+  EXPECT_EQ(checkpoint.size(), 1u);
+  ASSERT_EQ(checkpoint.notes.size(), 1u);
+  EXPECT_EQ(checkpoint.notes[0].text, "opened model.safetensors; 1 other safetensors files are beside it");
+}
+
+TEST(Folder, TakesACompleteSetOfShards) {
+  const TempDir folder;
+  put(folder, "model-00002-of-00002.safetensors", "b");
+  put(folder, "model-00001-of-00002.safetensors", "a");
+  folder.write("config.json", "{}");
+  folder.write(".hidden.safetensors", "junk");
+  EXPECT_EQ(opened(folder), (Names{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
+  EXPECT_EQ(open(folder.path()).shards, 2u);
+}
+
+TEST(Folder, SaysHowManyShardsAreMissing) {
+  const TempDir folder;
+  put(folder, "model-00001-of-00003.safetensors", "a");
+  put(folder, "model-00003-of-00003.safetensors", "c");
+  EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has 2 of the 3 shards of \"model\"");
+  EXPECT_HINT(open(folder.path()), "fetch the missing ones");
+}
+
+TEST(Folder, CountsEachShardOnce) {
+  const TempDir folder;
+  put(folder, "model-00001-of-00002.safetensors", "a");
+  put(folder, "model-1-of-2.safetensors", "b");
+  EXPECT_ERROR(open(folder.path()), Errc::not_found, "1 of the 2 shards");
+  const TempDir past;
+  put(past, "model-00001-of-00002.safetensors", "a");
+  put(past, "model-00003-of-00002.safetensors", "c");
+  EXPECT_ERROR(open(past.path()), Errc::not_found, "1 of the 2 shards");
+}
+
+TEST(Folder, AsksWhichOfTwoSetsOfShards) {
+  const TempDir folder;
+  put(folder, "a-00001-of-00001.safetensors", "a");
+  put(folder, "b-00001-of-00001.safetensors", "b");
+  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several sets of shards: \"a\", \"b\"");
+}
+
+TEST(Folder, TakesTheOnlyFile) {
+  const TempDir folder;
+  put(folder, "adapter_model.safetensors", "a");
+  EXPECT_EQ(opened(folder), Names{"adapter_model.safetensors"});
+}
+
+// Two files of no set may be anything: a model and its adapter, the same model twice.
+TEST(Folder, AsksWhichOfSeveralFiles) {
+  const TempDir folder;
+  put(folder, "a.safetensors", "a");
+  put(folder, "b.safetensors", "b");
+  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several safetensors files: \"a.safetensors\", \"b.safetensors\"");
+  EXPECT_HINT(open(folder.path()), "by its name");
+}
+
+TEST(Folder, TakesTheShardsAndNotesWhatIsBesideThem) {
+  const TempDir folder;
+  put(folder, "model-00001-of-00001.safetensors", "a");
+  put(folder, "adapter.safetensors", "b");
+  const Checkpoint checkpoint = open(folder.path());
+  EXPECT_EQ(checkpoint.size(), 1u);
+  EXPECT_EQ(checkpoint.notes.size(), 1u);
+}
+
+TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
+  for (const char* name : {"-of-.safetensors", "x-of-2.safetensors", "1-of-2.safetensors", "-1-of-.safetensors", "a--1-of-2.safetensors",
+                           "a-1-of-99999999999999999999.safetensors", "a-1-of-1-of-1.safetensors", ".safetensors"}) {
+    const TempDir folder;
+    put(folder, name, "a");
+    static_cast<void>(test::error_of([&] { open(folder.path()); }));  // an answer, whichever
+  }
+}
+
+TEST(Folder, WithoutAnythingSaysSo) {
+  const TempDir folder;
+  folder.write("pytorch_model.bin", "x");
+  EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has no safetensors file");
+}
+
+// The most usual broken download: a clone without LFS.
+TEST(Folder, OfLfsPointersIsCalledThat) {
+  const TempDir folder;
+  folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  EXPECT_ERROR(open(folder.path()), Errc::malformed, "model.safetensors: this is a Git LFS pointer");
+  EXPECT_HINT(open(folder.path()), "git lfs pull");
+  const TempDir sharded;
+  sharded.write("model.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
+  sharded.write("a.safetensors", "<!DOCTYPE html>");
+  EXPECT_ERROR(open(sharded.path()), Errc::malformed, "a.safetensors: this is a web page");
+}
+
+TEST(Folder, WithAPipeInItDoesNotHang) {
+  const TempDir folder;
+  ASSERT_EQ(mkfifo((folder / "model.safetensors").c_str(), 0600), 0);
+  EXPECT_ERROR(open(folder.path()), Errc::invalid_argument, "not a file");
+}
+
+TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
+  const TempDir blobs, folder;
+  put(blobs, "0123abcd", "w");
+  fs::create_symlink(blobs / "0123abcd", folder / "model.safetensors");
+  const Checkpoint checkpoint = open(folder.path());
+  EXPECT_EQ(checkpoint.size(), 1u);
+  ASSERT_EQ(checkpoint.notes.size(), 1u);
+  EXPECT_EQ(checkpoint.notes[0].text, "1 files are links that leave their folder");
+}
+
+TEST(Folder, DoesNotNoteLinksThatStayInIt) {
+  const TempDir folder;
+  put(folder, "blob", "w");
+  fs::create_symlink("./blob", folder / "model.safetensors");
+  EXPECT_TRUE(open(folder.path()).notes.empty());
+  fs::remove(folder / "model.safetensors");
+  fs::create_symlink(folder / "blob", folder / "model.safetensors");
+  EXPECT_TRUE(open(folder.path()).notes.empty());
+}
+
+TEST(Folder, RefusesLinksThatGoRound) {
+  const TempDir folder;
+  fs::create_symlink("b.safetensors", folder / "model.safetensors");
+  fs::create_symlink("model.safetensors", folder / "b.safetensors");
+  EXPECT_ERROR(open(folder.path()), Errc::io, "model.safetensors");
+}
+
+}  // namespace
+}  // namespace ballast

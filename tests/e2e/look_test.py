@@ -1,0 +1,358 @@
+"""info, ls, cat, stats and hash: looking into a checkpoint."""
+
+import hashlib
+import math
+import struct
+import unittest
+
+from support import *
+
+
+class Info(TestCase):
+    def test_says_what_is_in_a_file(self):
+        text = self.ballast("info", TINY).out
+        for fact in ("safetensors", "12", "4 168", "BF16", "toy transformer", "model.embed.weight = lm_head.weight",
+                     "model.layers.#.mlp.up.weight", "×2", "[32, 16]"):
+            self.assertIn(fact, text)
+
+    def test_json_has_every_promised_field(self):
+        info = self.ballast("info", TINY, "--json").json()
+        self.assertEqual(info["schema"], "ballast.info/1")
+        self.assertEqual(info["format"], "safetensors")
+        self.assertEqual(info["files"], [{"file": "tiny.safetensors", "bytes": TINY.stat().st_size}])
+        self.assertEqual((info["shards"], info["tensors"], info["parameters"]), (1, 12, 4168))
+        self.assertEqual(info["dtypes"]["BF16"], {"tensors": 8, "bytes": 8192})
+        self.assertEqual(info["metadata"]["format"], "pt")
+        self.assertEqual([sorted(names) for names in info["tied"]], [["lm_head.weight", "model.embed.weight"]])
+        self.assertEqual(sorted(info["roots"]), ["lm_head", "model"])
+        self.assertIn({"name": "model.layers.#.norm.weight", "dtype": "F32", "shape": [16], "tensors": 2, "bytes": 128},
+                      info["patterns"])
+        self.assertEqual((info["wasted_bytes"], info["notes"]), (0, []))
+
+    def test_of_an_empty_checkpoint(self):
+        self.write("empty.safetensors", {})
+        self.assertEqual(self.ballast("info", "empty.safetensors", "--json").json()["tensors"], 0)
+        self.assertIn("tensors     0", self.ballast("info", "empty.safetensors").out)
+
+    def test_abbreviates_long_metadata_unless_asked_for_all_of_it(self):
+        self.write("m.safetensors", {}, {"long": "word " * 200})
+        self.assertIn("…", self.ballast("info", "m.safetensors").out)
+        self.assertIn("word " * 200, self.ballast("info", "m.safetensors", "-v").out)
+
+    def test_notes_are_part_of_the_answer(self):
+        self.write("m.safetensors", with_header('  {"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"x"))
+        notes = self.ballast("info", "m.safetensors", "--json").json()["notes"]
+        self.assertEqual(len(notes), 1, notes)
+        self.assertIn("notes", self.ballast("info", "m.safetensors").out)
+        self.assertEqual(self.ballast("info", "m.safetensors").err, "")
+
+
+class Ls(TestCase):
+    def test_lists_in_natural_order_with_tabs_in_a_pipe(self):
+        self.write("m.safetensors", {f"layers.{i}.w": ("F32", [i, 2], [0.0] * 2 * i) for i in (10, 9, 2)})
+        self.assertEqual(self.ballast("ls", "m.safetensors").rows(), [
+            ["layers.2.w", "F32", "[2, 2]", "16"],
+            ["layers.9.w", "F32", "[9, 2]", "72"],
+            ["layers.10.w", "F32", "[10, 2]", "80"],
+        ])
+
+    def test_json_keeps_the_files_order_and_says_where_the_bytes_lie(self):
+        path = self.write("m.safetensors", {"b": ("I16", [3], [1, 2, 3]), "a": ("F32", [], [2.5])})
+        listed = self.ballast("ls", "m.safetensors", "--json").json()
+        self.assertEqual((listed["schema"], listed["target"], listed["format"], listed["shards"]),
+                         ("ballast.ls/1", "m.safetensors", "safetensors", 1))
+        b, a = listed["tensors"]
+        self.assertEqual(list(b), ["name", "dtype", "shape", "bytes", "layout", "file", "offset", "contiguous", "data"])
+        self.assertEqual((b["name"], b["dtype"], b["shape"], b["bytes"]), ("b", "I16", [3], 6))
+        self.assertEqual((b["layout"], b["file"], b["contiguous"], b["data"]), ("strided", "m.safetensors", True, True))
+        raw = path.read_bytes()
+        self.assertEqual(raw[b["offset"]:b["offset"] + 6], struct.pack("<3h", 1, 2, 3))
+        self.assertEqual(raw[a["offset"]:a["offset"] + 4], struct.pack("<f", 2.5))
+        self.assertEqual(a["shape"], [])
+
+    def test_names_files_relative_to_the_target(self):
+        self.write("sub/m.safetensors", {"w": ("U8", [1], [1])})
+        for target in ("sub/m.safetensors", "sub", str(self.folder / "sub")):
+            tensor = self.ballast("ls", target, "--json").json()["tensors"][0]
+            self.assertEqual(tensor["file"], "m.safetensors", target)
+
+    def test_aliases_say_whose_they_are(self):
+        tensors = {t["name"]: t for t in self.ballast("ls", TINY, "--json").json()["tensors"]}
+        self.assertEqual(tensors["lm_head.weight"]["alias_of"], "model.embed.weight")
+        self.assertNotIn("alias_of", tensors["model.embed.weight"])
+        self.assertIn(["lm_head.weight", "BF16", "[32, 16]", "1024", "= model.embed.weight"], self.ballast("ls", TINY).rows())
+
+    def test_selects_by_globs_and_options(self):
+        names = lambda *args: [row[0] for row in self.ballast("ls", TINY, *args).rows()]
+        self.assertEqual(names("*.norm.*"), ["model.layers.0.norm.weight", "model.layers.1.norm.weight", "model.norm.weight"])
+        self.assertEqual(names("*.norm.*", "--exclude", "*.0.*"), ["model.layers.1.norm.weight", "model.norm.weight"])
+        self.assertEqual(names("--include", "*ids", "model.norm.weight"), ["model.norm.weight", "model.position_ids"])
+        self.assertEqual(names("model.layers.[1].norm*"), ["model.layers.1.norm.weight"])
+
+    def test_a_glob_in_brackets_stays_one_argument(self):
+        self.write("m.safetensors", {"a": ("U8", [1], [1]), ",": ("U8", [1], [1]), "b": ("U8", [1], [1])})
+        self.assertEqual([row[0] for row in self.ballast("ls", "m.safetensors", "[a,]").rows()], [",", "a"])
+
+    def test_a_selection_without_a_match_is_an_error_that_helps(self):
+        self.refused("ls", TINY, "model.nrom.weight", code=IO, says='no tensor matches "model.nrom.weight"',
+                     hint="did you mean model.norm.weight?")
+        self.refused("ls", TINY, "nothing*", code=IO, says='no tensor matches "nothing*"', hint="whole name")
+
+    def test_reads_standard_input(self):
+        listed = self.ballast("ls", "-", "--json", stdin=TINY.read_bytes()).json()
+        self.assertEqual(len(listed["tensors"]), 12)
+        self.assertEqual((listed["tensors"][0]["file"], listed["tensors"][0]["offset"]), (None, None))
+
+    def test_a_file_may_be_called_like_a_verb(self):
+        self.write("info", {"w": ("U8", [1], [1])})
+        self.assertEqual(self.ballast("ls", "info").rows()[0][0], "w")
+
+    def test_control_characters_in_names_do_not_reach_the_reader(self):
+        name = "evil\x1b[2Jname\n\u202eabc\u009b"
+        self.write("m.safetensors", {name: ("U8", [1], [1])})
+        text = self.ballast("ls", "m.safetensors").out
+        self.assertEqual(len(text.splitlines()), 1)
+        for character in "\x1b\u202e\u009b":
+            self.assertNotIn(character, text)
+        json_text = self.ballast("ls", "m.safetensors", "--json").out
+        for character in "\x1b\u202e\u009b":
+            self.assertNotIn(character, json_text)
+        self.assertEqual(json.loads(json_text)["tensors"][0]["name"], name)
+
+    def test_every_name_survives_json(self):
+        names = ['quote"', "back\\slash", "tab\t", "\u00e9\u4e2d\U0001f600", "", " ", "\x7f", "\u2028"]
+        self.write("m.safetensors", {name: ("U8", [1], [1]) for name in names})
+        self.assertEqual([t["name"] for t in self.ballast("ls", "m.safetensors", "--json").json()["tensors"]], names)
+
+    def test_lists_a_hundred_thousand_tensors_in_a_moment(self):
+        self.write("many.safetensors", {f"model.layers.{i}.weight": ("U8", [1], b"x") for i in range(100_000)})
+        start = time.monotonic()
+        self.assertEqual(len(self.ballast("ls", "many.safetensors", "--json").json()["tensors"]), 100_000)
+        self.assertEqual(len(self.ballast("ls", "many.safetensors").lines()), 100_000)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_opens_shards_with_and_without_an_index(self):
+        self.write("model/model-00001-of-00002.safetensors", {"a": ("U8", [1], [1])})
+        self.write("model/model-00002-of-00002.safetensors", {"b": ("U8", [2], [1, 2])})
+        listed = self.ballast("ls", "model", "--json").json()
+        self.assertEqual((listed["shards"], [t["name"] for t in listed["tensors"]]), (2, ["a", "b"]))
+        index = {"metadata": {"total_size": 3}, "weight_map": {"a": "model-00001-of-00002.safetensors",
+                                                               "b": "model-00002-of-00002.safetensors"}}
+        (self.folder / "model/model.safetensors.index.json").write_text(json.dumps(index))
+        for target in ("model", "model/model.safetensors.index.json"):
+            tensors = self.ballast("ls", target, "--json").json()["tensors"]
+            self.assertEqual([(t["name"], t["file"]) for t in tensors],
+                             [("a", "model-00001-of-00002.safetensors"), ("b", "model-00002-of-00002.safetensors")])
+
+
+class Cat(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.write("m.safetensors", {
+            "matrix": ("F32", [2, 3], [1, 2.5, -3, 0.125, 100, 6]),
+            "big": ("I32", [40, 50], list(range(2000))),
+            "flags": ("BOOL", [3], [True, False, True]),
+            "scalar": ("F64", [], [math.pi]),
+            "empty": ("F32", [0, 3], []),
+            "odd": ("F32", [4], [math.nan, math.inf, -math.inf, 1.5]),
+            "complex": ("C64", [2], struct.pack("<4f", 1, 2, -0.5, -1)),
+            "half": ("F16", [3], [0.1, 65504, -2]),
+            "wide": ("U64", [2], [2**64 - 1, 0]),
+            "small": ("F64", [3], [1.5e-10, 1, 2.25]),
+            "cube": ("I8", [2, 2, 2], list(range(8))),
+        })
+
+    def values(self, *args):
+        return self.ballast("cat", "m.safetensors", *args, "--json").json()["values"]
+
+    def test_prints_as_numpy_does(self):
+        expected = {
+            "matrix": "[[  1.      2.5    -3.   ]\n [  0.125 100.      6.   ]]\n",
+            "flags": "[ True False  True]\n",
+            "scalar": "3.14159265\n",
+            "empty": "[]\n",
+            "odd": "[nan inf -inf 1.5]\n".replace("[nan inf -inf 1.5]", "[ nan  inf -inf  1.5]"),
+            "complex": "[ 1. +2.j -0.5-1.j]\n",
+            "wide": "[18446744073709551615                    0]\n",
+            "small": "[1.50e-10 1.00e+00 2.25e+00]\n",
+            "cube": "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]\n",
+        }
+        for name, text in expected.items():
+            self.assertEqual(self.ballast("cat", "m.safetensors", name).out, text, name)
+
+    def test_is_what_numpy_prints_where_it_is_installed(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("NumPy is not installed")
+        generator = __import__("random").Random(7)
+        shapes = [(5,), (200,), (3, 4), (2, 3, 4), (40, 50), (7, 8, 30), (1001,)]
+        tensors = {}
+        for i, shape in enumerate(shapes):
+            count = math.prod(shape)
+            tensors[f"f{i}"] = ("F32", shape, [round(generator.gauss(0, 1), 3) + 3 for _ in range(count)])
+            tensors[f"d{i}"] = ("F64", shape, [generator.gauss(0, 10 ** generator.randint(-3, 3)) for _ in range(count)])
+            tensors[f"i{i}"] = ("I64", shape, [generator.randint(-1000, 1000) for _ in range(count)])
+        self.write("n.safetensors", tensors)
+        types = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
+        for name, (dtype, shape, values) in tensors.items():
+            array = numpy.array(values, types[dtype]).reshape(shape)
+            self.assertEqual(self.ballast("cat", "n.safetensors", name).out, numpy.array2string(array) + "\n", name)
+
+    def test_abbreviates_what_is_large_unless_asked_for_all_of_it(self):
+        text = self.ballast("cat", "m.safetensors", "big").out
+        self.assertEqual(text.splitlines()[0], "[[   0    1    2 ...   47   48   49]")
+        self.assertEqual(text.splitlines()[3], " ...")
+        self.assertEqual(len(text.splitlines()), 7)
+        full = self.ballast("cat", "m.safetensors", "big", "--full").out
+        self.assertEqual([int(word) for word in re.findall(r"\d+", full)], list(range(2000)))
+
+    def test_json_has_every_value(self):
+        self.assertEqual(self.values("matrix"), [[1, 2.5, -3], [0.125, 100, 6]])
+        self.assertEqual(self.values("big")[39][49], 1999)
+        self.assertEqual(self.values("flags"), [True, False, True])
+        self.assertEqual(self.values("scalar"), math.pi)
+        self.assertEqual(self.values("empty"), [])
+        self.assertEqual(self.values("odd"), ["NaN", "Infinity", "-Infinity", 1.5])
+        self.assertEqual(self.values("complex"), [[1, 2], [-0.5, -1]])
+        self.assertEqual(self.values("half"), [0.099975586, 65504, -2])
+        self.assertEqual(self.values("wide"), [2**64 - 1, 0])
+        self.assertEqual(self.values("cube"), [[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
+        document = self.ballast("cat", "m.safetensors", "matrix", "--json", "--slice", "1").json()
+        self.assertEqual(document, {"schema": "ballast.cat/1", "name": "matrix", "dtype": "F32", "shape": [3],
+                                    "values": [0.125, 100, 6]})
+
+    def test_slices_as_python_does(self):
+        rows = [list(range(50 * i, 50 * i + 50)) for i in range(40)]
+        self.assertEqual(self.values("big", "--slice", "0:2,:3"), [row[:3] for row in rows[:2]])
+        self.assertEqual(self.values("big", "--slice", "-1"), rows[-1])
+        self.assertEqual(self.values("big", "--slice", "...,-1"), [row[-1] for row in rows])
+        self.assertEqual(self.values("big", "--slice", "[::20, 10:0:-5]"), [row[10:0:-5] for row in rows[::20]])
+        self.assertEqual(self.values("big", "--slice", "38:100,0"), [row[0] for row in rows[38:100]])
+        self.refused("cat", "m.safetensors", "big", "--slice", "nonsense", code=USAGE, says="nonsense")
+        self.refused("cat", "m.safetensors", "big", "--slice", "0,0,0", code=USAGE, says="")
+
+    def test_writes_raw_bytes(self):
+        raw = self.ballast("cat", "m.safetensors", "matrix", "-o", "-").raw
+        self.assertEqual(raw, pack("F32", [1, 2.5, -3, 0.125, 100, 6]))
+        self.ballast("cat", "m.safetensors", "matrix", "-o", "x.bin", "--slice", ":,0")
+        self.assertEqual((self.folder / "x.bin").read_bytes(), pack("F32", [1, 0.125]))
+
+    def test_writes_numpy_files(self):
+        result = self.ballast("cat", "m.safetensors", "matrix", "-o", "x.npy")
+        self.assertEqual((result.out, result.err.startswith("wrote x.npy")), ("", True))
+        raw = (self.folder / "x.npy").read_bytes()
+        self.assertEqual(raw[:6], b"\x93NUMPY")
+        (size,) = struct.unpack_from("<H", raw, 8)
+        header = eval(raw[10:10 + size], {}, {})  # a Python literal, by NumPy's own definition of the format
+        self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
+        self.assertEqual(raw[10 + size:], pack("F32", [1, 2.5, -3, 0.125, 100, 6]))
+
+    def test_overwrites_only_by_force(self):
+        for name in ("x.npy", "x.bin"):
+            (self.folder / name).write_text("precious")
+            self.refused("cat", "m.safetensors", "matrix", "-o", name, code=USAGE, says="exists", hint="--force")
+            self.assertEqual((self.folder / name).read_text(), "precious")
+            self.ballast("cat", "m.safetensors", "matrix", "-o", name, "--force")
+            self.assertNotEqual((self.folder / name).read_bytes(), b"precious")
+        self.assertEqual(self.names_in_folder(), ["m.safetensors", "x.bin", "x.npy"])
+
+    def test_refuses_two_outputs_at_once(self):
+        self.refused("cat", "m.safetensors", "matrix", "-o", "x", "--json", code=USAGE, says="--json", hint="one of them")
+
+    def test_an_unknown_name_suggests_the_nearest(self):
+        self.refused("cat", "m.safetensors", "matirx", code=IO, says='no tensor called "matirx"', hint="did you mean matrix?")
+        self.refused("cat", "m.safetensors", "entirely different", code=IO, says="no tensor", hint="ballast ls")
+
+    def test_names_that_look_like_options_come_after_two_dashes(self):
+        self.write("n.safetensors", {"--help": ("U8", [1], [7]), "": ("U8", [1], [8])})
+        self.assertEqual(self.ballast("cat", "n.safetensors", "--", "--help").out, "[7]\n")
+        self.assertEqual(self.ballast("cat", "n.safetensors", "").out, "[8]\n")
+
+    def test_sixteen_bit_floats_show_no_more_digits_than_they_have(self):
+        self.write("n.safetensors", {"b": ("BF16", [3], struct.pack("<3H", 0x3DCD, 0x3F80, 0x4049)),
+                                     "h": ("F16", [2], [0.1, 0.333])})
+        self.assertEqual(self.ballast("cat", "n.safetensors", "b").out, "[0.1  1.   3.14]\n")
+        self.assertEqual(self.ballast("cat", "n.safetensors", "h").out, "[0.1   0.333]\n")
+
+
+class Stats(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.write("m.safetensors", {
+            "w": ("F32", [8], [0, 0, 1, 2, 3, -6, math.nan, math.inf]),
+            "c": ("C64", [1], struct.pack("<2f", 1, 2)),
+            "i": ("I64", [4], [1, 2, 3, 4]),
+        })
+
+    def test_json(self):
+        document = self.ballast("stats", "m.safetensors", "--json").json()
+        self.assertEqual(document["schema"], "ballast.stats/1")
+        tensors = {t["name"]: t for t in document["tensors"]}
+        w = tensors["w"]
+        self.assertEqual((w["count"], w["zeros"], w["nans"], w["infinities"]), (8, 2, 1, 1))
+        self.assertEqual((w["min"], w["max"], w["mean"]), (-6, 3, 0))
+        self.assertAlmostEqual(w["std"], math.sqrt((1 + 4 + 9 + 36) / 6), 5)
+        self.assertEqual((tensors["i"]["mean"], tensors["i"]["supported"]), (2.5, True))
+        self.assertEqual((tensors["c"]["supported"], "mean" in tensors["c"]), (False, False))
+
+    def test_table_in_a_pipe(self):
+        rows = self.ballast("stats", "m.safetensors").rows()
+        self.assertEqual(rows[0], ["name", "dtype", "shape", "min", "max", "mean", "std", "zeros", "nan", "inf"])
+        self.assertEqual([row[0] for row in rows[1:]], ["c", "i", "w"])
+        self.assertEqual(rows[1][3:], ["-"] * 7)
+        self.assertEqual(rows[3][3:], ["-6", "3", "0", "2.887", "2", "1", "1"])
+
+    def test_one_tensor_gets_a_histogram(self):
+        text = self.ballast("stats", "m.safetensors", "i").out
+        self.assertIn("█", text)
+        self.assertIn("└", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_many_get_small_histograms_when_asked(self):
+        rows = self.ballast("stats", "m.safetensors", "--histogram", "--exclude", "c").rows()
+        self.assertEqual(rows[0][-1], "histogram")
+        self.assertRegex(rows[1][-1], "^[ ▁▂▃▄▅▆▇█]{24}$")
+        document = self.ballast("stats", "m.safetensors", "i", "--bins", "4", "--json").json()
+        self.assertEqual(document["tensors"][0]["histogram"], [1, 1, 1, 1])
+
+    def test_one_tensor_without_an_order_is_unsupported(self):
+        self.refused("stats", "m.safetensors", "c", code=UNSUPPORTED, says="C64")
+
+
+class Hash(TestCase):
+    TENSORS = {"b": ("F32", [2], [1, 2]), "a": ("I8", [2, 3], [1, 2, 3, 4, 5, 6])}
+
+    def expected(self):
+        digests = {name: hashlib.sha256(pack(dtype, values)).hexdigest() for name, (dtype, _, values) in self.TENSORS.items()}
+        whole = hashlib.sha256()
+        for name in sorted(digests):
+            dtype, shape, _ = self.TENSORS[name]
+            whole.update(b"\0".join([name.encode(), dtype.encode(), ",".join(map(str, shape)).encode(),
+                                     digests[name].encode()]) + b"\n")
+        return digests, whole.hexdigest()
+
+    def test_is_what_the_contract_says(self):
+        self.write("m.safetensors", self.TENSORS)
+        digests, whole = self.expected()
+        self.assertEqual(self.ballast("hash", "m.safetensors", "--json").json(), {
+            "schema": "ballast.hash/1", "algorithm": "sha256", "tensors": digests, "digest": whole})
+        self.assertEqual(self.ballast("hash", "m.safetensors").lines(), [
+            f"{digests['a']}  a", f"{digests['b']}  b", f"{whole}  (all 2 tensors)"])
+        self.assertEqual(self.ballast("hash", "m.safetensors", "--digest").out, whole + "\n")
+
+    def test_does_not_depend_on_order_or_sharding(self):
+        self.write("one.safetensors", self.TENSORS)
+        for name, tensor in self.TENSORS.items():
+            self.write(f"many/model-{name}.safetensors", {name: tensor})
+        self.write("other.safetensors", dict(reversed(self.TENSORS.items())), {"some": "metadata"})
+        digests = {self.ballast("hash", target, "--digest").out for target in ("one.safetensors", "many", "other.safetensors")}
+        self.assertEqual(len(digests), 1)
+
+    def test_of_a_selection(self):
+        self.write("m.safetensors", self.TENSORS)
+        self.assertEqual(list(self.ballast("hash", "m.safetensors", "a", "--json").json()["tensors"]), ["a"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,124 @@
+"""What a person sees: alignment, colours, the progress bar, Ctrl-C."""
+
+import unittest
+
+from support import *
+
+
+class OnATerminal(TestCase):
+    def show(self, *args, **more):
+        return Terminal(*args, cwd=self.folder, **more).finish()
+
+    def test_ls_is_aligned_and_coloured(self):
+        code, text = self.show("ls", TINY)
+        self.assertEqual(code, OK)
+        self.assertIn("\x1b[36mBF16\x1b[0m", text)
+        lines = without_colors(text).splitlines()
+        self.assertEqual(len({line.index(" [") for line in lines}), 1)
+        self.assertIn("1.02 kB", lines[0])
+        self.assertNotIn("\t", text)
+
+    def test_colours_can_be_turned_off_and_on(self):
+        for options, env in ((["--color=never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
+            _, text = self.show("ls", TINY, *options, env=environment(**{k: v for k, v in env.items() if k != "TERM"}) | env)
+            self.assertNotIn("\x1b", text, (options, env))
+        _, text = self.show("ls", TINY, "--color", "always", env=environment(NO_COLOR="1"))
+        self.assertIn("\x1b[36m", text)
+        self.assertNotIn("\x1b", self.ballast("ls", TINY).out)
+        self.assertIn("\x1b[36m", self.ballast("ls", TINY, "--color=always").out)
+
+    def test_nothing_runs_over_a_narrow_screen_but_long_names(self):
+        self.write("m.safetensors", {"short": ("U8", [1], [1]), "x" * 90: ("U8", [1], [1])})
+        _, text = self.show("ls", "m.safetensors", "--color=never", columns=60)
+        self.assertLessEqual(min(map(len, text.splitlines())), 60)
+
+    def test_histogram_fits_the_screen(self):
+        for columns in (40, 80, 200):
+            _, text = self.show("stats", TINY, "model.position_ids", "--color=never", columns=columns)
+            chart = text.split("\n\n", 1)[1].splitlines()
+            self.assertGreater(len(chart), 8)
+            self.assertLessEqual(max(map(len, chart)), columns)
+
+    def test_errors_and_diffs_are_coloured(self):
+        code, text = self.show("ls", "nope")
+        self.assertEqual(code, IO)
+        self.assertTrue(text.startswith("\x1b[31mballast:\x1b[0m nope"), text)
+        self.write("a.safetensors", {"a": ("U8", [1], [1])})
+        self.write("b.safetensors", {"b": ("U8", [1], [1])})
+        code, text = self.show("diff", "a.safetensors", "b.safetensors")
+        self.assertEqual(code, NO)
+        self.assertIn("\x1b[31m- a", text)
+        self.assertIn("\x1b[32m+ b", text)
+
+    def test_metadata_cannot_command_the_terminal(self):
+        self.write("m.safetensors", {"\x1b]0;title\x07": ("U8", [1], [1])}, {"key": "\x1b[2J\u009b2J"})
+        for args in (["ls"], ["info"], ["hash"], ["stats"], ["meta", "get"], ["ls", "--json"], ["info", "--json"]):
+            _, text = self.show(*args, "m.safetensors", "--color=never")
+            self.assertNotIn("\x1b", text, args)
+            self.assertNotIn("\u009b", text, args)
+        _, text = self.show("meta", "get", "m.safetensors", "key")
+        self.assertNotIn("\x1b", text)
+
+    def test_standard_input_from_the_keyboard_is_refused(self):
+        code, text = self.show("ls", "-")
+        self.assertEqual(code, USAGE)
+        self.assertIn("standard input is the terminal", text)
+
+    def test_cat_says_what_it_shows_without_mixing_it_into_a_pipe(self):
+        _, text = self.show("cat", TINY, "model.norm.weight")
+        self.assertTrue(text.startswith("model.norm.weight  F32 [16]\n"), text)
+        self.assertEqual(self.ballast("cat", TINY, "model.norm.weight").err, "")
+
+
+class Progress(TestCase):
+    """A sparse file of many gigabytes takes long enough to be seen, and to be interrupted."""
+
+    BYTES = 24 << 30
+
+    def setUp(self):
+        super().setUp()
+        header = json.dumps({"w": {"dtype": "U8", "shape": [self.BYTES], "data_offsets": [0, self.BYTES]}})
+        path = self.write("sparse.safetensors", with_header(header))
+        try:
+            os.truncate(path, path.stat().st_size + self.BYTES)
+        except OSError:
+            self.skipTest("the file system has no sparse files of this size")
+
+    def test_shows_bytes_rate_and_time_left_and_ctrl_c_stops_it(self):
+        terminal = Terminal("hash", "sparse.safetensors", cwd=self.folder)
+        self.assertTrue(terminal.read_until(rb" of 25\.8 GB.*/s.* left"), terminal.output)
+        terminal.press(b"\x03")
+        code, text = terminal.finish()
+        self.assertEqual(code, INTERRUPTED)
+        self.assertTrue(text.endswith("\r\x1b[K\x1b[31mballast:\x1b[0m interrupted\n"), text)
+
+    def test_is_silent_with_q_and_in_a_pipe(self):
+        terminal = Terminal("hash", "sparse.safetensors", "-q", cwd=self.folder)
+        time.sleep(1.2)
+        terminal.press(b"\x03")
+        code, text = terminal.finish()
+        self.assertEqual(code, INTERRUPTED)
+        self.assertNotIn("GB", text)
+        process = subprocess.Popen([COMMAND, "verify", "sparse.safetensors"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment())
+        time.sleep(1.2)
+        process.send_signal(2)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, INTERRUPTED)
+        self.assertNotIn(b"GB", err)
+
+    def test_an_interrupted_copy_leaves_nothing(self):
+        terminal = Terminal("convert", "sparse.safetensors", "out.safetensors", "--dry-run", cwd=self.folder)
+        self.assertEqual(terminal.finish()[0], OK)
+        free = os.statvfs(self.folder)
+        if free.f_bavail * free.f_frsize < 2 * self.BYTES:
+            self.skipTest("not enough room on the disk to start such a copy")
+        terminal = Terminal("convert", "sparse.safetensors", "out.safetensors", cwd=self.folder)
+        terminal.read_until(rb" of 25\.8 GB")
+        terminal.press(b"\x03")
+        self.assertEqual(terminal.finish()[0], INTERRUPTED)
+        self.assertEqual(self.names_in_folder(), ["sparse.safetensors"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,173 @@
+"""What the command says and which code it exits with when things go wrong, and how it behaves in a pipeline."""
+
+import resource
+import signal
+import struct
+import unittest
+
+from support import *
+
+VERBS = "info ls cat stats hash verify diff meta convert completion".split()
+
+
+class Usage(TestCase):
+    def test_no_arguments_are_answered_with_a_short_usage(self):
+        result = self.ballast(code=USAGE)
+        self.assertEqual(result.out, "")
+        for verb in VERBS:
+            self.assertRegex(result.err, rf"\n  {verb} +\w")
+        self.assertIn("ballast --help", result.err)
+
+    def test_help_of_the_whole_and_of_every_verb(self):
+        for args in (["--help"], ["-h"], ["help"]):
+            result = self.ballast(*args)
+            self.assertEqual(result.err, "")
+            for word in [*VERBS, "Usage:", "Examples", "Exit codes", "--color", "--threads"]:
+                self.assertIn(word, result.out)
+        for verb in VERBS:
+            text = self.ballast(verb, "--help").out
+            self.assertIn(f"Usage: ballast {verb}", text)
+            self.assertIn("Options of every verb", text)
+            self.assertEqual(self.ballast("help", verb).out, text)
+        for verb in ("get", "set", "unset"):
+            self.assertIn(f"ballast meta {verb} TARGET", self.ballast("meta", verb, "--help").out)
+        for line in self.ballast("--help").lines():
+            self.assertLessEqual(len(line), 110)
+
+    def test_version_and_limits(self):
+        self.assertRegex(self.ballast("--version").out, r"^ballast \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.ballast("--limits").out, r"(?m)^max_header_bytes +100000000 ")
+
+    def test_unknown_words_suggest_the_nearest(self):
+        self.refused("lss", code=USAGE, says='there is no verb "lss"', hint="did you mean ls?")
+        self.refused("covnert", "a", "b", code=USAGE, says='"covnert"', hint="did you mean convert?")
+        self.refused("frobnicate", code=USAGE, says='"frobnicate"', hint="ballast --help")
+        self.refused("meta", "got", "x", code=USAGE, says='"got"', hint="did you mean get?")
+        self.refused("ls", TINY, "--jsno", code=USAGE, says='there is no option "--jsno"', hint="did you mean --json?")
+        self.refused("ls", TINY, "--thread=2", code=USAGE, says='"--thread', hint="did you mean --threads?")
+        self.refused("--verison", code=USAGE, says='"--verison"', hint="did you mean --version?")
+
+    def test_bad_values_of_options(self):
+        self.refused("ls", TINY, "--color", "pink", code=USAGE, says="pink", hint="--color=never")
+        self.refused("ls", TINY, "--threads", "many", code=USAGE, says="--threads", hint="--help")
+        self.refused("ls", TINY, "--threads", "-1", code=USAGE, says="--threads")
+        self.refused("ls", TINY, "--limit", "max_header_bytes", code=USAGE, says="max_header_bytes", hint="200MB")
+        self.refused("ls", TINY, "--limit", "nothing=1", code=USAGE, says='"nothing"', hint="--limits")
+        self.refused("ls", code=USAGE, says="TARGET is required", hint="ballast ls --help")
+        self.refused("diff", TINY, code=USAGE, says="B is required", hint="ballast diff --help")
+        self.refused("verify", TINY, "extra", code=USAGE, says='"extra"')
+        self.refused("completion", "tcsh", code=USAGE, says="tcsh", hint="bash")
+
+    def test_options_of_every_verb_may_stand_anywhere(self):
+        for args in (["-q", "ls", TINY], ["ls", "-q", TINY], ["ls", TINY, "--threads", "1", "--color=never"],
+                     ["--threads=2", "meta", "get", TINY, "-v"], ["meta", "-q", "get", TINY]):
+            self.ballast(*args)
+
+
+class BadInput(TestCase):
+    def test_each_kind_has_its_code_and_says_what_it_is(self):
+        self.write("cut.safetensors", TINY.read_bytes()[:3000])
+        self.write("header.safetensors", struct.pack("<Q", 10**9))
+        self.write("page.safetensors", b"<!DOCTYPE html><html><body>404</body></html>")
+        self.write("pointer.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n")
+        self.write("empty.safetensors", b"")
+        (self.folder / "folder").mkdir()
+        os.mkfifo(self.folder / "fifo")
+        cases = {
+            "nope.safetensors": (IO, "nope.safetensors"),
+            "cut.safetensors": (MALFORMED, "cut.safetensors"),
+            "header.safetensors": (MALFORMED, "header.safetensors"),
+            "page.safetensors": (MALFORMED, "web page"),
+            "pointer.safetensors": (MALFORMED, "LFS"),
+            "empty.safetensors": (MALFORMED, "empty"),
+        }
+        for target, (code, says) in cases.items():
+            for verb in (["ls"], ["info"], ["hash"], ["stats"], ["meta", "get"]):
+                self.refused(*verb, target, code=code, says=says)
+                self.refused(*verb, target, "--json", code=code, says=says)
+            self.refused("convert", target, "out.safetensors", code=code, says=says)
+        for target in ("folder", "fifo", ""):
+            result = self.run_raw("ls", target)
+            self.assertIn(result.code, (IO, MALFORMED, USAGE, UNSUPPORTED), result)
+            self.assertTrue(result.err.startswith("ballast: "), result)
+        self.assertFalse((self.folder / "out.safetensors").exists())
+
+    def test_names_the_byte(self):
+        self.write("m.safetensors", with_header('{"w":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}', b"1234"))
+        self.assertRegex(self.refused("ls", "m.safetensors", code=UNSUPPORTED, says="F33").err, r"\(byte \d+\)\n")
+
+    def test_limits_can_be_set(self):
+        self.refused("ls", TINY, "--limit", "max_header_bytes=100", code=MALFORMED, says="header")
+        self.ballast("ls", TINY, "--limit", "max_header_bytes=1MB", "--limit", "max_tensors=100")
+
+    def test_lenient_forgives_trailing_bytes_and_says_so(self):
+        self.write("m.safetensors", TINY.read_bytes() + b"trailing")
+        self.refused("ls", "m.safetensors", code=MALFORMED, says="m.safetensors")
+        result = self.ballast("ls", "m.safetensors", "--lenient")
+        self.assertTrue(result.err.startswith("note: "), result)
+        self.assertEqual(self.ballast("ls", "m.safetensors", "--lenient", "-q").err, "")
+
+    def test_hostile_text_in_messages_is_escaped(self):
+        self.write("m.safetensors", with_header('{"\\u001b[31m":{"dtype":"F\\u001b","shape":[1],"data_offsets":[0,4]}}', b"1234"))
+        self.assertNotIn("\x1b", self.refused("ls", "m.safetensors", code=UNSUPPORTED, says="").err)
+        self.assertNotIn("\x1b", self.refused("ls", "\x1b[31m.safetensors", code=IO, says="").err)
+
+    def test_running_out_of_memory_is_over_a_limit(self):
+        cap = lambda: resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
+        if self.run_raw("--version", preexec_fn=cap).code != OK:
+            self.skipTest("the command is built with a sanitizer that needs more address space")
+        self.refused("ls", "-", stdin=bytes(300 << 20), preexec_fn=cap, code=MALFORMED, says="out of memory", hint="memory")
+
+
+class Pipelines(TestCase):
+    def spawn(self, *args, **more):
+        return subprocess.Popen([COMMAND, *map(str, args)], cwd=self.folder, env=environment(), stderr=subprocess.PIPE, **more)
+
+    def test_a_reader_that_leaves_early_is_no_noise(self):
+        self.write("many.safetensors", {f"t{i}": ("U8", [1], b"x") for i in range(50_000)})
+        for option in ([], ["--json"]):
+            process = self.spawn("ls", "many.safetensors", *option, stdout=subprocess.PIPE)
+            self.assertTrue(process.stdout.readline())
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+            self.assertEqual(process.wait(), -signal.SIGPIPE)
+            process.stderr.close()
+
+    def test_a_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "wb") as full:
+            process = self.spawn("ls", TINY, stdout=full)
+            _, err = process.communicate()
+        self.assertEqual(process.returncode, IO)
+        self.assertIn(b"standard output", err)
+
+    def test_closed_output_is_an_error(self):
+        process = self.spawn("ls", TINY, preexec_fn=lambda: os.close(1))
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, IO)
+
+    def test_signals_cancel_and_leave_nothing_behind(self):
+        # Standard input that never ends is something that can always be interrupted.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process = self.spawn("convert", "-", "out.safetensors", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            time.sleep(0.3)
+            process.send_signal(number)
+            self.assertEqual(process.wait(20), 128 + number)
+            out, err = process.communicate()
+            self.assertEqual(out, b"")
+            self.assertIn(b"interrupted", err)
+        self.assertEqual(self.names_in_folder(), [])
+
+    def test_a_caller_that_ignores_interrupts_is_obeyed(self):
+        ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+        process = self.spawn("ls", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=ignore)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(TINY.read_bytes(), timeout=20)
+        self.assertEqual(process.returncode, OK)
+        self.assertEqual(len(out.splitlines()), 12)
+
+
+if __name__ == "__main__":
+    unittest.main()
