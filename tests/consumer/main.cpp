@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   try {
     const std::array<float, 6> values{1, 2, 3, 4, 5, 6};
     ballast::Checkpoint written;
-    written.tensors.insert("weight", ballast::Tensor::from_values(ballast::DType::f32, {2, 3}, std::span(values)));
+    written.tensors.insert("weight", ballast::Tensor::from_values<float>(ballast::DType::f32, {2, 3}, values));
     ballast::save(written, argv[1], {.overwrite = true});
 
     const ballast::Checkpoint read = ballast::open(argv[1]);
