@@ -142,7 +142,10 @@ int report(const Session& session, const Error& error) {
     report(session, "interrupted", "");
     return 128 + interrupted();
   }
-  report(session, error.what(), error.hint());
+  const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
+  report(session, error.what(),
+         could_be_raised ? "if the file is honest, raise the limit with --limit NAME=VALUE; ballast --limits lists them"
+                         : error.hint());
   return info(error.code()).exit_code;
 }
 

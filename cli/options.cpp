@@ -1,6 +1,9 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+
 #include <ballast/error.hpp>
 #include <ballast/text.hpp>
 
@@ -119,6 +122,18 @@ std::uint64_t bytes_argument(std::string_view option, const std::string& text) {
   if (const auto bytes = parse_bytes(text)) return *bytes;
   throw Error(Errc::invalid_argument, fmt::format("{}: \"{}\" is no size", option, text))
       .hint("write a number and a unit, like 5GB, 64MiB or 4096");
+}
+
+DType dtype_argument(std::string_view option, std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (const auto dtype = dtype_from_name(text)) return *dtype;
+
+  std::vector<std::string_view> floating;
+  for (const DTypeInfo& dtype : all_dtypes()) {
+    if (dtype.kind == DTypeKind::floating) floating.push_back(dtype.name);
+  }
+  throw Error(Errc::invalid_argument, fmt::format("{}: there is no dtype \"{}\"", option, text))
+      .hint(fmt::format("one of {}", fmt::join(floating, " ")));
 }
 
 std::string limits_text() {

@@ -33,6 +33,9 @@ std::pair<std::string, std::string> split_assignment(const std::string& text, st
 // "5GB", "64MiB". Throws Errc::invalid_argument naming the option.
 std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 
+// "BF16", in any case. Throws Errc::invalid_argument naming the option.
+DType dtype_argument(std::string_view option, std::string text);
+
 // Every field of Limits with its default, for --limits.
 std::string limits_text();
 

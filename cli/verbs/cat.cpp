@@ -20,7 +20,7 @@ namespace ballast::cli {
 namespace {
 
 struct Arguments {
-  std::string target, name, slice, output;
+  std::string target, name, slice, dtype, output;
   bool full = false;
 };
 
@@ -57,6 +57,11 @@ void write_npy(const Session& session, const Tensor& tensor, const std::string& 
   auto bar = session.progress_bar();
   SaveOptions options = session.save_options();
   options.progress = bar.callback();
+  if (info(tensor.dtype()).numpy_name.empty()) {
+    throw Error(Errc::unsupported, fmt::format("NumPy has no dtype for {}", name(tensor.dtype())))
+        .in(path)
+        .hint("cast it with --dtype F32, or write raw bytes to a file that does not end in .npy");
+  }
   save_npy(tensor, path, options);
 }
 
@@ -132,6 +137,7 @@ int run_cat(Session& session, const Arguments& arguments) {
     throw Error(Errc::unsupported, fmt::format("tensor \"{}\" has a dtype and a shape, but no data", arguments.name))
         .in(checkpoint.target);
   if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
+  if (!arguments.dtype.empty()) tensor = tensor.to(dtype_argument("--dtype", arguments.dtype));
 
   if (!arguments.output.empty()) {
     write_output(session, tensor, arguments);
@@ -149,6 +155,7 @@ Run add_cat(CLI::App& verb, Session& session) {
   verb.add_option("NAME", arguments->name, "the tensor's whole name")->required();
   verb.add_option("--slice", arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1")
       ->type_name("SLICE");
+  verb.add_option("--dtype", arguments->dtype, "cast the values: round to nearest even, NaN kept")->type_name("DTYPE");
   verb.add_option("-o,--output", arguments->output, "write x.npy (NumPy), any other file or - (raw bytes)")
       ->type_name("FILE");
   verb.add_flag("--full", arguments->full, "print every value, however many");

@@ -1,6 +1,5 @@
 // convert: open, select, rename, cast; then a plan, and its execution.
-#include <algorithm>
-#include <cctype>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -24,18 +23,6 @@ struct Arguments {
   bool dry_run = false;
 };
 
-DType dtype_argument(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (const auto dtype = dtype_from_name(text)) return *dtype;
-
-  std::vector<std::string_view> floating;
-  for (const DTypeInfo& dtype : all_dtypes()) {
-    if (dtype.kind == DTypeKind::floating) floating.push_back(dtype.name);
-  }
-  throw Error(Errc::invalid_argument, fmt::format("there is no dtype \"{}\"", text))
-      .hint(fmt::format("one of {}", fmt::join(floating, " ")));
-}
-
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
   Checkpoint checkpoint = open_target(session, arguments.in);
   say_notes(session, checkpoint);
@@ -44,7 +31,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
-  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument(arguments.dtype));
+  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
   for (const auto& text : arguments.metadata) {
     auto [key, value] = split_assignment(text, "--metadata author=me");
     checkpoint.metadata[std::move(key)] = std::move(value);
@@ -91,10 +78,12 @@ void write_plan(Session& session, const SavePlan& plan) {
   const bool for_people = session.screen.interactive;
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
-    table.row({escape_for_terminal(file.path), plural(file.items.size(), "tensor"),
+    table.row({escape_for_terminal(file.path),
+               file.path.ends_with(".json") ? "index" : plural(file.items.size(), "tensor"),
                for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
   }
   table.finish();
+  session.out.flush();  // before what is said about it
   session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
                           plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
                           format_bytes(plan.memory_bytes)));
@@ -107,6 +96,26 @@ void say_written(const Session& session, const Arguments& arguments, const SaveP
   session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
                           format_bytes(plan.total_bytes()), format_duration(report.seconds)));
 }
+
+// The folder that "NAME/" asks for: made when it is not there, and gone again if nothing could be written into it.
+class OutputFolder {
+ public:
+  explicit OutputFolder(const std::string& path) : path_(path) {
+    if (path.ends_with('/')) created_ = std::filesystem::create_directory(path_, ignored_);
+  }
+  ~OutputFolder() {
+    if (created_) std::filesystem::remove(path_, ignored_);
+  }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  void keep() { created_ = false; }
+
+ private:
+  std::filesystem::path path_;
+  std::error_code ignored_;  // what is wrong with the folder, the save says better
+  bool created_ = false;
+};
 
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
@@ -123,7 +132,9 @@ int run_convert(Session& session, const Arguments& arguments) {
 
   auto bar = session.progress_bar();
   options.progress = bar.callback();
+  OutputFolder folder(arguments.out);
   const SaveReport report = execute(plan, options);
+  folder.keep();
   bar.clear();
   if (session.json) write_json(session, plan, &report);
   say_written(session, arguments, plan, report);

@@ -184,8 +184,11 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
 }
 
 int run_info(Session& session, const std::string& target) {
-  const Checkpoint checkpoint = select_tensors(session, open_target(session, target));
-  const Summary summary = summarize(checkpoint);
+  const Checkpoint whole = open_target(session, target);
+  const Checkpoint checkpoint = select_tensors(session, whole);
+  Summary summary = summarize(checkpoint);
+  // What a selection leaves out is not wasted.
+  if (checkpoint.size() != whole.size()) summary.wasted_bytes = summarize(whole).wasted_bytes;
   session.json ? write_json(session, checkpoint, summary) : write_text(session, checkpoint, summary);
   return 0;
 }

@@ -101,6 +101,7 @@ void write_text(Session& session, const Arguments& arguments, const VerifyReport
                                  escape_for_terminal(finding.what)));
   }
   if (session.quiet) return;
+  session.out.flush();  // before what is said about it
   if (!report.ok()) return session.say(plural(report.findings.size(), "finding"));
   session.out.line(fmt::format("{} {}, {} read", session.screen.paint(Color::green, "ok:"),
                                plural(report.tensors, "tensor"), format_bytes(report.bytes_read)));

@@ -14,28 +14,31 @@ namespace ballast {
 
 class Shape {
  public:
-  Shape() noexcept : inline_{} {}
+  Shape() noexcept = default;
   Shape(std::initializer_list<std::uint64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  explicit Shape(std::span<const std::uint64_t> dims) : inline_{} {
-    std::uint64_t* to = inline_;
-    if (dims.size() > kInline) to = heap_ = new std::uint64_t[dims.size()];
+  explicit Shape(std::span<const std::uint64_t> dims) {
+    std::uint64_t* to = words_;
+    if (dims.size() > kInline) words_[0] = reinterpret_cast<std::uintptr_t>(to = new std::uint64_t[dims.size()]);
     for (std::size_t i = 0; i < dims.size(); ++i) to[i] = dims[i];
     rank_ = static_cast<std::uint32_t>(dims.size());
   }
+  // The first `rank` of four: for readers of many, without a loop.
+  Shape(const std::uint64_t (&dims)[4], std::uint32_t rank) noexcept : words_{dims[0], dims[1], dims[2], dims[3]}, rank_(rank) {}
   Shape(const Shape& other) : Shape(other.dims()) {}
-  Shape(Shape&& other) noexcept : inline_{}, rank_(std::exchange(other.rank_, 0)) {
-    if (rank_ > kInline) {
-      heap_ = other.heap_;
-    } else {
-      for (std::size_t i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];
-    }
+  Shape(Shape&& other) noexcept { swap(other); }
+  Shape& operator=(Shape other) noexcept {
+    swap(other);
+    return *this;
   }
-  Shape& operator=(Shape other) noexcept;
-  ~Shape() { if (rank_ > kInline) delete[] heap_; }
+  ~Shape() {
+    if (rank_ > kInline) delete[] begin();
+  }
 
   std::size_t rank() const noexcept { return rank_; }
   bool empty() const noexcept { return rank_ == 0; }
-  const std::uint64_t* begin() const noexcept { return rank_ > kInline ? heap_ : inline_; }
+  const std::uint64_t* begin() const noexcept {
+    return rank_ > kInline ? reinterpret_cast<const std::uint64_t*>(words_[0]) : words_;
+  }
   const std::uint64_t* end() const noexcept { return begin() + rank_; }
   std::uint64_t operator[](std::size_t i) const noexcept { return begin()[i]; }
   std::span<const std::uint64_t> dims() const noexcept { return {begin(), rank_}; }
@@ -52,11 +55,14 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) noexcept;
 
  private:
+  // Member by member: a tensor keeps its dtype in what this class leaves over of its last eight bytes.
+  void swap(Shape& other) noexcept {
+    for (std::size_t i = 0; i < kInline; ++i) std::swap(words_[i], other.words_[i]);
+    std::swap(rank_, other.rank_);
+  }
+
   static constexpr std::size_t kInline = 4;
-  union {
-    std::uint64_t inline_[kInline];
-    std::uint64_t* heap_;
-  };
+  std::uint64_t words_[kInline] = {};  // the dimensions, or in the first word the address of more than four
   std::uint32_t rank_ = 0;
 };
 

@@ -19,6 +19,8 @@ namespace ballast {
 class StateDict {
  public:
   struct Entry {
+    Entry(std::string_view name, Tensor tensor) noexcept : name(name), tensor(std::move(tensor)) {}
+
     std::string_view name;  // lives as long as the state dict, or a copy of it
     Tensor tensor;
   };

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <type_traits>
+#include <utility>
 
 #include <ballast/dtype.hpp>
 #include <ballast/float16.hpp>
@@ -31,8 +31,8 @@ class Tensor {
   Tensor(DType dtype, Shape shape, Strides strides, StoragePtr storage, std::uint64_t offset = 0);
 
   // The same, for readers that have checked it already: everything else goes wrong if they have not.
-  static Tensor unchecked(DType dtype, const Shape& shape, const StoragePtr& storage, std::uint64_t offset) {
-    return Tensor(storage, offset, shape, dtype);
+  static Tensor unchecked(DType dtype, Shape shape, const StoragePtr& storage, std::uint64_t offset) {
+    return Tensor(storage, offset, std::move(shape), dtype);
   }
 
   // A copy of values in memory.
@@ -86,8 +86,8 @@ class Tensor {
   }
 
  private:
-  Tensor(const StoragePtr& storage, std::uint64_t offset, const Shape& shape, DType dtype)
-      : storage_(storage), offset_(offset), shape_(shape), dtype_(dtype) {}
+  Tensor(const StoragePtr& storage, std::uint64_t offset, Shape shape, DType dtype)
+      : storage_(storage), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {}
 
   std::span<const std::byte> bytes_aligned_to(std::size_t alignment) const;
   [[noreturn]] void throw_wrong_type(std::size_t size) const;
@@ -95,9 +95,9 @@ class Tensor {
 
   StoragePtr storage_;
   std::uint64_t offset_ = 0;
-  Shape shape_;
-  std::shared_ptr<const Strides> strides_;  // null where contiguous
+  [[no_unique_address]] Shape shape_;  // leaves room for the dtype
   DType dtype_ = DType::f32;
+  std::shared_ptr<const Strides> strides_;  // null where contiguous
 };
 
 }  // namespace ballast

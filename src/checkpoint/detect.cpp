@@ -84,8 +84,8 @@ Content detect(const io::ByteSource& source) try {
   source.read_at(0, first);
   const std::string_view text = as_text(first);
 
-  // A header's length can look like anything, a header cannot.
-  if (safetensors::looks_like_safetensors(first) && find_magic(text) == nullptr) return Content::safetensors;
+  // First, because a header's length can look like the magic of any other format.
+  if (safetensors::looks_like_safetensors(first)) return Content::safetensors;
   if (const Magic* magic = find_magic(text)) {
     throw Error(magic->code, "this is " + std::string(magic->what)).hint(magic->hint);
   }

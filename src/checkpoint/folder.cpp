@@ -68,18 +68,47 @@ std::string joined(const std::vector<std::string>& names) {
   return names.size() > 4 ? text + ", …" : text;
 }
 
-// Shards without an index must be all there.
-void check_complete(const std::vector<std::string>& files) {
-  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> sets;
+struct ShardSet {
+  std::string stem;
+  std::uint64_t count = 0;
+  std::map<std::uint64_t, std::string> files;  // by number
+};
+
+std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
+  std::map<std::pair<std::string, std::uint64_t>, ShardSet> sets;
   for (const std::string& file : files) {
-    if (const auto shard = parse_shard_name(file)) ++sets[{shard->stem, shard->count}];
+    const auto shard = parse_shard_name(file);
+    if (!shard) continue;
+    ShardSet& set = sets.try_emplace({shard->stem, shard->count}, ShardSet{shard->stem, shard->count, {}}).first->second;
+    if (shard->number >= 1 && shard->number <= shard->count) set.files.emplace(shard->number, file);
   }
-  for (const auto& [set, found] : sets) {
-    if (found == set.second) continue;
-    throw Error(Errc::not_found, "the folder has " + std::to_string(found) + " of the " + std::to_string(set.second) +
-                                     " shards of " + quote(set.first))
+  std::vector<ShardSet> found;
+  for (auto& [key, set] : sets) found.push_back(std::move(set));
+  return found;
+}
+
+// Without an index: the shards of the one set that there is, all of them, or else the only file.
+std::vector<std::string> choose(const std::vector<std::string>& files) {
+  if (files.empty()) throw Error(Errc::not_found, "the folder has no safetensors file").hint("give the file itself");
+  const auto sets = find_sets(files);
+  if (sets.size() > 1) {
+    std::vector<std::string> stems;
+    for (const ShardSet& set : sets) stems.push_back(set.stem);
+    throw Error(Errc::mismatch, "the folder has several sets of shards: " + joined(stems)).hint("open one file by its name");
+  }
+  if (sets.empty() && files.size() > 1) {
+    throw Error(Errc::mismatch, "the folder has several safetensors files: " + joined(files)).hint("open one of them by its name");
+  }
+  if (sets.empty()) return files;
+  const ShardSet& set = sets.front();
+  if (set.files.size() != set.count) {
+    throw Error(Errc::not_found, "the folder has " + std::to_string(set.files.size()) + " of the " + std::to_string(set.count) +
+                                     " shards of " + quote(set.stem))
         .hint("fetch the missing ones, or open one file by its name");
   }
+  std::vector<std::string> shards;
+  for (const auto& [number, file] : set.files) shards.push_back(file);
+  return shards;
 }
 
 }  // namespace
@@ -102,18 +131,13 @@ FolderContents look_into(const std::string& folder) try {
   if (indexes.size() > 1) {
     throw Error(Errc::mismatch, "the folder has several indexes: " + joined(indexes)).hint("open one of them by its name");
   }
-  if (has(files, "model.safetensors")) {
-    contents.files.push_back(path("model.safetensors"));
-    if (files.size() > 1) {
-      contents.notes.push_back({folder, "opened model.safetensors; " + std::to_string(files.size() - 1) + " other safetensors files are beside it"});
-    }
-    return contents;
+  const bool usual_file = has(files, "model.safetensors");
+  const auto chosen = usual_file ? std::vector<std::string>{"model.safetensors"} : choose(files);
+  for (const std::string& file : chosen) contents.files.push_back(path(file));
+  if (const auto others = files.size() - chosen.size(); others != 0) {
+    const std::string what = usual_file ? "model.safetensors" : std::to_string(chosen.size()) + " shards";
+    contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other safetensors files are beside it"});
   }
-  if (files.empty()) {
-    throw Error(Errc::not_found, "the folder has no safetensors file").hint("give the file itself");
-  }
-  check_complete(files);
-  for (const std::string& file : files) contents.files.push_back(path(file));
   return contents;
 } catch (Error& error) {
   throw error.in(folder);

@@ -2,10 +2,13 @@
 
 #include <ballast/error.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "checkpoint/detect.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "formats/safetensors/reader.hpp"
@@ -18,10 +21,18 @@ std::string file_of(const Tensor& tensor) {
   return place ? std::filesystem::path(place->file).filename().string() : std::string();
 }
 
-bool leaves_its_folder(const std::string& path) {
+bool leaves_its_folder(const std::filesystem::path& path) {
   std::error_code error;
-  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-  return !error && target.has_parent_path();
+  if (!std::filesystem::is_symlink(path, error)) return false;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const auto here = std::filesystem::canonical(folder, error), there = std::filesystem::canonical(path, error);
+  return !error && there.parent_path() != here;
+}
+
+Checkpoint read_shard(const std::string& path, const OpenOptions& options) {
+  const auto source = io::open_file(path);
+  if (detect(*source) != Content::safetensors) throw Error(Errc::malformed, "this is JSON, not a safetensors file").in(path);
+  return safetensors::read(source, {options.limits, options.lenient});
 }
 
 class Merger {
@@ -39,7 +50,8 @@ class Merger {
 
   Checkpoint finish() {
     if (index_ != nullptr) {
-      note_what_no_shard_has();
+      check_settled();
+      note_what_is_stale();
       add_metadata(index_->metadata, "the index");
     }
     if (links_ != 0) all_.notes.push_back({first_link_, std::to_string(links_) + " files are links that leave their folder"});
@@ -60,6 +72,7 @@ class Merger {
           .hint("open one of the files by its name");
     }
     if (*chosen == file) all_.tensors.replace(entry.name, entry.tensor);
+    settled_.emplace(entry.name, chosen);
     all_.notes.push_back({file, where + "; taken from " + quote(*chosen) + ", as the index says"});
   }
 
@@ -80,19 +93,35 @@ class Merger {
     }
   }
 
-  void note_what_no_shard_has() {
+  // The file that the index chose among two may be a third one, which does not have the tensor.
+  void check_settled() const {
+    for (const auto& [name, chosen] : settled_) {
+      if (file_of(all_.tensors.at(name)) == *chosen) continue;
+      throw Error(Errc::mismatch, "tensor " + quote(name) + " is in several files, but not in " + quote(*chosen) + ", where the index says it is")
+          .hint("open one of the files by its name");
+    }
+  }
+
+  void note_what_is_stale() {
     std::uint64_t missing = 0;
     std::string_view example;
     for (const ShardIndex::Place& place : index_->weight_map) {
       if (all_.tensors.contains(place.tensor)) continue;
       if (missing++ == 0) example = place.tensor;
     }
-    if (missing == 0) return;
-    all_.notes.push_back({"the index", "names " + std::to_string(missing) + " tensors that no shard has, such as " + quote(example)});
+    if (missing != 0) {
+      all_.notes.push_back({"the index", "names " + std::to_string(missing) + " tensors that no shard has, such as " + quote(example)});
+    }
+    const std::uint64_t unlisted = all_.tensors.size() + missing - index_->weight_map.size();
+    if (unlisted == 0) return;
+    const auto is_unlisted = [&](const StateDict::Entry& entry) { return file_by_index(entry.name) == nullptr; };
+    const auto first = std::find_if(all_.tensors.begin(), all_.tensors.end(), is_unlisted);
+    all_.notes.push_back({"the index", "does not list " + std::to_string(unlisted) + " tensors of its shards, such as " + quote(first->name)});
   }
 
   const ShardIndex* index_;
   std::unordered_map<std::string_view, std::uint32_t> places_;  // made when first needed
+  std::map<std::string, const std::string*, std::less<>> settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
   std::size_t links_ = 0;
   std::string first_link_;
@@ -103,7 +132,7 @@ class Merger {
 Checkpoint open_shards(const std::vector<std::string>& paths, const ShardIndex* index, const OpenOptions& options) {
   std::vector<Checkpoint> shards(paths.size());
   ThreadPool(paths.size() == 1 ? 1 : options.threads).run(paths.size(), [&](std::size_t i, unsigned) {
-    shards[i] = safetensors::read(io::open_file(paths[i]), {options.limits, options.lenient});
+    shards[i] = read_shard(paths[i], options);
   });
 
   std::size_t count = 0;

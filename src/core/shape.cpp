@@ -1,18 +1,10 @@
 #include <ballast/shape.hpp>
 
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "core/checked.hpp"
 
 namespace ballast {
-
-Shape& Shape::operator=(Shape other) noexcept {
-  // Destroyed and made anew, because that is what changes which member of the union is the live one.
-  std::destroy_at(this);
-  return *std::construct_at(this, std::move(other));
-}
 
 bool operator==(const Shape& a, const Shape& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 

@@ -236,6 +236,12 @@ struct From16To16 {
   }
 };
 
+// For the ends: one copy of the code is enough.
+template <class Op>
+HWY_NOINLINE void step_once(const std::byte* in, std::byte* out) {
+  Op::template step<false>(in, out);
+}
+
 // Fewer elements than one step has: through buffers on the stack.
 template <class Op>
 void cast_few(const std::byte* in, std::byte* out, std::size_t count) {
@@ -243,7 +249,7 @@ void cast_few(const std::byte* in, std::byte* out, std::size_t count) {
   alignas(64) std::byte padded_in[kMost * Op::kIn] = {};
   alignas(64) std::byte padded_out[kMost * Op::kOut];
   std::memcpy(padded_in, in, count * Op::kIn);
-  Op::template step<false>(padded_in, padded_out);
+  step_once<Op>(padded_in, padded_out);
   std::memcpy(out, padded_out, count * Op::kOut);
 }
 
@@ -261,17 +267,17 @@ void cast_all(const std::byte* in, std::byte* out, std::size_t count) {
   if (count < step) return cast_few<Op>(in, out, count);
 
   std::size_t i = 0;
-  if (Op::kOut > 1 && count >= kStreamFromBytes / Op::kOut) {
+  if constexpr (Op::kOut > 1) {
     const std::size_t head = elements_before_alignment(out, Op::kOut, count);
-    if (head < step) {
-      Op::template step<false>(in, out);
+    if (count >= kStreamCastFromBytes / Op::kOut && head < step) {
+      step_once<Op>(in, out);
       for (i = head; i + step <= count; i += step) Op::template step<true>(in + i * Op::kIn, out + i * Op::kOut);
       finish_streaming();
     }
   }
   for (; i + step <= count; i += step) Op::template step<false>(in + i * Op::kIn, out + i * Op::kOut);
   // The last step ends with the last element, and does some elements a second time.
-  Op::template step<false>(in + (count - step) * Op::kIn, out + (count - step) * Op::kOut);
+  step_once<Op>(in + (count - step) * Op::kIn, out + (count - step) * Op::kOut);
 }
 
 void cast_on_target(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) {

@@ -131,7 +131,7 @@ class Gathering {
  public:
   Gathering(std::span<std::byte> out, const View& view, const std::byte* base, std::uint64_t first, std::uint64_t size)
       : out_(out.data()), view_(view), base_(base), first_(first), count_(out.size() / size), size_(size) {
-    if (out.size() >= kStreamFromBytes) copy_ = stream_copy;
+    if (out.size() >= kStreamGatherFromBytes) copy_ = stream_copy;
   }
 
   void run() {

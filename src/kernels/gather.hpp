@@ -7,6 +7,10 @@
 
 namespace ballast::kernels {
 
+// Outputs of at least this many bytes are written around the cache. Measured with a last-level cache of 32 MiB:
+// streaming is even or slower up to 4 MiB, 1.0 to 1.3 times as fast here, and 1.3 to 1.8 times far above.
+inline constexpr std::size_t kStreamGatherFromBytes = std::size_t{8} << 20;
+
 // Fills `out` with elements number first_element, first_element + 1, … of the view, counted in row-major order.
 //
 // `base` points at element 0. Strides are in bytes, and may be 0 or negative. `shape` may have any rank, and its

@@ -143,7 +143,7 @@ void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uin
 }
 
 // Elements of many bytes are copied as they are, so many at once from one column that reading comes close to reading
-// in order: 64 KiB are 1.2 times as fast as memcpy for elements of 256 bytes, 4 KiB are 0.65 times.
+// in order: for elements of 256 bytes in a large output, 64 KiB measured about 1.8 times as fast as 4 KiB.
 void transpose_large(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, std::uint64_t size,
                      Copy copy) {
   const std::uint64_t band = std::max<std::uint64_t>(1, 65536 / size);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "checkpoint/detect.hpp"
 #include "core/text.hpp"
 #include "formats/safetensors/edit.hpp"
 #include "io/byte_source.hpp"
@@ -36,6 +37,9 @@ void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vec
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
   const auto source = io::open_file(path);
+  if (detect(*source) == Content::json) {
+    throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors").hint("edit the shards themselves");
+  }
   const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
   const Metadata metadata = edited(header.metadata, edit);
   if (metadata == header.metadata) return {.changed = false, .in_place = true};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "checkpoint/detect.hpp"
@@ -32,14 +33,15 @@ class Verifier {
   Verifier(const std::string& target, const VerifyOptions& options) : target_(target), options_(options) {}
 
   VerifyReport run() {
-    const std::string index = find_index();
-    if (!index.empty()) check_index(index);
+    const FolderContents contents = look_at_target();
+    if (contents.index.empty()) {
+      for (const std::string& file : contents.files) open_shard(file);
+    } else {
+      check_index(contents.index);
+    }
     try {
       const Checkpoint checkpoint = open(target_, options_.open);
       report_.tensors = checkpoint.size();
-      for (const Note& note : checkpoint.notes) {
-        if (index.empty()) find(note.where, note.text);  // of a set, the index was compared file by file
-      }
       if (options_.read_data) read_everything(checkpoint);
     } catch (const Error& error) {
       if (error.code() == Errc::cancelled) throw;
@@ -49,23 +51,21 @@ class Verifier {
   }
 
  private:
-  void find(std::string where, std::string what) {
-    const Finding finding{std::move(where), std::move(what)};
-    for (const Finding& known : report_.findings) {
-      if (known.where == finding.where && known.what == finding.what) return;
-    }
-    report_.findings.push_back(finding);
+  // Each once: what is wrong with a file shows when it is opened alone and again with the others.
+  void find(const std::string& where, const std::string& what) {
+    if (known_.emplace(where, what).second) report_.findings.push_back({where, what});
   }
 
-  std::string find_index() const {
+  FolderContents look_at_target() const {
     std::error_code ignored;
-    if (fs::is_directory(target_, ignored)) return look_into(target_).index;
+    if (fs::is_directory(target_, ignored)) return look_into(target_);
     const auto source = io::open_file(target_);  // a target that is not there is an error, not a finding
     try {
-      return detect(*source) == Content::json ? target_ : std::string();
+      if (detect(*source) == Content::json) return {target_, {}, {}};
     } catch (const Error&) {
-      return {};
+      // opening it will say the same
     }
+    return {{}, {target_}, {}};
   }
 
   // Every tensor is in the shard that the index says, and the index says every tensor.
@@ -114,7 +114,9 @@ class Verifier {
 
   std::optional<Checkpoint> open_shard(const std::string& path) {
     try {
-      return open(path, options_.open);
+      Checkpoint shard = open(path, options_.open);
+      for (const Note& note : shard.notes) find(note.where, note.text);
+      return shard;
     } catch (const Error& error) {
       find(error.where().empty() ? path : error.where(), describe(error));
       return std::nullopt;
@@ -143,6 +145,7 @@ class Verifier {
   const std::string& target_;
   const VerifyOptions& options_;
   VerifyReport report_;
+  std::set<std::pair<std::string, std::string>> known_;  // where, what
   std::map<std::string_view, std::uint32_t> listed_;  // made when first needed
 };
 

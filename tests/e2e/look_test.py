@@ -29,6 +29,10 @@ class Info(TestCase):
                       info["patterns"])
         self.assertEqual((info["wasted_bytes"], info["notes"]), (0, []))
 
+    def test_what_a_selection_leaves_out_is_not_wasted(self):
+        info = self.ballast("info", TINY, "--json", "--include", "*norm*").json()
+        self.assertEqual((info["tensors"], info["wasted_bytes"]), (3, 0))
+
     def test_of_an_empty_checkpoint(self):
         self.write("empty.safetensors", {})
         self.assertEqual(self.ballast("info", "empty.safetensors", "--json").json()["tensors"], 0)
@@ -247,6 +251,13 @@ class Cat(TestCase):
         header = eval(raw[10:10 + size], {}, {})  # a Python literal, by NumPy's own definition of the format
         self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
         self.assertEqual(raw[10 + size:], pack("F32", [1, 2.5, -3, 0.125, 100, 6]))
+
+    def test_casts(self):
+        self.assertEqual(self.values("half", "--dtype", "f64"), [0.0999755859375, 65504, -2])
+        self.ballast("cat", "m.safetensors", "half", "--dtype", "F32", "-o", "x.npy")
+        self.write("b.safetensors", {"b": ("BF16", [1], b"\x80\x3f")})
+        self.refused("cat", "b.safetensors", "b", "-o", "b.npy", code=UNSUPPORTED, says="BF16", hint="--dtype F32")
+        self.refused("cat", "b.safetensors", "b", "--dtype", "F33", code=USAGE, says="F33", hint="F32")
 
     def test_overwrites_only_by_force(self):
         for name in ("x.npy", "x.bin"):

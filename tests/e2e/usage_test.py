@@ -97,7 +97,8 @@ class BadInput(TestCase):
         self.assertRegex(self.refused("ls", "m.safetensors", code=UNSUPPORTED, says="F33").err, r"\(byte \d+\)\n")
 
     def test_limits_can_be_set(self):
-        self.refused("ls", TINY, "--limit", "max_header_bytes=100", code=MALFORMED, says="header")
+        self.refused("ls", TINY, "--limit", "max_header_bytes=100", code=MALFORMED, says="header",
+                     hint="--limits")
         self.ballast("ls", TINY, "--limit", "max_header_bytes=1MB", "--limit", "max_tensors=100")
 
     def test_lenient_forgives_trailing_bytes_and_says_so(self):

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-#include "kernels/stream.hpp"
+#include "kernels/cast_simd.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast::kernels {
@@ -310,7 +310,7 @@ TEST_P(CastOnTarget, TakesAnyLengthAtAnyAddressAndWritesNothingElse) {
 
 // Large outputs are streamed: the same bytes must come out, whatever the address, up to the very ends.
 TEST_P(CastOnTarget, GivesTheSameBytesWhenItStreams) {
-  constexpr std::size_t kCount = kStreamFromBytes / 2 + 77, kPart = 1000;
+  constexpr std::size_t kCount = kStreamCastFromBytes / 2 + 77, kPart = 1000;
   std::vector<std::byte> in(kCount * 4 + 8), whole(kCount * 4 + 8), part(kPart * 4);
   std::mt19937 random(3);
   for (auto& b : in) b = static_cast<std::byte>(random());

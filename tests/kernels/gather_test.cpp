@@ -8,8 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/stream.hpp"
-
 namespace ballast::kernels {
 namespace {
 
@@ -156,7 +154,7 @@ TEST(Gather, AgreesWithOneElementAfterTheOtherOnRandomViews) {
 
 // Large outputs are written around the cache.
 TEST(Gather, GivesTheSameBytesWhenItStreams) {
-  constexpr std::uint64_t kRows = 2048, kColumns = kStreamFromBytes / kRows;
+  constexpr std::uint64_t kRows = 2048, kColumns = kStreamGatherFromBytes / kRows;
   for (const View& view :
        {View({kRows, kColumns}, {2, kRows * 2}, 2), View({kRows + 3, kColumns}, {2, (kRows + 3) * 2}, 2),
         View({kRows, 4, kColumns / 4}, {kColumns / 4, kRows * kColumns / 4, 1}, 1), View({kRows * kColumns}, {1}, 1)}) {

@@ -52,9 +52,10 @@ class HeaderParser {
 
  private:
   struct Fields {
-    std::optional<DType> dtype;
-    std::optional<Shape> shape;
-    std::optional<std::pair<std::uint64_t, std::uint64_t>> offsets;
+    DType dtype = DType::u8;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;
+    bool has_dtype = false, has_shape = false, has_offsets = false;
   };
 
   void check_utf8() const {
@@ -113,15 +114,12 @@ class HeaderParser {
   }
 
   void tensor(std::string_view name, std::uint64_t byte) {
-    const Fields fields = fields_of(name);
-    const char* missing = !fields.dtype ? "dtype" : !fields.shape ? "shape" : !fields.offsets ? "data_offsets" : nullptr;
-    if (missing) json_.fail_at("tensor " + quote(name) + " has no \"" + missing + "\"", byte);
-    const auto [begin, end] = *fields.offsets;
-    check_size(name, byte, fields);
-    entries_.push_back({name, Tensor::unchecked(*fields.dtype, *fields.shape, data_, begin)});
+    Fields fields = fields_of(name);
+    if (!has_right_size(fields)) explain_size(name, byte, fields);
+    entries_.emplace_back(name, Tensor::unchecked(fields.dtype, std::move(fields.shape), data_, fields.begin));
     bytes_.push_back(byte);
-    in_order_ = in_order_ && begin == header_.data_end;
-    header_.data_end = std::max(header_.data_end, end);
+    in_order_ = in_order_ && fields.begin == header_.data_end;
+    header_.data_end = std::max(header_.data_end, fields.end);
   }
 
   Fields fields_of(std::string_view name) try {
@@ -138,13 +136,26 @@ class HeaderParser {
   // The fields as every known writer puts them: in this order, without a space. Else false, and whoever reads on, begins anew.
   bool usual_fields(Fields& fields) {
     if (!json_.take_exactly("{\"dtype\":\"")) return false;
-    fields.dtype = dtype_from_name(json_.plain_run());
-    if (!fields.dtype || !info(*fields.dtype).in_safetensors) return false;
+    if (!usual_dtype(fields)) return false;
     if (!json_.take_exactly("\",\"shape\":[")) return false;
-    fields.shape = dims();
+    dims(fields);
     if (!json_.take_exactly(",\"data_offsets\":[")) return false;
-    fields.offsets = two_offsets();
+    two_offsets(fields);
     return json_.take_exactly("}");
+  }
+
+  // Nearly always the dtype of the tensor before.
+  bool usual_dtype(Fields& fields) {
+    const std::string_view text = json_.plain_run();
+    if (text != last_dtype_text_) {
+      const auto dtype = dtype_from_name(text);
+      if (!dtype || !info(*dtype).in_safetensors) return false;
+      last_dtype_ = *dtype;
+      last_dtype_text_ = text;
+    }
+    fields.dtype = last_dtype_;
+    fields.has_dtype = true;
+    return true;
   }
 
   // {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, in any order; other fields are passed over.
@@ -161,14 +172,14 @@ class HeaderParser {
       const std::uint64_t key_byte = json_.byte();
       const std::string_view key = json_.string("a field's name").value;
       if (key == "dtype") {
-        once(fields.dtype.has_value(), key_byte, "dtype");
+        once(std::exchange(fields.has_dtype, true), key_byte, "dtype");
         fields.dtype = dtype();
       } else if (key == "shape") {
-        once(fields.shape.has_value(), key_byte, "shape");
-        fields.shape = shape();
+        once(std::exchange(fields.has_shape, true), key_byte, "shape");
+        shape(fields);
       } else if (key == "data_offsets") {
-        once(fields.offsets.has_value(), key_byte, "data_offsets");
-        fields.offsets = offsets();
+        once(std::exchange(fields.has_offsets, true), key_byte, "data_offsets");
+        offsets(fields);
       } else {
         others.add(key);
         json_.expect(':', "after a field's name");
@@ -190,63 +201,85 @@ class HeaderParser {
     return *dtype;
   }
 
-  Shape shape() {
+  void shape(Fields& fields) {
     json_.expect(':', "after \"shape\"");
     json_.expect('[', "to begin a shape");
-    return dims();
+    dims(fields);
   }
 
   // From behind the bracket.
-  Shape dims() {
-    dims_.clear();
-    if (json_.take(']')) return Shape();
+  void dims(Fields& fields) {
+    fields.has_shape = true;
+    if (json_.take(']')) return;
+    std::uint64_t few[4] = {};
+    std::uint32_t rank = 0;
+    bool more = true;
+    while (more && rank < 4) {
+      few[rank++] = json_.unsigned_integer("a dimension");
+      more = json_.take(',');
+    }
+    fields.shape = more ? many_dims(few) : Shape(few, rank);
+    json_.expect(']', "or ',' in a shape");
+  }
+
+  // A shape of more than four dimensions, from the fifth on.
+  [[gnu::noinline]] Shape many_dims(const std::uint64_t (&first)[4]) {
+    std::vector<std::uint64_t> dims(first, first + 4);
     do {
-      if (dims_.size() == limits_.max_rank) {
+      if (dims.size() >= limits_.max_rank) {
         throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions").at_byte(json_.byte());
       }
-      dims_.push_back(json_.unsigned_integer("a dimension"));
+      dims.push_back(json_.unsigned_integer("a dimension"));
     } while (json_.take(','));
-    json_.expect(']', "or ',' in a shape");
-    return Shape(dims_);
+    return Shape(dims);
   }
 
-  std::pair<std::uint64_t, std::uint64_t> offsets() {
+  void offsets(Fields& fields) {
     json_.expect(':', "after \"data_offsets\"");
     json_.expect('[', "to begin \"data_offsets\"");
-    return two_offsets();
+    two_offsets(fields);
   }
 
-  std::pair<std::uint64_t, std::uint64_t> two_offsets() {
-    const std::uint64_t begin = json_.unsigned_integer("an offset");
+  void two_offsets(Fields& fields) {
+    fields.has_offsets = true;
+    fields.begin = json_.unsigned_integer("an offset");
     json_.expect(',', "between two offsets");
-    const std::uint64_t end = json_.unsigned_integer("an offset");
+    fields.end = json_.unsigned_integer("an offset");
     json_.expect(']', "after two offsets");
-    return {begin, end};
   }
 
-  // Dtype, shape and offsets agree, and the bytes are there.
-  void check_size(std::string_view name, std::uint64_t byte, const Fields& fields) const {
-    const auto [begin, end] = *fields.offsets;
+  // Dtype, shape and offsets are there and agree, and so are the bytes.
+  bool has_right_size(const Fields& fields) const noexcept {
+    if (!fields.has_dtype || !fields.has_shape || !fields.has_offsets) return false;
+    const auto count = fields.shape.numel();
+    const auto size = count ? bytes_of(fields.dtype, *count) : std::nullopt;
+    return size && fields.begin <= fields.end && fields.end - fields.begin == *size && fields.end <= data_bytes_;
+  }
+
+  [[noreturn, gnu::noinline]] void explain_size(std::string_view name, std::uint64_t byte, const Fields& fields) const {
     const auto fail = [&](const std::string& what) { json_.fail_at("tensor " + quote(name) + " " + what, byte); };
-    if (begin > end) fail("begins at byte " + std::to_string(begin) + " and ends before it, at " + std::to_string(end));
-    const auto count = fields.shape->numel();
-    if (!count) fail("has the shape " + to_string(*fields.shape) + ", whose elements 64 bits cannot count");
-    const auto size = bytes_of(*fields.dtype, *count);
+    const char* missing = !fields.has_dtype ? "dtype" : !fields.has_shape ? "shape" : !fields.has_offsets ? "data_offsets" : nullptr;
+    if (missing) fail(std::string("has no \"") + missing + "\"");
+    if (fields.begin > fields.end) {
+      fail("begins at byte " + std::to_string(fields.begin) + " and ends before it, at " + std::to_string(fields.end));
+    }
+    const auto count = fields.shape.numel();
+    if (!count) fail("has the shape " + to_string(fields.shape) + ", whose elements 64 bits cannot count");
+    const std::string type(ballast::name(fields.dtype));
+    const auto size = bytes_of(fields.dtype, *count);
     if (!size) {
       const bool fits = *count <= UINT64_MAX / 64;
-      fail("has " + std::to_string(*count) + " elements of " + std::string(ballast::name(*fields.dtype)) +
+      fail("has " + std::to_string(*count) + " elements of " + type +
            (fits ? ", which do not fill whole bytes" : ", whose bytes 64 bits cannot count"));
     }
-    if (end - begin != *size) {
-      fail("is " + std::string(ballast::name(*fields.dtype)) + " " + to_string(*fields.shape) + ", which takes " +
-           std::to_string(*size) + " bytes, but its offsets span " + std::to_string(end - begin));
+    if (fields.end - fields.begin != *size) {
+      fail("is " + type + " " + to_string(fields.shape) + ", which takes " + std::to_string(*size) +
+           " bytes, but its offsets span " + std::to_string(fields.end - fields.begin));
     }
-    if (end > data_bytes_) {
-      throw Error(Errc::malformed, "tensor " + quote(name) + " ends at byte " + std::to_string(end) +
-                                       " but the data has " + std::to_string(data_bytes_) + " bytes")
-          .at_byte(byte)
-          .hint("the file was cut short: an interrupted download or copy?");
-    }
+    throw Error(Errc::malformed, "tensor " + quote(name) + " ends at byte " + std::to_string(fields.end) + " but the data has " +
+                                     std::to_string(data_bytes_) + " bytes")
+        .at_byte(byte)
+        .hint("the file was cut short: an interrupted download or copy?");
   }
 
   // Entries may stand in any order; by offset they must follow each other without a hole or an overlap.
@@ -305,7 +338,8 @@ class HeaderParser {
   std::vector<StateDict::Entry> entries_;
   std::vector<std::uint64_t> bytes_;   // where each entry begins in the file
   std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
-  std::vector<std::uint64_t> dims_;    // scratch
+  std::string_view last_dtype_text_;
+  DType last_dtype_ = DType::u8;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace ballast::safetensors {
 
 inline constexpr std::uint64_t kLengthBytes = 8;
-inline constexpr std::size_t kPaddingBytes = 8;  // zeros that must follow a header in memory
+inline constexpr std::size_t kPaddingBytes = 32;  // zeros that follow a header in memory, for a parser that looks ahead
 
 // The text of a header, kept because the names of its tensors lie in it.
 class HeaderText {

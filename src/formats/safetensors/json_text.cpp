@@ -43,6 +43,14 @@ void JsonText::fail_expected(char c, const char* where) const {
   fail(at_end() ? "the header ends early" : std::string("expected '") + c + "' " + where);
 }
 
+void JsonText::fail_string(const char* what) const {
+  fail(at_end() ? "the header ends early" : std::string("expected ") + what + ", a string");
+}
+
+void JsonText::fail_integer(const char* what, const char* why, const char* start) const {
+  fail_at(std::string(what) + " " + why, base_ + static_cast<std::uint64_t>(start - begin_));
+}
+
 // A string with escapes, from its first byte; at_ is at the first that is not plain.
 JsonText::String JsonText::decode(const char* start) {
   decoded_.assign(start, at_);

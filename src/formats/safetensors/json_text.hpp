@@ -1,7 +1,7 @@
 // JsonText: the words of a JSON text, one after the other, each complaint with its byte.
 //
 // Only what a safetensors header is made of: strings, unsigned integers, and a way past anything else.
-// The text must be valid UTF-8 and followed by at least 8 zero bytes, so that no look ahead needs a bound:
+// The text must be valid UTF-8 and followed by kLookAhead zero bytes, so that no look ahead needs a bound:
 // a zero is no JSON and stops every loop.
 #pragma once
 
@@ -27,6 +27,8 @@ class KeysOfObject {
 
 class JsonText {
  public:
+  static constexpr std::size_t kLookAhead = 32;
+
   // `base` is added to every byte that an error names; deeper nesting than `max_depth` is refused.
   JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth)
       : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), base_(base), max_depth_(max_depth) {}
@@ -63,7 +65,7 @@ class JsonText {
     bool in_text;
   };
   String string(const char* what) {
-    if (!take('"')) [[unlikely]] fail(std::string("expected ") + what + ", a string");
+    if (!take('"')) [[unlikely]] fail_string(what);
     const char* start = at_;
     at_ = skip_plain(at_);
     if (*at_ != '"') [[unlikely]] return decode(start);
@@ -79,10 +81,12 @@ class JsonText {
     return {start, static_cast<std::size_t>(at_ - start)};
   }
 
-  // The next bytes, to the letter. `word` is short and known when this is compiled.
-  bool take_exactly(std::string_view word) noexcept {
-    if (static_cast<std::size_t>(end_ - at_) < word.size() || std::memcmp(at_, word.data(), word.size()) != 0) return false;
-    at_ += word.size();
+  // The next bytes, to the letter.
+  template <std::size_t n>
+  bool take_exactly(const char (&word)[n]) noexcept {
+    static_assert(n - 1 <= kLookAhead);
+    if (std::memcmp(at_, word, n - 1) != 0) return false;
+    at_ += n - 1;
     return true;
   }
 
@@ -92,14 +96,13 @@ class JsonText {
     std::uint64_t value = take_up_to_8_digits();
     while (is_digit(*at_)) {
       const auto digit = static_cast<std::uint64_t>(*at_ - '0');
-      if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) || __builtin_add_overflow(value, digit, &value)) [[unlikely]] {
-        fail_at(std::string(what) + " does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
-      }
+      const bool overflows = __builtin_mul_overflow(value, std::uint64_t{10}, &value) || __builtin_add_overflow(value, digit, &value);
+      if (overflows) [[unlikely]] fail_integer(what, "does not fit 64 bits", start);
       ++at_;
     }
     const bool leading_zero = *start == '0' && at_ - start > 1;
     if (at_ == start || leading_zero || *at_ == '.' || *at_ == 'e' || *at_ == 'E') [[unlikely]] {
-      fail_at(std::string(what) + " must be a whole number of at least 0", base_ + static_cast<std::uint64_t>(start - begin_));
+      fail_integer(what, "must be a whole number of at least 0", start);
     }
     return value;
   }
@@ -143,7 +146,10 @@ class JsonText {
     }
   }
 
+  // Apart from what they interrupt, which stays short enough to be inlined.
   [[noreturn]] void fail_expected(char c, const char* where) const;
+  [[noreturn]] void fail_string(const char* what) const;
+  [[noreturn]] void fail_integer(const char* what, const char* why, const char* start) const;
   String decode(const char* start);
   std::uint32_t hex4();
   void skip_scalar();

@@ -71,7 +71,11 @@ Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options) try
 }
 
 bool looks_like_safetensors(std::span<const std::byte> first_bytes) {
-  std::size_t i = kLengthBytes;
+  // The length can spell anything in its lower half (640 begins like a pickle), but nobody has a header of 4 GiB.
+  constexpr std::size_t kLowerHalf = 4;
+  std::size_t i = kLowerHalf;
+  while (i < kLengthBytes && i < first_bytes.size() && first_bytes[i] == std::byte{0}) ++i;
+  if (i < kLengthBytes) return false;
   const auto is_space = [](std::byte b) {
     return b == std::byte{' '} || b == std::byte{'\n'} || b == std::byte{'\t'} || b == std::byte{'\r'};
   };

@@ -1,0 +1,14 @@
+// One function for each job that has a goal.
+#pragma once
+
+#include "harness.hpp"
+
+namespace ballast::bench {
+
+void bench_open(Report& report);
+void bench_shards(Report& report);
+void bench_load(Report& report);
+void bench_casts(Report& report);
+void bench_gather(Report& report);
+
+}  // namespace ballast::bench

@@ -1,0 +1,80 @@
+#include "generate.hpp"
+
+#include <stdlib.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace ballast::bench {
+namespace {
+
+struct Scratch {
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "ballast-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+std::string with_length(std::string header) {
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t size = header.size();
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &size, 8);
+  return file + header;
+}
+
+}  // namespace
+
+const std::string& scratch() {
+  static const Scratch folder;
+  return folder.path;
+}
+
+std::string model_tensor_name(std::size_t number) {
+  static constexpr std::array kParts = {
+      "self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+      "self_attn.o_proj.weight", "mlp.gate_proj.weight",    "mlp.up_proj.weight",
+      "mlp.down_proj.weight",    "input_layernorm.weight",  "post_attention_layernorm.weight",
+  };
+  return fmt::format("model.layers.{}.{}", number / kParts.size(), kParts[number % kParts.size()]);
+}
+
+std::uint64_t write_model(const std::string& path, std::size_t first, std::size_t count, std::uint64_t tensor_bytes) {
+  std::string header = R"({"__metadata__":{"format":"pt"})";
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < count; ++i, offset += tensor_bytes) {
+    header += fmt::format(R"(,"{}":{{"dtype":"BF16","shape":[{},64],"data_offsets":[{},{}]}})", model_tensor_name(first + i),
+                          tensor_bytes / 128, offset, offset + tensor_bytes);
+  }
+  const std::string head = with_length(header + "}");
+  std::ofstream(path, std::ios::binary) << head;
+  std::filesystem::resize_file(path, head.size() + offset);
+  return head.size() - 8;
+}
+
+void write_random(const std::string& path, std::uint64_t tensor_bytes) {
+  const std::string head = with_length(fmt::format(R"({{"w":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{}]}}}})", tensor_bytes / 4, tensor_bytes));
+  std::ofstream file(path, std::ios::binary);
+  file << head;
+  std::mt19937_64 random(7);
+  std::vector<std::uint64_t> block(1 << 17);
+  for (std::uint64_t done = 0; done < tensor_bytes; done += block.size() * 8) {
+    for (auto& word : block) word = random();
+    file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(std::min<std::uint64_t>(block.size() * 8, tensor_bytes - done)));
+  }
+}
+
+}  // namespace ballast::bench

@@ -1,0 +1,21 @@
+// Files to measure with: headers like those of real models, over data that take no room on the disk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ballast::bench {
+
+// A folder that goes away with the program.
+const std::string& scratch();
+
+// A safetensors file with tensors number [first, first + count) of an endless transformer; the data are a hole in the file.
+// Returns the size of the header.
+std::uint64_t write_model(const std::string& path, std::size_t first, std::size_t count, std::uint64_t tensor_bytes = 8192);
+
+std::string model_tensor_name(std::size_t number);
+
+// A file full of bytes that do not compress.
+void write_random(const std::string& path, std::uint64_t header_tensor_bytes);
+
+}  // namespace ballast::bench

@@ -1,0 +1,21 @@
+// Prints the table of bench/README.md. Fails when a goal is missed.
+#include <malloc.h>
+
+#include <string>
+
+#include "benchmarks.hpp"
+
+int main(int argc, char** argv) {
+  // A program opens a checkpoint once, in memory that it has not used before. Left to itself, malloc would soon hand out the same
+  // warm pages in every round; so large blocks come fresh from the system, on both sides.
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+
+  ballast::bench::Report report(argc > 1 ? argv[1] : "");
+  ballast::bench::bench_open(report);
+  ballast::bench::bench_shards(report);
+  ballast::bench::bench_load(report);
+  ballast::bench::bench_casts(report);
+  ballast::bench::bench_gather(report);
+  return report.exit_code();
+}

@@ -1,0 +1,124 @@
+// Checkpoints made from checkpoints: chosen, renamed, cast.
+#include <gtest/gtest.h>
+
+#include <ballast/open.hpp>
+#include <ballast/save.hpp>
+#include <ballast/transform.hpp>
+
+#include "support/expect_error.hpp"
+#include "support/safetensors_file.hpp"
+
+namespace ballast {
+namespace {
+
+using test::SafetensorsFile;
+using Names = std::vector<std::string>;
+
+Names names_of(const Checkpoint& checkpoint) {
+  Names names;
+  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
+  return names;
+}
+
+Checkpoint model() {
+  return SafetensorsFile().tensor("model.layers.0.w", "F32", {2}).tensor("model.layers.1.w", "F32", {2}).tensor("model.layers.1.b", "I64", {2}).tensor("head", "F16", {4}).open();
+}
+
+TEST(Select, KeepsTheOrderAndTheMetadata) {
+  Checkpoint checkpoint = model();
+  checkpoint.metadata["format"] = "pt";
+  const Checkpoint chosen = select(checkpoint, {.include = {"*.w", "head"}, .exclude = {}});
+  EXPECT_EQ(names_of(chosen), (Names{"model.layers.0.w", "model.layers.1.w", "head"}));
+  EXPECT_EQ(chosen.metadata, checkpoint.metadata);
+}
+
+TEST(Select, LetsExcludeWin) {
+  EXPECT_EQ(names_of(select(model(), {.include = {"model.*"}, .exclude = {"*.w"}})), Names{"model.layers.1.b"});
+  EXPECT_EQ(names_of(select(model(), {.include = {}, .exclude = {"*"}})), Names{});
+  EXPECT_EQ(select(model(), {}).size(), 4u);
+}
+
+TEST(Select, MatchesWholeNames) {
+  EXPECT_EQ(names_of(select(model(), {.include = {"layers"}, .exclude = {}})), Names{});
+  EXPECT_EQ(names_of(select(model(), {.include = {"model.layers.[0-9].?"}, .exclude = {}})).size(), 3u);
+  EXPECT_EQ(names_of(select(model(), {.include = {"HEAD"}, .exclude = {}})), Names{});
+}
+
+TEST(Rename, ReplacesEveryMatchOfEveryRuleInOrder) {
+  EXPECT_EQ(names_of(rename(model(), {{"^model\\.", ""}, {"layers\\.(\\d)", "h.\\1"}}))[2], "h.1.b");
+  EXPECT_EQ(names_of(rename(SafetensorsFile().tensor("aXbXc", "U8", {1}).open(), {{"X", "."}})), Names{"a.b.c"});
+  EXPECT_EQ(names_of(rename(model(), {})), names_of(model()));
+}
+
+TEST(Rename, RefusesTwoTensorsOfOneName) {
+  EXPECT_ERROR(rename(model(), {{"layers\\.\\d", "layer"}}), Errc::mismatch,
+               "tensors \"model.layers.0.w\" and \"model.layers.1.w\" would both be called \"model.layer.w\"");
+}
+
+TEST(Rename, RefusesRulesThatAreWrong) {
+  EXPECT_ERROR(rename(model(), {{"(", ""}}), Errc::invalid_argument, "the expression \"(\" is wrong");
+  EXPECT_ERROR(rename(model(), {{"a", "\\1"}}), Errc::invalid_argument, "the replacement");
+  EXPECT_ERROR(parse_rename("no equals sign"), Errc::invalid_argument, "has no '='");
+  EXPECT_HINT(parse_rename("no equals sign"), "--rename 'REGEX=TEMPLATE'");
+}
+
+TEST(Rename, IsWrittenAsExpressionAndTemplate) {
+  const auto rule = [](const char* text) {
+    const RenameRule parsed = parse_rename(text);
+    return parsed.pattern + " -> " + parsed.replacement;
+  };
+  EXPECT_EQ(rule("a=b"), "a -> b");
+  EXPECT_EQ(rule("^module\\.="), "^module\\. -> ");
+  EXPECT_EQ(rule("a=b=c"), "a -> b=c");
+  EXPECT_EQ(rule("a\\=b=c"), "a=b -> c");
+  EXPECT_EQ(rule("a\\\\=b"), "a\\\\ -> b");
+  EXPECT_EQ(rule("="), " -> ");
+}
+
+// An expression that would take a backtracking engine for ever.
+TEST(Rename, TakesNoExponentialTime) {
+  const Checkpoint checkpoint = SafetensorsFile().tensor(std::string(5000, 'a'), "U8", {1}).open();
+  EXPECT_EQ(rename(checkpoint, {{"(a*)*b", "x"}}).size(), 1u);
+}
+
+TEST(Cast, TouchesFloatingTensorsOnlyAndReadsNothingYet) {
+  const Checkpoint cast_model = cast(model(), DType::bf16);
+  EXPECT_EQ(cast_model.at("model.layers.0.w").dtype(), DType::bf16);
+  EXPECT_EQ(cast_model.at("head").dtype(), DType::bf16);
+  EXPECT_EQ(cast_model.at("model.layers.1.b").dtype(), DType::i64);
+  EXPECT_FALSE(cast_model.at("head").is_mapped());
+  EXPECT_EQ(names_of(cast_model), names_of(model()));
+}
+
+TEST(Cast, RoundsToNearestEvenAndKeepsNaN) {
+  const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  const std::vector<std::uint32_t> values = {bits(1.0f), 0x3F808000, 0x3F818000, 0x7FC00000, 0xFF800000, bits(-0.0f)};
+  const Checkpoint checkpoint = cast(SafetensorsFile().values<std::uint32_t>("w", "F32", {6}, values).open(), DType::bf16);
+  EXPECT_EQ(test::values_of_tensor<std::uint16_t>(checkpoint.at("w")), (std::vector<std::uint16_t>{0x3F80, 0x3F80, 0x3F82, 0x7FC0, 0xFF80, 0x8000}));
+}
+
+TEST(Cast, SavesAsItReads) {
+  const test::TempDir folder;
+  std::vector<float> values(100'000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 7;
+  const Checkpoint checkpoint = cast(SafetensorsFile().values<float>("w", "F32", {100, 1000}, values).open(), DType::f16);
+  save(checkpoint, folder / "x.safetensors", {.durable = false, .threads = 2, .memory_bytes = 1 << 16});
+  EXPECT_EQ(test::bytes_of_tensor(open(folder / "x.safetensors").at("w")), test::bytes_of_tensor(checkpoint.at("w")));
+}
+
+TEST(Cast, RefusesWhatIsNoFloatingDtype) {
+  EXPECT_ERROR(cast(model(), DType::i32), Errc::invalid_argument, "I32 is no floating dtype");
+  EXPECT_ERROR(cast(SafetensorsFile().tensor("w", "F32", {4}).open(), DType::f6_e2m3), Errc::unsupported, "tensor \"w\": cannot cast");
+}
+
+TEST(Transforms, TogetherEndInAFile) {
+  const test::TempDir folder;
+  const Checkpoint result = cast(rename(select(model(), {.include = {}, .exclude = {"head"}}), {{"^model\\.", ""}}), DType::f16);
+  save(result, folder / "x.safetensors", {.durable = false});
+  const Checkpoint again = open(folder / "x.safetensors");
+  EXPECT_EQ(names_of(again), (Names{"layers.1.b", "layers.0.w", "layers.1.w"}));
+  EXPECT_EQ(again.at("layers.0.w").dtype(), DType::f16);
+}
+
+}  // namespace
+}  // namespace ballast
