@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "benchmarks.hpp"
+#include "core/huge_pages.hpp"
 #include "generate.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/gather.hpp"
@@ -15,7 +16,14 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{128} << 20;
 
-std::vector<std::byte> touched(std::uint64_t size) { return std::vector<std::byte>(size, std::byte{0x3c}); }
+// As our own memory is: in huge pages, and all of them there.
+std::vector<std::byte> touched(std::uint64_t size) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size);
+  prefer_huge_pages(bytes.data(), size);
+  bytes.resize(size, std::byte{0x3c});
+  return bytes;
+}
 
 }  // namespace
 

@@ -44,20 +44,22 @@ std::size_t chart_margin(std::uint64_t largest) { return columns_of(format_count
 std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options) {
   const std::uint64_t largest = largest_of(counts);
   const std::size_t label = chart_margin(largest) - 2;
+  const std::size_t bin_columns = std::max<std::size_t>(1, options.columns / std::max<std::size_t>(1, counts.size()));
   std::string text;
   for (std::size_t row = options.rows; row-- > 0;) {
     const std::string count = row + 1 == options.rows ? format_count(largest) : "";
     std::string line = fmt::format("{:>{}} │", count, label);
     for (const std::uint64_t c : counts) {
       const std::size_t above = height(c, largest, options.rows);
-      line += kEighths[above <= row * 8 ? 0 : std::min<std::size_t>(above - row * 8, 8)];
+      const std::string_view block = kEighths[above <= row * 8 ? 0 : std::min<std::size_t>(above - row * 8, 8)];
+      for (std::size_t i = 0; i < bin_columns; ++i) line += block;
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   std::string axis = fmt::format("{:>{}} └", 0, label);
-  for (std::size_t i = 0; i < counts.size(); ++i) axis += "─";
+  for (std::size_t i = 0; i < counts.size() * bin_columns; ++i) axis += "─";
   text += axis + "\n";
-  return text + std::string(label + 2, ' ') + axis_labels(options.min, options.max, counts.size()) + "\n";
+  return text + std::string(label + 2, ' ') + axis_labels(options.min, options.max, counts.size() * bin_columns) + "\n";
 }
 
 }  // namespace ballast::cli

@@ -13,10 +13,11 @@ std::string sparkline(std::span<const std::uint64_t> counts);
 
 struct ChartOptions {
   std::size_t rows = 8;
-  double min = 0, max = 0;  // of the axis
+  std::size_t columns = 72;  // for the bars; each bin gets the same number of them, at least one
+  double min = 0, max = 0;   // of the axis
 };
 
-// Several lines with axes. At most as many columns as bins, plus chart_margin().
+// Several lines with axes, chart_margin() wider than the bars.
 std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options);
 
 // Columns left of the bars for counts up to `largest`.

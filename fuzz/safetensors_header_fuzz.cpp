@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -159,12 +158,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t data_bytes = data[0];
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
 
-  auto header_text = std::make_shared<ballast::safetensors::HeaderText>(text.size());
-  if (!text.empty()) std::memcpy(header_text->data(), text.data(), text.size());
   std::optional<HeaderSeen> ours;
   std::optional<Error> error;
   try {
-    const auto header = ballast::safetensors::parse_header(header_text, ballast::meta_storage(data_bytes), {});
+    const auto header = ballast::safetensors::parse_header(std::make_shared<ballast::PaddedText>(text), ballast::meta_storage(data_bytes), {});
     check_invariants(header, text, data_bytes);
     ours = seen_by_us(header);
   } catch (const Error& thrown) {

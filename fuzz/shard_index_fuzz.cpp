@@ -1,5 +1,7 @@
-// index.json: whatever it says, it is an index whose every name stays in its folder, or an Error.
-// The same text read by a second, slower reader gives the same places.
+// index.json: whatever it says, it is an index whose every name stays in its folder, or an Error. simdjson's DOM is the second opinion:
+//
+//   what we read, it reads too, and both see the same places;
+//   what it reads, we read too, or refuse for one of the reasons that we have on purpose.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -46,27 +49,49 @@ void check_invariants(const ShardIndex& index) {
   require(used.size() == index.files.size(), "a file that no tensor is in");
 }
 
-void compare_with_dom(const ShardIndex& index, const std::string& text) {
+using Places = std::map<std::string, std::string>;
+
+Places seen_by_us(const ShardIndex& index) {
+  Places places;
+  for (const ShardIndex::Place& place : index.weight_map) places.emplace(place.tensor, index.files[place.file]);
+  return places;
+}
+
+// Duplicate keys are not looked for.
+std::optional<Places> second_opinion(const std::string& text) {
   dom::parser parser;
-  dom::object weight_map;
-  require(parser.parse(text)["weight_map"].get(weight_map) == simdjson::SUCCESS, "an index without a map");
-  std::map<std::string, std::string> theirs, ours;
-  for (const auto& [tensor, file] : weight_map) theirs.emplace(tensor, file.get_string().value());
-  for (const ShardIndex::Place& place : index.weight_map) ours.emplace(place.tensor, index.files[place.file]);
-  require(ours == theirs, "other places than the text says");
+  dom::object root, weight_map;
+  if (parser.parse(text).get(root) != simdjson::SUCCESS || root["weight_map"].get(weight_map) != simdjson::SUCCESS) return {};
+  Places places;
+  for (const auto& [tensor, file] : weight_map) {
+    std::string_view name;
+    if (file.get(name) != simdjson::SUCCESS) return {};
+    if (!stays_in_its_folder(std::string(name))) return {};
+    places.emplace(tensor, name);
+  }
+  return places;
+}
+
+bool is_on_purpose(const Error& error) {
+  const auto says = [&](const char* reason) { return error.message().find(reason) != std::string::npos; };
+  return says(" twice") || says("nested deeper than") || says("a number does not fit 64 bits");
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto theirs = second_opinion(text);
   try {
     const ShardIndex index = ballast::parse_shard_index(text, {});
     check_invariants(index);
-    compare_with_dom(index, text);
+    require(theirs.has_value(), "we read what the second opinion refuses");
+    require(seen_by_us(index) == *theirs, "both read it, but not alike");
   } catch (const Error& error) {
     require(error.code() == Errc::malformed || error.code() == Errc::unsafe || error.code() == Errc::limit, "an odd kind of error");
     require(!error.message().empty() && error.message().size() < 2000, "a message that nobody would read");
+    require(!error.offset() || *error.offset() <= size, "a byte outside of the text");
+    require(!theirs || is_on_purpose(error), "we refuse what the second opinion reads");
   }
   return 0;
 }

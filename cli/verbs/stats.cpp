@@ -2,6 +2,7 @@
 #include <ballast/stats.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -31,13 +32,30 @@ struct TensorStats {
   std::optional<Stats> stats;  // nothing for dtypes without an order, and tensors without data
 };
 
-constexpr unsigned kSparklineBins = 24, kFewestBins = 10, kMostBins = 72;
+constexpr std::size_t kFewestBins = 8, kSparklineBins = 24, kChartColumns = 72;
 
-// As many bins as the chart has columns for.
-unsigned chart_bins(const Session& session, const Checkpoint& checkpoint) {
-  const std::size_t margin = chart_margin(checkpoint.tensors[0].tensor.numel()) + 1;
-  const std::size_t room = session.screen.width > margin ? session.screen.width - margin : 0;
-  return static_cast<unsigned>(std::clamp<std::size_t>(room, kFewestBins, kMostBins));
+// What the screen has room for beside `taken` columns.
+std::size_t room_beside(const Session& session, std::size_t taken, std::size_t most) {
+  const std::size_t room = session.screen.width > taken ? session.screen.width - taken : 0;
+  return std::clamp(room, kFewestBins, most);
+}
+
+std::size_t chart_columns(const Session& session, const Tensor& tensor) {
+  return room_beside(session, chart_margin(tensor.numel()) + 1, kChartColumns);
+}
+
+// Few values in many bins are noise: Rice's rule says how many they fill.
+unsigned chart_bins(const Session& session, const Tensor& tensor) {
+  const auto rice = static_cast<std::size_t>(std::ceil(2 * std::cbrt(static_cast<double>(tensor.numel()))));
+  return static_cast<unsigned>(std::clamp(rice, kFewestBins, chart_columns(session, tensor)));
+}
+
+unsigned sparkline_bins(const Session& session, const Checkpoint& checkpoint) {
+  if (!session.screen.interactive) return kSparklineBins;
+  constexpr std::size_t kOtherColumns = 80;  // about; dtype to inf, with their gaps
+  std::size_t names = 0;
+  for (const auto& [name, tensor] : checkpoint) names = std::max(names, columns_of(name));
+  return static_cast<unsigned>(room_beside(session, names + kOtherColumns, kSparklineBins));
 }
 
 std::vector<TensorStats> collect(const Session& session, const Checkpoint& checkpoint, unsigned bins) {
@@ -124,8 +142,8 @@ int run_stats(Session& session, const Arguments& arguments) {
 
   const bool single = checkpoint.size() == 1;
   unsigned bins = arguments.bins;
-  if (bins == 0 && single && !session.json) bins = chart_bins(session, checkpoint);
-  if (bins == 0 && arguments.histogram) bins = kSparklineBins;
+  if (bins == 0 && single && !session.json) bins = chart_bins(session, checkpoint.tensors[0].tensor);
+  if (bins == 0 && arguments.histogram) bins = sparkline_bins(session, checkpoint);
 
   const auto results = collect(session, checkpoint, bins);
   if (session.json) {
@@ -135,7 +153,8 @@ int run_stats(Session& session, const Arguments& arguments) {
   write_table(session, checkpoint, results, bins > 0 && !single);
   if (single && results[0].stats && !results[0].stats->histogram.empty()) {
     const Stats& s = *results[0].stats;
-    session.out.write("\n" + chart(s.histogram, {.min = s.min, .max = s.max}));
+    session.out.write(
+        "\n" + chart(s.histogram, {.columns = chart_columns(session, *results[0].tensor), .min = s.min, .max = s.max}));
   }
   return 0;
 }

@@ -45,8 +45,9 @@ class StateDict {
   std::optional<std::size_t> adopt(std::vector<Entry> entries);
   void keep_alive(std::shared_ptr<const void> names);
 
-  // Moves every entry of another state dict behind ours; `taken` is called for those whose name we have.
-  void take_all(StateDict other, const std::function<void(const Entry&)>& taken);
+  // The entries of other state dicts, one after the other, into an empty one. As adopt(), returns the number of the first entry whose
+  // name an earlier one has: then entries can still be looked at, but not be found.
+  std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
 
   void replace(std::string_view name, Tensor tensor);  // throws Errc::not_found
 
@@ -74,7 +75,7 @@ class StateDict {
 
   std::size_t find_slot(std::string_view name, std::uint32_t hash) const noexcept;
   void rehash(std::size_t slot_count);
-  bool insert_stored(std::string_view name, Tensor tensor);
+  bool insert_stored(std::string_view name, Tensor&& tensor);  // moved from only where it is inserted
   std::string_view store(std::string_view name);
 
   std::vector<Entry> entries_;

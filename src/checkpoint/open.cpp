@@ -17,12 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
-  const std::string text = io::read_text_file(path, options.limits.max_index_bytes);
+  const auto text = io::read_text_file(path, options.limits.max_index_bytes);
   const ShardIndex index = parse_shard_index(text, options.limits);
   std::vector<std::string> paths;
   for (const std::string& file : index.files) paths.push_back((fs::path(path).parent_path() / file).string());
   Checkpoint checkpoint = open_shards(paths, &index, options);
-  checkpoint.files.push_back({path, text.size()});
+  checkpoint.files.push_back({path, text->view().size()});
   return checkpoint;
 } catch (Error& error) {
   throw error.in(path);

@@ -2,117 +2,162 @@
 
 #include <ballast/error.hpp>
 
-#include <simdjson.h>
-
 #include <algorithm>
+#include <charconv>
+#include <deque>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
-#include "core/name_hash.hpp"
+#include "core/json_text.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
 namespace {
 
-namespace dom = simdjson::dom;
+constexpr std::size_t kSample = 64;  // entries that are read before room is made for the rest
 
-Error malformed(const std::string& what) { return Error(Errc::malformed, what); }
+class IndexParser {
+ public:
+  IndexParser(std::shared_ptr<const PaddedText> text, const Limits& limits)
+      : text_(std::move(text)), json_(*text_, 0, limits.max_json_depth), limits_(limits) {}
 
-// A key that is there twice, if any. Hashes are sorted instead of names: an index has a hundred thousand of them.
-std::optional<std::string_view> repeated_key(const dom::object& object) {
-  std::vector<std::uint64_t> hashes;
-  hashes.reserve(object.size());
-  for (const auto& [key, value] : object) hashes.push_back(hash_name(key));
-  std::sort(hashes.begin(), hashes.end());
-  if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) return std::nullopt;
-
-  std::vector<std::string_view> keys;
-  for (const auto& [key, value] : object) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  const auto twice = std::adjacent_find(keys.begin(), keys.end());
-  return twice == keys.end() ? std::nullopt : std::optional(*twice);
-}
-
-// The parser would keep the last of two equal keys and another reader the first, so we refuse both.
-// Iterative: how deep a text is nested is bounded by the parser, not by our stack.
-void refuse_repeated_keys(dom::element root) {
-  std::vector<dom::element> pending{root};
-  const auto add = [&](dom::element child) {
-    if (child.is_object() || child.is_array()) pending.push_back(child);
-  };
-  while (!pending.empty()) {
-    const dom::element element = pending.back();
-    pending.pop_back();
-    dom::array array;
-    dom::object object;
-    if (element.get(array) == simdjson::SUCCESS) {
-      for (const dom::element child : array) add(child);
-    } else if (element.get(object) == simdjson::SUCCESS) {
-      if (const auto key = repeated_key(object)) throw malformed("the index has the key " + quote(*key) + " twice");
-      for (const auto& [key, child] : object) add(child);
+  // {"metadata": {...}, "weight_map": {TENSOR: FILE, ...}}
+  ShardIndex parse() {
+    index_.text = text_;
+    json_.check_utf8();
+    if (!json_.take('{')) json_.fail("the index is no JSON object");
+    bool has_weight_map = false;
+    for_each_member([&](std::string_view key) {
+      if (key == "weight_map") {
+        has_weight_map = true;
+        weight_map();
+      } else if (key == "metadata" && json_.take('{')) {
+        for_each_member([&](std::string_view field) { metadata(std::string(field)); });
+      } else {
+        json_.skip_value(/*depth=*/2);
+      }
+    });
+    json_.skip_space();
+    if (!json_.at_end()) json_.fail("more text after the end of the index");
+    if (!has_weight_map) {
+      throw Error(Errc::malformed, "this JSON has no \"weight_map\", so it is no index of shards")
+          .hint("give the folder, or the file with the weights");
     }
+    sort_files();
+    return std::move(index_);
   }
-}
 
-void read_metadata(ShardIndex& index, dom::element root) {
-  dom::object metadata;
-  if (root["metadata"].get(metadata) != simdjson::SUCCESS) return;  // old files have none
-  for (const auto& [key, value] : metadata) {
-    std::string_view text;
-    if (value.get(text) == simdjson::SUCCESS) index.metadata.emplace(key, text);
-    if (key != "total_size") continue;
+ private:
+  // From behind the brace. `member` is called behind the colon of each key.
+  template <class Member>
+  void for_each_member(const Member& member) {
+    KeysOfObject keys;
+    if (json_.take('}')) return;
+    do {
+      const std::string_view key = json_.string("a key").value;
+      keys.add(key);
+      json_.expect(':', "after a key");
+      member(key);
+    } while (json_.take(','));
+    if (keys.has_one_twice()) json_.fail("an object of the index has the same key twice");
+    json_.expect('}', "or ',' after a member");
+  }
+
+  void metadata(std::string key) {
+    json_.skip_space();
+    const char* start = json_.mark();
+    if (json_.take('"')) {
+      json_.return_to(start);
+      index_.metadata.emplace(std::move(key), json_.string("a value").value);
+      return;
+    }
+    json_.skip_value(/*depth=*/3);
+    if (key == "total_size") total_size(json_.since(start));
+  }
+
+  // Some writers have divided and multiplied: then it is no integer any more.
+  void total_size(std::string_view text) {
+    double number = -1;
     std::uint64_t size = 0;
-    double number = 0;
-    if (value.get(size) == simdjson::SUCCESS) {
-      index.total_size = size;
-    } else if (value.get(number) == simdjson::SUCCESS && number >= 0 && number < 0x1p63) {
-      index.total_size = static_cast<std::uint64_t>(number);  // some writers have divided and multiplied
+    const char* end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, size).ptr == end) {
+      index_.total_size = size;
+    } else if (std::from_chars(text.data(), end, number).ptr == end && number >= 0 && number < 0x1p63) {
+      index_.total_size = static_cast<std::uint64_t>(number);
     }
   }
-}
 
-void read_weight_map(ShardIndex& index, dom::element root, const Limits& limits) {
-  dom::object weight_map;
-  if (root["weight_map"].get(weight_map) != simdjson::SUCCESS) {
-    throw malformed("this JSON has no \"weight_map\", so it is no index of shards")
-        .hint("give the folder, or the file with the weights");
+  void weight_map() {
+    json_.expect('{', "to begin \"weight_map\"");
+    KeysOfObject keys;
+    if (json_.take('}')) return;
+    const std::uint64_t start = json_.byte();
+    do {
+      if (index_.weight_map.size() == kSample) {
+        // Entries are much alike: the first few tell how many there will be.
+        const std::size_t count = text_->view().size() / ((json_.byte() - start) / kSample + 1) + kSample;
+        keys.reserve(count);
+        index_.weight_map.reserve(count);
+      }
+      const auto name = json_.string("a tensor's name");
+      const std::string_view tensor = name.in_text ? name.value : keep(name.value);
+      index_.names_sum += keys.add(tensor);
+      json_.expect(':', "after a tensor's name");
+      json_.skip_space();
+      const std::uint64_t byte = json_.byte();
+      index_.weight_map.push_back({tensor, number_of(json_.string("the name of a file").value, tensor, byte)});
+    } while (json_.take(','));
+    if (keys.has_one_twice()) json_.fail("\"weight_map\" has the same tensor twice");
+    json_.expect('}', "or ',' in \"weight_map\"");
   }
-  std::unordered_map<std::string_view, std::uint32_t> numbers;
-  std::string_view last_file;
-  std::uint32_t last_number = 0;
-  index.weight_map.reserve(weight_map.size());
-  for (const auto& [tensor, value] : weight_map) {
-    std::string_view file;
-    if (value.get(file) != simdjson::SUCCESS) throw malformed("the index gives no file name for tensor " + quote(tensor));
-    if (index.weight_map.empty() || file != last_file) {
-      const auto [place, is_new] = numbers.try_emplace(file, static_cast<std::uint32_t>(numbers.size()));
-      if (is_new && !is_basename(file)) {
-        throw Error(Errc::unsafe, "the index names the file " + quote(file) + " for tensor " + quote(tensor) +
-                                      ", which is not in its own folder");
-      }
-      if (is_new) index.files.emplace_back(file);
-      if (index.files.size() > limits.max_shards) {
-        throw Error(Errc::limit, "the index names more than " + std::to_string(limits.max_shards) + " files");
-      }
-      last_file = file;
-      last_number = place->second;
+
+  // A name with escapes is not in the text as it is.
+  std::string_view keep(std::string_view name) {
+    if (!unescaped_) index_.unescaped = unescaped_ = std::make_shared<std::deque<std::string>>();
+    return unescaped_->emplace_back(name);
+  }
+
+  // Tensors of one file mostly follow each other.
+  std::uint32_t number_of(std::string_view file, std::string_view tensor, std::uint64_t byte) {
+    if (!index_.files.empty() && file == index_.files[last_file_]) return last_file_;
+    const auto known = numbers_.find(std::string(file));
+    if (known != numbers_.end()) return last_file_ = known->second;
+    if (!is_basename(file)) {
+      throw Error(Errc::unsafe, "the index names the file " + quote(file) + " for tensor " + quote(tensor) +
+                                    ", which is not in its own folder")
+          .at_byte(byte);
     }
-    index.weight_map.push_back({tensor, last_number});
+    if (index_.files.size() == limits_.max_shards) {
+      throw Error(Errc::limit, "the index names more than " + std::to_string(limits_.max_shards) + " files").at_byte(byte);
+    }
+    last_file_ = static_cast<std::uint32_t>(index_.files.size());
+    index_.files.emplace_back(file);
+    numbers_.emplace(file, last_file_);
+    return last_file_;
   }
-}
 
-void sort_files(ShardIndex& index) {
-  std::vector<std::uint32_t> order(index.files.size()), rank(index.files.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return index.files[a] < index.files[b]; });
-  std::vector<std::string> sorted;
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    rank[order[i]] = i;
-    sorted.push_back(index.files[order[i]]);
+  void sort_files() {
+    std::vector<std::uint32_t> order(index_.files.size()), rank(index_.files.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return index_.files[a] < index_.files[b]; });
+    std::vector<std::string> sorted;
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      rank[order[i]] = i;
+      sorted.push_back(std::move(index_.files[order[i]]));
+    }
+    index_.files = std::move(sorted);
+    for (ShardIndex::Place& place : index_.weight_map) place.file = rank[place.file];
   }
-  index.files = std::move(sorted);
-  for (ShardIndex::Place& place : index.weight_map) place.file = rank[place.file];
-}
+
+  std::shared_ptr<const PaddedText> text_;
+  JsonText json_;
+  const Limits& limits_;
+  ShardIndex index_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
+  std::uint32_t last_file_ = 0;
+  std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
+};
 
 }  // namespace
 
@@ -120,23 +165,12 @@ bool is_basename(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-ShardIndex parse_shard_index(std::string_view json, const Limits& limits) {
-  // The parser owns the strings: it lives as long as the index.
-  const auto parser = std::make_shared<dom::parser>();
-  dom::element root;
-  const auto error = parser->parse(json.data(), json.size()).get(root);
-  if (error != simdjson::SUCCESS) {
-    throw malformed(std::string("the index is no JSON: ") + simdjson::error_message(error));
-  }
-  if (!root.is_object()) throw malformed("the index is no JSON object");
-  refuse_repeated_keys(root);
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits) {
+  return IndexParser(std::move(text), limits).parse();
+}
 
-  ShardIndex index;
-  index.text = parser;
-  read_metadata(index, root);
-  read_weight_map(index, root, limits);
-  sort_files(index);
-  return index;
+ShardIndex parse_shard_index(std::string_view json, const Limits& limits) {
+  return parse_shard_index(std::make_shared<const PaddedText>(json), limits);
 }
 
 }  // namespace ballast

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,8 @@
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
+
+#include "core/padded_text.hpp"
 
 namespace ballast {
 
@@ -19,13 +22,15 @@ struct ShardIndex {
   };
   std::vector<std::string> files;  // basenames, sorted, each once
   std::vector<Place> weight_map;   // in the order of the text
+  std::uint64_t names_sum = 0;     // of the hashes of its tensors' names: equal sums of equally many names are the same names
   std::map<std::string, std::string, std::less<>> metadata;  // the strings of it
   std::optional<std::uint64_t> total_size;
-  std::shared_ptr<const void> text;  // what the names lie in
+  std::shared_ptr<const void> text, unescaped;  // what the names lie in
 };
 
 // Refuses duplicate keys, and names that lead out of the folder (Errc::unsafe).
-ShardIndex parse_shard_index(std::string_view json, const Limits& limits);
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits);
+ShardIndex parse_shard_index(std::string_view json, const Limits& limits);  // from a copy
 
 // Whether a name is one component of a path that stays in its folder.
 bool is_basename(std::string_view name);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "checkpoint/detect.hpp"
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "formats/safetensors/reader.hpp"
@@ -39,13 +40,23 @@ class Merger {
  public:
   explicit Merger(const ShardIndex* index) : index_(index) {}
 
-  void add(const std::string& path, Checkpoint shard) {
-    const std::string file = std::filesystem::path(path).filename().string();
-    all_.tensors.take_all(std::move(shard.tensors), [&](const StateDict::Entry& entry) { settle_duplicate(entry, file); });
-    add_metadata(shard.metadata, file);
-    all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
-    all_.files.push_back(shard.files.front());
-    if (leaves_its_folder(path) && links_++ == 0) first_link_ = path;
+  void merge(const std::vector<std::string>& paths, std::vector<Checkpoint> shards) {
+    std::vector<StateDict> parts;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      Checkpoint& shard = shards[i];
+      add_metadata(shard.metadata, std::filesystem::path(paths[i]).filename().string());
+      all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
+      all_.files.push_back(shard.files.front());
+      if (leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
+      parts.push_back(std::move(shard.tensors));
+    }
+    StateDict merged;
+    const bool has_duplicates = merged.adopt_all(std::move(parts)).has_value();
+    if (has_duplicates) {
+      merge_one_by_one(merged);
+    } else {
+      all_.tensors = std::move(merged);
+    }
   }
 
   Checkpoint finish() {
@@ -59,9 +70,14 @@ class Merger {
     return std::move(all_);
   }
 
-  void reserve(std::size_t count) { all_.tensors.reserve(count); }
-
  private:
+  void merge_one_by_one(const StateDict& merged) {
+    all_.tensors.reserve(merged.size());
+    for (const StateDict::Entry& entry : merged) {
+      if (!all_.tensors.insert(entry.name, entry.tensor)) settle_duplicate(entry, file_of(entry.tensor));
+    }
+  }
+
   // A name that two shards have: the index decides, and only the index.
   void settle_duplicate(const StateDict::Entry& entry, const std::string& file) {
     const std::string other = file_of(all_.tensors.at(entry.name));
@@ -102,7 +118,15 @@ class Merger {
     }
   }
 
+  bool lists_what_is_there() const {
+    if (all_.tensors.size() != index_->weight_map.size()) return false;
+    std::uint64_t sum = 0;
+    for (const auto& [name, tensor] : all_.tensors) sum += hash_name(name);
+    return sum == index_->names_sum;
+  }
+
   void note_what_is_stale() {
+    if (lists_what_is_there()) return;
     std::uint64_t missing = 0;
     std::string_view example;
     for (const ShardIndex::Place& place : index_->weight_map) {
@@ -141,8 +165,7 @@ Checkpoint open_shards(const std::vector<std::string>& paths, const ShardIndex* 
     throw Error(Errc::limit, "the shards have more than " + std::to_string(options.limits.max_tensors) + " tensors");
   }
   Merger merger(index);
-  merger.reserve(count);
-  for (std::size_t i = 0; i < shards.size(); ++i) merger.add(paths[i], std::move(shards[i]));
+  merger.merge(paths, std::move(shards));
   return merger.finish();
 }
 

@@ -15,6 +15,9 @@ const std::uint64_t kSeed = [] {
 
 }  // namespace
 
-std::uint64_t hash_name(std::string_view name) noexcept { return XXH3_64bits_withSeed(name.data(), name.size(), kSeed); }
+std::uint64_t hash_name(std::string_view name) noexcept {
+  const std::uint64_t hash = XXH3_64bits_withSeed(name.data(), name.size(), kSeed);
+  return hash != 0 ? hash : 1;
+}
 
 }  // namespace ballast

@@ -262,12 +262,12 @@ ByteSourcePtr from_memory(std::vector<std::byte> bytes, std::string name) {
   return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
 }
 
-std::string read_text_file(const std::string& path, std::uint64_t limit) {
+std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit) {
   const ByteSourcePtr file = open_file(path);
   if (file->size_bytes() > limit)
     throw Error(Errc::limit, fmt::format("has {} bytes, more than the {} allowed", file->size_bytes(), limit)).in(path);
-  std::string text(static_cast<std::size_t>(file->size_bytes()), '\0');
-  file->read_at(0, std::as_writable_bytes(std::span(text)));
+  auto text = std::make_shared<PaddedText>(static_cast<std::size_t>(file->size_bytes()));
+  file->read_at(0, text->bytes());
   return text;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/padded_text.hpp"
+
 namespace ballast::io {
 
 class ByteSource {
@@ -44,7 +46,7 @@ ByteSourcePtr open_file(const std::string& path);
 
 ByteSourcePtr from_memory(std::vector<std::byte> bytes, std::string name = "<memory>");
 
-// Reads a whole small file; `limit` is a cap on its size (Errc::limit).
-std::string read_text_file(const std::string& path, std::uint64_t limit);
+// A whole small file; `limit` is a cap on its size (Errc::limit).
+std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit);
 
 }  // namespace ballast::io

@@ -70,7 +70,7 @@ class Verifier {
 
   // Every tensor is in the shard that the index says, and the index says every tensor.
   void check_index(const std::string& path) try {
-    const std::string text = io::read_text_file(path, options_.open.limits.max_index_bytes);
+    const auto text = io::read_text_file(path, options_.open.limits.max_index_bytes);
     const ShardIndex index = parse_shard_index(text, options_.open.limits);
     std::vector<std::optional<Checkpoint>> shards;
     std::uint64_t total = 0, listed = 0, held = 0;

@@ -1,11 +1,10 @@
 #include "tensor/owned_memory.hpp"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <new>
 
 #include "core/checked.hpp"
+#include "core/huge_pages.hpp"
 
 namespace ballast {
 namespace {
@@ -22,7 +21,7 @@ OwnedMemory::OwnedMemory(std::uint64_t size_bytes) : size_(size_bytes) {
   if (!rounded) throw std::bad_alloc();
   void* memory = std::aligned_alloc(alignment, *rounded);
   if (memory == nullptr) throw std::bad_alloc();
-  if (large) ::madvise(memory, *rounded, MADV_HUGEPAGE);  // advice: a kernel without huge pages may say no
+  prefer_huge_pages(memory, *rounded);
   data_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), std::free);
 }
 

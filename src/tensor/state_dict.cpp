@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "core/huge_pages.hpp"
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 
@@ -56,7 +58,7 @@ void StateDict::rehash(std::size_t slot_count) {
   }
 }
 
-bool StateDict::insert_stored(std::string_view name, Tensor tensor) {
+bool StateDict::insert_stored(std::string_view name, Tensor&& tensor) {
   if ((entries_.size() + 1) * 3 > slots_.size() * 2) rehash(std::max<std::size_t>(16, slots_.size() * 2));
   const std::uint32_t hash = short_hash(name);
   Slot& slot = slots_[find_slot(name, hash)];
@@ -70,15 +72,17 @@ bool StateDict::insert(std::string_view name, Tensor tensor) {
   return !contains(name) && insert_stored(store(name), std::move(tensor));
 }
 
-void StateDict::take_all(StateDict other, const std::function<void(const Entry&)>& taken) {
-  arenas_.insert(arenas_.end(), other.arenas_.begin(), other.arenas_.end());
-  for (Entry& entry : other.entries_) {
-    if (contains(entry.name)) {
-      taken(entry);
-    } else {
-      insert_stored(entry.name, std::move(entry.tensor));
-    }
+std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others) {
+  std::size_t count = 0;
+  for (const StateDict& other : others) count += other.size();
+  std::vector<Entry> entries;
+  entries.reserve(count);
+  prefer_huge_pages(entries.data(), count * sizeof(Entry));
+  for (StateDict& other : others) {
+    std::move(other.entries_.begin(), other.entries_.end(), std::back_inserter(entries));
+    arenas_.insert(arenas_.end(), other.arenas_.begin(), other.arenas_.end());
   }
+  return adopt(std::move(entries));
 }
 
 void StateDict::replace(std::string_view name, Tensor tensor) {
@@ -89,7 +93,10 @@ void StateDict::replace(std::string_view name, Tensor tensor) {
 
 std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
   entries_ = std::move(entries);
-  slots_.assign(std::bit_ceil(entries_.size() + entries_.size() / 2 + 1), Slot{});
+  const std::size_t slot_count = std::bit_ceil(entries_.size() + entries_.size() / 2 + 1);
+  slots_.reserve(slot_count);
+  prefer_huge_pages(slots_.data(), slot_count * sizeof(Slot));
+  slots_.assign(slot_count, Slot{});
   // Slots are all over memory: each is fetched while the names before it are dealt with.
   constexpr std::size_t kAhead = 16;
   std::uint32_t hashes[kAhead];

@@ -59,31 +59,36 @@ TEST(ShardIndex, LetsOddNamesStayInTheFolder) {
 }
 
 TEST(ShardIndex, RefusesKeysThatAreThereTwice) {
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","w":"b"}})"), Errc::malformed, "the index has the key \"w\" twice");
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","w":"a"}})"), Errc::malformed, "\"w\" twice");
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","\u0077":"a"}})"), Errc::malformed, "\"w\" twice");
-  EXPECT_ERROR(parse(R"({"weight_map":{},"weight_map":{}})"), Errc::malformed, "\"weight_map\" twice");
-  EXPECT_ERROR(parse(R"({"metadata":{"total_size":1,"total_size":2},"weight_map":{}})"), Errc::malformed, "\"total_size\" twice");
-  EXPECT_ERROR(parse(R"({"weight_map":{},"x":[[{"y":{"z":1,"z":2}}]]})"), Errc::malformed, "\"z\" twice");
+  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","w":"b"}})"), Errc::malformed, "twice");
+  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","w":"a"}})"), Errc::malformed, "twice");
+  EXPECT_ERROR(parse(R"({"weight_map":{"w":"a","\u0077":"a"}})"), Errc::malformed, "twice");
+  EXPECT_ERROR(parse(R"({"weight_map":{},"weight_map":{}})"), Errc::malformed, "twice");
+  EXPECT_ERROR(parse(R"({"metadata":{"total_size":1,"total_size":2},"weight_map":{}})"), Errc::malformed, "twice");
+  EXPECT_ERROR(parse(R"({"weight_map":{},"x":[[{"y":{"z":1,"z":2}}]]})"), Errc::malformed, "twice");
 }
 
 TEST(ShardIndex, RefusesTheWrongTypes) {
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":1}})"), Errc::malformed, "the index gives no file name for tensor \"w\"");
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":null}})"), Errc::malformed, "no file name for tensor \"w\"");
-  EXPECT_ERROR(parse(R"({"weight_map":{"w":["a"]}})"), Errc::malformed, "no file name for tensor \"w\"");
-  EXPECT_ERROR(parse(R"({"weight_map":[]})"), Errc::malformed, "no \"weight_map\"");
-  EXPECT_ERROR(parse(R"({"weight_map":null})"), Errc::malformed, "no \"weight_map\"");
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":1}})"), Errc::malformed, "expected the name of a file, a string", 19u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":null}})"), Errc::malformed, "expected the name of a file", 19u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":["a"]}})"), Errc::malformed, "expected the name of a file", 19u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":[]})"), Errc::malformed, "expected '{' to begin \"weight_map\"", 14u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":null})"), Errc::malformed, "expected '{' to begin \"weight_map\"", 14u);
   EXPECT_ERROR(parse(R"({})"), Errc::malformed, "no \"weight_map\"");
-  EXPECT_ERROR(parse(R"([])"), Errc::malformed, "the index is no JSON object");
-  EXPECT_ERROR(parse(R"("weight_map")"), Errc::malformed, "no JSON object");
+  EXPECT_ERROR_AT(parse(R"([])"), Errc::malformed, "the index is no JSON object", 0u);
+  EXPECT_ERROR_AT(parse(R"("weight_map")"), Errc::malformed, "no JSON object", 0u);
+  EXPECT_ERROR_AT(parse(""), Errc::malformed, "no JSON object", 0u);
 }
 
 TEST(ShardIndex, RefusesWhatIsNoJson) {
-  for (const std::string& text : {""s, "{"s, R"({"weight_map":{"w":"a"}}})"s, R"({"weight_map":{"w":"a",}})"s, "{\"weight_map\":{\"w\":\"\xFF\"}}"s,
-                                  "{}\0"s, R"({'weight_map':{}})"s, R"({"weight_map":{"w":"\uD800"}})"s, R"({"weight_map":{}} trailing)"s}) {
-    EXPECT_ERROR(parse(text), Errc::malformed, "the index is no JSON") << text;
-  }
-  EXPECT_ERROR(parse("{\"weight_map\":" + std::string(100'000, '[')), Errc::malformed, "the index is no JSON");
+  EXPECT_ERROR_AT(parse("{"), Errc::malformed, "the text ends early", 1u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":"a"}}})"), Errc::malformed, "more text after the end", 24u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":"a",}})"), Errc::malformed, "expected a tensor's name", 23u);
+  EXPECT_ERROR_AT(parse("{\"weight_map\":{\"w\":\"\xFF\"}}"), Errc::malformed, "not UTF-8", 20u);
+  EXPECT_ERROR_AT(parse("{\"weight_map\":{}}\0"s), Errc::malformed, "more text after the end", 17u);
+  EXPECT_ERROR_AT(parse(R"({'weight_map':{}})"), Errc::malformed, "expected a key, a string", 1u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":"\uD800"}})"), Errc::malformed, "half of a surrogate pair", 20u);
+  EXPECT_ERROR_AT(parse(R"({"weight_map":{}} trailing)"), Errc::malformed, "more text after the end", 18u);
+  EXPECT_ERROR(parse("{\"x\":" + std::string(100'000, '[')), Errc::malformed, "nested deeper than 8 levels");
 }
 
 std::string with_files(std::size_t count) {

@@ -354,8 +354,8 @@ class Hash(TestCase):
 
     def test_does_not_depend_on_order_or_sharding(self):
         self.write("one.safetensors", self.TENSORS)
-        for name, tensor in self.TENSORS.items():
-            self.write(f"many/model-{name}.safetensors", {name: tensor})
+        for i, (name, tensor) in enumerate(self.TENSORS.items(), 1):
+            self.write(f"many/model-{i:05}-of-00002.safetensors", {name: tensor})
         self.write("other.safetensors", dict(reversed(self.TENSORS.items())), {"some": "metadata"})
         digests = {self.ballast("hash", target, "--digest").out for target in ("one.safetensors", "many", "other.safetensors")}
         self.assertEqual(len(digests), 1)

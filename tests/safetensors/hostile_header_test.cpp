@@ -50,8 +50,8 @@ std::vector<Case> structure() {
       {"AString", "^\"x\"", 0, kMalformed, "must begin with '{'"},
       {"Null", "^null", 0, kMalformed, "must begin with '{'"},
       {"AByteOrderMark", "^\xEF\xBB\xBF{}", 0, kMalformed, "must begin with '{'"},
-      {"OnlyABrace", "{^", 0, kMalformed, "expected a tensor's name"},
-      {"NoClosingBrace", R"({"w":$^)", 4, kMalformed, "the header ends early"},
+      {"OnlyABrace", "{^", 0, kMalformed, "the text ends early"},
+      {"NoClosingBrace", R"({"w":$^)", 4, kMalformed, "the text ends early"},
       {"TwoObjects", R"({"w":$}^{})", 4, kMalformed, "more text after the end"},
       {"ATailOfZeros", "{}^\0\0\0"s, 0, kMalformed, "more text after the end"},
       {"ACommaTooMany", R"({"w":$,^})", 4, kMalformed, "expected a tensor's name"},
@@ -198,7 +198,7 @@ std::vector<Case> fields() {
       {"ASixtyFifthDimension", with_dim("1" + [] { std::string ones; for (int i = 1; i < 64; ++i) ones += ",1"; return ones; }() + ",^1"),
        4, Errc::limit, "tensor \"w\": more than 64 dimensions"},
       {"AnUnknownFieldThatIsNoJson", R"({"w":{"x":^nul,"dtype":"F32"}})", 4, kMalformed, "tensor \"w\": expected a value"},
-      {"AnUnknownFieldWithAnOpenList", R"({"w":{"x":[1,2^)", 4, kMalformed, "tensor \"w\": the header ends early"},
+      {"AnUnknownFieldWithAnOpenList", R"({"w":{"x":[1,2^)", 4, kMalformed, "tensor \"w\": the text ends early"},
       {"AnUnknownFieldWithAnEmptyPlace", R"({"w":{"x":[1,^]}})", 4, kMalformed, "tensor \"w\": expected a value"},
       {"AnUnknownFieldWithTheWrongBracket", R"({"w":{"x":[1^}}})", 4, kMalformed, "tensor \"w\": expected ']'"},
       {"AnUnknownFieldOfMinusOnly", R"({"w":{"x":-^}})", 4, kMalformed, "expected a value"},
@@ -226,7 +226,7 @@ std::vector<Case> metadata() {
       {"AMetadataValueAsNull", R"({"__metadata__":{"k":^null}})", 0, kMalformed, "expected a value of \"__metadata__\""},
       {"AMetadataValueAsAnObject", R"({"__metadata__":{"k":^{"a":"b"}}})", 0, kMalformed, "expected a value of \"__metadata__\""},
       {"AMetadataKeyAsANumber", R"({"__metadata__":{^1:"a"}})", 0, kMalformed, "expected a key of \"__metadata__\""},
-      {"MetadataThatNeverEnds", R"({"__metadata__":{"k":"a"^)", 0, kMalformed, "the header ends early"},
+      {"MetadataThatNeverEnds", R"({"__metadata__":{"k":"a"^)", 0, kMalformed, "the text ends early"},
       {"MetadataWithACommaTooMany", R"({"__metadata__":{"k":"a",^}})", 0, kMalformed, "expected a key of \"__metadata__\""},
   };
 }
@@ -370,11 +370,30 @@ TEST(HostileFile, OfTooManyTensorsIsOverTheLimit) {
   EXPECT_ERROR_AT(file.open(options), Errc::limit, "more than 2 tensors", 8 + file.header().find("\"c\""));
 }
 
+TEST(HostileFile, OfTooMuchMetadataIsOverTheLimit) {
+  const auto file = SafetensorsFile().metadata({{"a", ""}, {"b", ""}, {"c", ""}});
+  OpenOptions options;
+  options.limits.max_metadata_keys = 3;
+  EXPECT_NO_THROW(file.open(options));
+  options.limits.max_metadata_keys = 2;
+  EXPECT_ERROR_AT(file.open(options), Errc::limit, "\"__metadata__\" has more than 2 keys", 8 + file.header().find("\"c\""));
+}
+
+TEST(HostileFile, OfTooManyDimensionsIsOverTheLimit) {
+  OpenOptions options;
+  for (std::uint64_t most = 0; most < 8; ++most) {
+    options.limits.max_rank = most;
+    const std::string expected = "tensor \"w\": more than " + std::to_string(most) + " dimensions";
+    EXPECT_NO_THROW(SafetensorsFile().tensor("w", "U8", std::vector<std::uint64_t>(most, 1)).open(options)) << most;
+    EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", std::vector<std::uint64_t>(most + 1, 1)).open(options), Errc::limit, expected);
+  }
+}
+
 TEST(HostileFile, NamesItselfInTheError) {
   const auto error = test::error_of([] { open_bytes(SafetensorsFile("{").bytes(), "models/x.safetensors"); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->where(), "models/x.safetensors");
-  EXPECT_STREQ(error->what(), "models/x.safetensors: expected a tensor's name, a string (byte 9)");
+  EXPECT_STREQ(error->what(), "models/x.safetensors: the text ends early (byte 9)");
 }
 
 // A name is quoted, escaped and cut before it reaches a terminal.

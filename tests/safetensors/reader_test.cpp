@@ -66,6 +66,25 @@ TEST(SafetensorsReader, ListsTensorsByOffsetWhateverTheOrderOfTheHeader) {
   EXPECT_EQ(bytes_of_tensor(checkpoint.at("c")), "cc");
 }
 
+TEST(SafetensorsReader, PutsAnyOrderOfManyTensorsRight) {
+  std::mt19937 random(5);
+  for (std::size_t count = 1; count < 60; ++count) {
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), random);
+    SafetensorsFile file;
+    std::string data;
+    for (std::size_t i = 0; i < count; ++i) data += static_cast<char>('A' + i);
+    for (const std::size_t i : order) file.tensor("t" + std::to_string(i), "U8", {1}, i, i + 1);
+    const Checkpoint checkpoint = file.data(data).open();
+    ASSERT_EQ(checkpoint.size(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(checkpoint.tensors[i].name, "t" + std::to_string(i));
+      EXPECT_EQ(bytes_of_tensor(checkpoint.tensors[i].tensor), data.substr(i, 1));
+    }
+  }
+}
+
 // An empty tensor may stand at the beginning, the end, or any seam, and anywhere in the header.
 TEST(SafetensorsReader, ReadsEmptyTensorsInEveryOrder) {
   struct Item {
@@ -229,9 +248,7 @@ TEST(SafetensorsReader, NamesOutliveTheCheckpointTheyCameFrom) {
 
 TEST(SafetensorsHeader, KnowsWhereItsMetadataStand) {
   const std::string text = R"( {"w":{"dtype":"U8","shape":[],"data_offsets":[0,1]} , "__metadata__" : {"a" : "b"} } )";
-  auto header = std::make_shared<safetensors::HeaderText>(text.size());
-  std::copy(text.begin(), text.end(), header->data());
-  const auto parsed = safetensors::parse_header(header, meta_storage(1), {});
+  const auto parsed = safetensors::parse_header(std::make_shared<PaddedText>(text), meta_storage(1), {});
   EXPECT_EQ(text.substr(parsed.metadata_text.begin, parsed.metadata_text.end - parsed.metadata_text.begin), R"("__metadata__" : {"a" : "b"})");
   EXPECT_TRUE(parsed.leading_space);
   EXPECT_EQ(parsed.data_end, 1u);

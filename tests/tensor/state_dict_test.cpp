@@ -80,15 +80,18 @@ TEST(StateDict, AdoptsManyAndTellsTheFirstTwin) {
   EXPECT_TRUE(good.insert("another", Tensor()));
 }
 
-TEST(StateDict, TakesAllOfAnotherAndReportsWhatItHas) {
-  StateDict a, b;
+TEST(StateDict, AdoptsOthersOneAfterTheOther) {
+  StateDict a, b, c;
   a.insert("x", Tensor());
-  b.insert("x", Tensor());
+  b.insert("z", Tensor());
   b.insert("y", Tensor());
-  std::vector<std::string> met;
-  a.take_all(std::move(b), [&](const StateDict::Entry& entry) { met.emplace_back(entry.name); });
-  EXPECT_EQ(met, std::vector<std::string>{"x"});
-  EXPECT_TRUE(a.contains("y"));
+  c.insert("x", Tensor());
+  StateDict all, clash;
+  EXPECT_EQ(all.adopt_all({a, b}), std::nullopt);
+  EXPECT_EQ(all[1].name, "z");
+  EXPECT_TRUE(all.contains("y"));
+  EXPECT_EQ(clash.adopt_all({a, b, c}), 3u);
+  EXPECT_EQ(clash[3].name, "x");
 }
 
 }  // namespace

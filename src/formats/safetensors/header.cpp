@@ -2,18 +2,18 @@
 
 #include <ballast/error.hpp>
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/huge_pages.hpp"
+#include "core/json_text.hpp"
 #include "core/text.hpp"
-#include "formats/safetensors/json_text.hpp"
 
 namespace ballast::safetensors {
 namespace {
@@ -25,15 +25,15 @@ constexpr std::size_t kSample = 64;  // entries that are read before room is mad
 
 class HeaderParser {
  public:
-  HeaderParser(std::shared_ptr<const HeaderText> text, StoragePtr data, const Limits& limits)
+  HeaderParser(std::shared_ptr<const PaddedText> text, StoragePtr data, const Limits& limits)
       : text_(std::move(text)),
-        json_(text_->view(), kLengthBytes, limits.max_json_depth),
+        json_(*text_, kLengthBytes, limits.max_json_depth),
         data_(std::move(data)),
         data_bytes_(data_->size_bytes()),
         limits_(limits) {}
 
   Header parse() {
-    check_utf8();
+    json_.check_utf8();
     header_.leading_space = !text_->view().empty() && text_->view().front() != '{';
     header_.tensors.keep_alive(text_);
 
@@ -57,12 +57,6 @@ class HeaderParser {
     std::uint64_t begin = 0, end = 0;
     bool has_dtype = false, has_shape = false, has_offsets = false;
   };
-
-  void check_utf8() const {
-    const std::string_view text = text_->view();
-    if (simdjson::validate_utf8(text.data(), text.size())) return;
-    json_.fail_at("the header is not UTF-8", kLengthBytes + valid_utf8_prefix(text));
-  }
 
   void entry() {
     json_.skip_space();
@@ -94,6 +88,7 @@ class HeaderParser {
     const std::size_t count = std::min(estimate, size / kSmallestEntry + 1);
     entries_.reserve(count);
     bytes_.reserve(count);
+    prefer_huge_pages(entries_.data() + entries_.size(), (count - entries_.size()) * sizeof(StateDict::Entry));
   }
 
   void metadata(std::uint64_t byte) {
@@ -104,6 +99,9 @@ class HeaderParser {
     do {
       json_.skip_space();
       const std::uint64_t key_byte = json_.byte();
+      if (header_.metadata.size() == limits_.max_metadata_keys) {
+        throw Error(Errc::limit, "\"__metadata__\" has more than " + std::to_string(limits_.max_metadata_keys) + " keys").at_byte(key_byte);
+      }
       std::string key(json_.string("a key of \"__metadata__\"").value);
       json_.expect(':', "after a key");
       const auto value = json_.string("a value of \"__metadata__\"");
@@ -215,6 +213,7 @@ class HeaderParser {
     std::uint32_t rank = 0;
     bool more = true;
     while (more && rank < 4) {
+      if (rank >= limits_.max_rank) refuse_rank();
       few[rank++] = json_.unsigned_integer("a dimension");
       more = json_.take(',');
     }
@@ -226,12 +225,14 @@ class HeaderParser {
   [[gnu::noinline]] Shape many_dims(const std::uint64_t (&first)[4]) {
     std::vector<std::uint64_t> dims(first, first + 4);
     do {
-      if (dims.size() >= limits_.max_rank) {
-        throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions").at_byte(json_.byte());
-      }
+      if (dims.size() >= limits_.max_rank) refuse_rank();
       dims.push_back(json_.unsigned_integer("a dimension"));
     } while (json_.take(','));
     return Shape(dims);
+  }
+
+  [[noreturn, gnu::noinline]] void refuse_rank() const {
+    throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions").at_byte(json_.byte());
   }
 
   void offsets(Fields& fields) {
@@ -288,8 +289,8 @@ class HeaderParser {
     const auto end = [&](std::size_t i) { return begin(i) + entries_[i].tensor.nbytes(); };
     std::vector<std::uint32_t> order(entries_.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(begin(a), end(a)) < std::pair(begin(b), end(b));
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple(begin(a), end(a), a) < std::tuple(begin(b), end(b), b);
     });
 
     std::uint64_t expected = 0;
@@ -303,16 +304,16 @@ class HeaderParser {
       expected = end(i);
     }
 
-    std::vector<StateDict::Entry> sorted;
-    std::vector<std::uint64_t> sorted_bytes;
-    sorted.reserve(order.size());
-    sorted_bytes.reserve(order.size());
-    for (const std::uint32_t i : order) {
-      sorted_bytes.push_back(bytes_[i]);
-      sorted.push_back(std::move(entries_[i]));
+    // Moved along each cycle, because a second list of all entries would be most of the memory of the whole.
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      for (std::uint32_t at = i; order[at] != at;) {
+        const std::uint32_t from = std::exchange(order[at], at);
+        if (from == i) break;
+        std::swap(entries_[at], entries_[from]);
+        std::swap(bytes_[at], bytes_[from]);
+        at = from;
+      }
     }
-    entries_ = std::move(sorted);
-    bytes_ = std::move(sorted_bytes);
   }
 
   // The second of two, in the order of the text.
@@ -326,7 +327,7 @@ class HeaderParser {
     if (twice != names.end()) json_.fail_at("tensor " + quote(twice->first) + " is there twice", std::next(twice)->second);
   }
 
-  std::shared_ptr<const HeaderText> text_;
+  std::shared_ptr<const PaddedText> text_;
   JsonText json_;
   StoragePtr data_;
   std::uint64_t data_bytes_;
@@ -338,17 +339,13 @@ class HeaderParser {
   std::vector<StateDict::Entry> entries_;
   std::vector<std::uint64_t> bytes_;   // where each entry begins in the file
   std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
-  std::string_view last_dtype_text_;
+  std::string_view last_dtype_text_ = "U8";  // as last_dtype_ says
   DType last_dtype_ = DType::u8;
 };
 
 }  // namespace
 
-HeaderText::HeaderText(std::size_t size) : text_(new char[size + kPaddingBytes]), size_(size) {
-  std::memset(text_.get() + size, 0, kPaddingBytes);
-}
-
-Header parse_header(std::shared_ptr<const HeaderText> text, StoragePtr data, const Limits& limits) {
+Header parse_header(std::shared_ptr<const PaddedText> text, StoragePtr data, const Limits& limits) {
   return HeaderParser(std::move(text), std::move(data), limits).parse();
 }
 

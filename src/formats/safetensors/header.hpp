@@ -13,23 +13,11 @@
 #include <ballast/limits.hpp>
 #include <ballast/storage.hpp>
 
+#include "core/padded_text.hpp"
+
 namespace ballast::safetensors {
 
 inline constexpr std::uint64_t kLengthBytes = 8;
-inline constexpr std::size_t kPaddingBytes = 32;  // zeros that follow a header in memory, for a parser that looks ahead
-
-// The text of a header, kept because the names of its tensors lie in it.
-class HeaderText {
- public:
-  explicit HeaderText(std::size_t size);  // followed by kPaddingBytes zeros
-
-  char* data() noexcept { return text_.get(); }
-  std::string_view view() const noexcept { return {text_.get(), size_}; }
-
- private:
-  std::unique_ptr<char[]> text_;
-  std::size_t size_;
-};
 
 struct TextRange {
   std::size_t begin = 0, end = 0;
@@ -45,6 +33,6 @@ struct Header {
 
 // Every rule but the last (that the tensors reach to the end of the file) is checked here. Errors name the tensor
 // and the byte of the file. `data` is what follows the header.
-Header parse_header(std::shared_ptr<const HeaderText> text, StoragePtr data, const Limits& limits);
+Header parse_header(std::shared_ptr<const PaddedText> text, StoragePtr data, const Limits& limits);
 
 }  // namespace ballast::safetensors

@@ -37,10 +37,10 @@ std::uint64_t header_bytes(const io::ByteSource& source, const Limits& limits) {
 
 }  // namespace
 
-std::shared_ptr<const HeaderText> read_header_text(const io::ByteSource& source, const Limits& limits) {
+std::shared_ptr<const PaddedText> read_header_text(const io::ByteSource& source, const Limits& limits) {
   const std::uint64_t length = header_bytes(source, limits);
-  auto text = std::make_shared<HeaderText>(length);
-  source.read_at(kLengthBytes, std::as_writable_bytes(std::span(text->data(), length)));
+  auto text = std::make_shared<PaddedText>(length);
+  source.read_at(kLengthBytes, text->bytes());
   return text;
 }
 

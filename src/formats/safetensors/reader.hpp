@@ -20,7 +20,7 @@ struct ReadOptions {
 Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options);
 
 // The header's text, its length checked against the file and the limits.
-std::shared_ptr<const HeaderText> read_header_text(const io::ByteSource& source, const Limits& limits);
+std::shared_ptr<const PaddedText> read_header_text(const io::ByteSource& source, const Limits& limits);
 
 // Whether the first bytes of a file can be a header's length and the beginning of a JSON object.
 bool looks_like_safetensors(std::span<const std::byte> first_bytes);

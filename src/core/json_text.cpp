@@ -1,13 +1,18 @@
-#include "formats/safetensors/json_text.hpp"
+#include "core/json_text.hpp"
 
 #include <ballast/error.hpp>
 
+#include <simdjson.h>
+
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <utility>
 
 #include "core/name_hash.hpp"
+#include "core/text.hpp"
 
-namespace ballast::safetensors {
+namespace ballast {
 namespace {
 
 void append_utf8(std::string& out, std::uint32_t code) {
@@ -28,11 +33,41 @@ void append_utf8(std::string& out, std::uint32_t code) {
 
 }  // namespace
 
-void KeysOfObject::add(std::string_view key) { hashes_.push_back(hash_name(key)); }
+std::uint64_t KeysOfObject::add(std::string_view key) {
+  const std::uint64_t hash = hash_name(key);
+  if (has_one_twice_) return hash;  // nobody will ask for more
+  if (count_ + 1 > slots_.size() / 4 * 3) grow();
+  std::size_t i = hash & (slots_.size() - 1);
+  while (slots_[i] != 0 && slots_[i] != hash) i = (i + 1) & (slots_.size() - 1);
+  has_one_twice_ = slots_[i] == hash;
+  slots_[i] = hash;
+  ++count_;
+  return hash;
+}
 
-bool KeysOfObject::has_one_twice() {
-  std::sort(hashes_.begin(), hashes_.end());
-  return std::adjacent_find(hashes_.begin(), hashes_.end()) != hashes_.end();
+// Quickly at first, then by no more than keeps the whole below four times the text.
+void KeysOfObject::grow() {
+  constexpr std::size_t kFew = std::size_t{1} << 20;
+  resize(slots_.size() < kFew ? std::max<std::size_t>(16, slots_.size() * 4) : slots_.size() * 2);
+}
+
+void KeysOfObject::reserve(std::size_t count) {
+  if (count > slots_.size() / 2) resize(std::bit_ceil(2 * count + 16));
+}
+
+void KeysOfObject::resize(std::size_t slot_count) {
+  const std::vector<std::uint64_t> old = std::exchange(slots_, std::vector<std::uint64_t>(slot_count));
+  for (const std::uint64_t hash : old) {
+    if (hash == 0) continue;
+    std::size_t i = hash & (slots_.size() - 1);
+    while (slots_[i] != 0) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = hash;
+  }
+}
+
+void JsonText::check_utf8() const {
+  const std::string_view text(begin_, static_cast<std::size_t>(end_ - begin_));
+  if (!simdjson::validate_utf8(text.data(), text.size())) fail_at("the text is not UTF-8", base_ + valid_utf8_prefix(text));
 }
 
 void JsonText::fail_at(const std::string& message, std::uint64_t byte) const {
@@ -40,11 +75,11 @@ void JsonText::fail_at(const std::string& message, std::uint64_t byte) const {
 }
 
 void JsonText::fail_expected(char c, const char* where) const {
-  fail(at_end() ? "the header ends early" : std::string("expected '") + c + "' " + where);
+  fail(at_end() ? "the text ends early" : std::string("expected '") + c + "' " + where);
 }
 
 void JsonText::fail_string(const char* what) const {
-  fail(at_end() ? "the header ends early" : std::string("expected ") + what + ", a string");
+  fail(at_end() ? "the text ends early" : std::string("expected ") + what + ", a string");
 }
 
 void JsonText::fail_integer(const char* what, const char* why, const char* start) const {
@@ -55,7 +90,7 @@ void JsonText::fail_integer(const char* what, const char* why, const char* start
 JsonText::String JsonText::decode(const char* start) {
   decoded_.assign(start, at_);
   while (*at_ != '"') {
-    if (*at_ != '\\') fail(at_end() ? "the header ends inside a string" : "a control character in a string must be escaped");
+    if (*at_ != '\\') fail(at_end() ? "the text ends inside a string" : "a control character in a string must be escaped");
     const std::uint64_t escape = byte();
     ++at_;
     static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
@@ -186,4 +221,4 @@ void JsonText::skip_value(std::uint64_t depth) {
   } while (!levels.empty());
 }
 
-}  // namespace ballast::safetensors
+}  // namespace ballast

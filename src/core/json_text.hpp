@@ -1,7 +1,7 @@
 // JsonText: the words of a JSON text, one after the other, each complaint with its byte.
 //
 // Only what a safetensors header is made of: strings, unsigned integers, and a way past anything else.
-// The text must be valid UTF-8 and followed by kLookAhead zero bytes, so that no look ahead needs a bound:
+// The text must be valid UTF-8 and followed by zeros (PaddedText), so that no look ahead needs a bound:
 // a zero is no JSON and stops every loop.
 #pragma once
 
@@ -12,26 +12,35 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::safetensors {
+#include "core/padded_text.hpp"
+
+namespace ballast {
 
 // The keys of an object whose keys nobody wants, to find out whether one is there twice. Of each only 64 bits are kept, seeded anew in every
 // process: a hostile text has tens of millions of keys, and even those meet by chance less than once in a hundred thousand such texts.
 class KeysOfObject {
  public:
-  void add(std::string_view key);
-  bool has_one_twice();
+  std::uint64_t add(std::string_view key);  // returns its hash
+  bool has_one_twice() const noexcept { return has_one_twice_; }
+  void reserve(std::size_t count);
 
  private:
-  std::vector<std::uint64_t> hashes_;
+  void grow();
+  void resize(std::size_t slot_count);
+
+  std::vector<std::uint64_t> slots_;  // open addressing; a power of two, and 0 is an empty slot
+  std::size_t count_ = 0;
+  bool has_one_twice_ = false;
 };
 
 class JsonText {
  public:
-  static constexpr std::size_t kLookAhead = 32;
-
   // `base` is added to every byte that an error names; deeper nesting than `max_depth` is refused.
-  JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth)
-      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), base_(base), max_depth_(max_depth) {}
+  JsonText(const PaddedText& padded, std::uint64_t base, std::uint64_t max_depth)
+      : JsonText(padded.view(), base, max_depth) {}
+
+  // The whole text, before anything else.
+  void check_utf8() const;
 
   void skip_space() noexcept {
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r') ++at_;
@@ -58,6 +67,7 @@ class JsonText {
 
   // To try one reading of the text, and to go back for another.
   const char* mark() const noexcept { return at_; }
+  std::string_view since(const char* mark) const noexcept { return {mark, static_cast<std::size_t>(at_ - mark)}; }
   void return_to(const char* mark) noexcept { at_ = mark; }
 
   struct String {
@@ -84,7 +94,7 @@ class JsonText {
   // The next bytes, to the letter.
   template <std::size_t n>
   bool take_exactly(const char (&word)[n]) noexcept {
-    static_assert(n - 1 <= kLookAhead);
+    static_assert(n - 1 <= PaddedText::kPadding);
     if (std::memcmp(at_, word, n - 1) != 0) return false;
     at_ += n - 1;
     return true;
@@ -114,6 +124,9 @@ class JsonText {
   [[noreturn]] void fail_at(const std::string& message, std::uint64_t byte) const;
 
  private:
+  JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth)
+      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), base_(base), max_depth_(max_depth) {}
+
   static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
   // Most numbers are short and all of different lengths, so a loop would be mispredicted at the end of each: the digits among the next
@@ -163,4 +176,4 @@ class JsonText {
   std::string decoded_;
 };
 
-}  // namespace ballast::safetensors
+}  // namespace ballast

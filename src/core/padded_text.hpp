@@ -1,0 +1,26 @@
+// PaddedText: a text in memory with zeros behind it, for parsers that look ahead without asking where the end is.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace ballast {
+
+class PaddedText {
+ public:
+  static constexpr std::size_t kPadding = 32;
+
+  explicit PaddedText(std::size_t size);  // not filled yet, but for the padding
+  explicit PaddedText(std::string_view text);
+
+  std::span<std::byte> bytes() noexcept { return std::as_writable_bytes(std::span(text_.get(), size_)); }
+  std::string_view view() const noexcept { return {text_.get(), size_}; }
+
+ private:
+  std::unique_ptr<char[]> text_;
+  std::size_t size_;
+};
+
+}  // namespace ballast
