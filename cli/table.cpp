@@ -7,7 +7,7 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kNarrowestFirst = 24;
+constexpr std::size_t kNarrowestFirst = 40;
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The header parser against a second opinion: simdjson's DOM and the rules of the format, written down once more without any thought of speed.
+// The header parser against a second opinion: simdjson's DOM and the rules of the format, written down once more
+// without any thought of speed.
 //
 //   what the parser reads, the other reads too, and both see the same names, dtypes, shapes, offsets and metadata;
 //   what the other reads, the parser reads too, or refuses for one of the reasons that it has on purpose.
@@ -40,9 +41,10 @@ struct HeaderSeen {
 };
 
 const std::map<std::string_view, std::uint64_t> kBits = {
-    {"BOOL", 8},    {"F4", 4},           {"F6_E2M3", 6},      {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
-    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},  {"F8_E5M2FNUZ", 8},  {"I16", 16},    {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},
-    {"U32", 32},    {"F32", 32},         {"C64", 64},         {"F64", 64},    {"I64", 64}, {"U64", 64}};
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}};
 
 bool is_whole_number(dom::element value, std::uint64_t& number) { return value.get(number) == simdjson::SUCCESS; }
 
@@ -50,13 +52,18 @@ std::optional<TensorSeen> read_tensor(dom::element entry) {
   dom::object object;
   dom::array shape, offsets;
   std::string_view dtype;
-  if (entry.get(object) != simdjson::SUCCESS || object["dtype"].get(dtype) != simdjson::SUCCESS || !kBits.contains(dtype)) return {};
-  if (object["shape"].get(shape) != simdjson::SUCCESS || object["data_offsets"].get(offsets) != simdjson::SUCCESS) return {};
+  if (entry.get(object) != simdjson::SUCCESS || object["dtype"].get(dtype) != simdjson::SUCCESS ||
+      !kBits.contains(dtype))
+    return {};
+  if (object["shape"].get(shape) != simdjson::SUCCESS || object["data_offsets"].get(offsets) != simdjson::SUCCESS)
+    return {};
   TensorSeen seen{std::string(dtype), {}, 0, 0};
   for (const dom::element dim : shape) {
     if (!is_whole_number(dim, seen.shape.emplace_back())) return {};
   }
-  if (offsets.size() != 2 || !is_whole_number(offsets.at(0).value(), seen.begin) || !is_whole_number(offsets.at(1).value(), seen.end)) return {};
+  if (offsets.size() != 2 || !is_whole_number(offsets.at(0).value(), seen.begin) ||
+      !is_whole_number(offsets.at(1).value(), seen.end))
+    return {};
 
   // In 128 bits, where nothing that passes can overflow.
   unsigned __int128 count = 1;
@@ -142,12 +149,15 @@ void check_invariants(const ballast::safetensors::Header& header, const std::str
   const auto [begin, end] = header.metadata_text;
   require(begin <= end && end <= text.size(), "metadata outside of the text");
   if (begin == end) require(header.metadata.empty(), "metadata from nowhere");
-  if (begin != end) require(text[begin] == '"' && (text[end - 1] == '}' || text[end - 1] == 'l'), "metadata cut wrongly");
+  if (begin != end)
+    require(text[begin] == '"' && (text[end - 1] == '}' || text[end - 1] == 'l'), "metadata cut wrongly");
 }
 
 void check_complaint(const Error& error, const std::string& text) {
-  require(error.code() == Errc::malformed || error.code() == Errc::limit || error.code() == Errc::unsupported, "an odd kind of error", error.what());
-  require(error.offset() && *error.offset() >= 8 && *error.offset() <= 8 + text.size(), "a byte outside of the header", error.what());
+  require(error.code() == Errc::malformed || error.code() == Errc::limit || error.code() == Errc::unsupported,
+          "an odd kind of error", error.what());
+  require(error.offset() && *error.offset() >= 8 && *error.offset() <= 8 + text.size(), "a byte outside of the header",
+          error.what());
   require(!error.message().empty() && error.message().size() < 2000, "a message that nobody would read", error.what());
 }
 
@@ -161,7 +171,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::optional<HeaderSeen> ours;
   std::optional<Error> error;
   try {
-    const auto header = ballast::safetensors::parse_header(std::make_shared<ballast::PaddedText>(text), ballast::meta_storage(data_bytes), {});
+    const auto header = ballast::safetensors::parse_header(std::make_shared<ballast::PaddedText>(text),
+                                                           ballast::meta_storage(data_bytes), {});
     check_invariants(header, text, data_bytes);
     ours = seen_by_us(header);
   } catch (const Error& thrown) {

@@ -1,4 +1,5 @@
-// index.json: whatever it says, it is an index whose every name stays in its folder, or an Error. simdjson's DOM is the second opinion:
+// index.json: whatever it says, it is an index whose every name stays in its folder, or an Error. simdjson's DOM is the
+// second opinion:
 //
 //   what we read, it reads too, and both see the same places;
 //   what it reads, we read too, or refuse for one of the reasons that we have on purpose.
@@ -32,7 +33,8 @@ void require(bool condition, const char* what) {
 
 // One component of a path: nothing that any system takes for a separator or for another folder.
 bool stays_in_its_folder(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && std::none_of(name.begin(), name.end(), [](char c) { return c == '/' || c == '\\' || c == '\0'; });
+  return !name.empty() && name != "." && name != ".." &&
+         std::none_of(name.begin(), name.end(), [](char c) { return c == '/' || c == '\\' || c == '\0'; });
 }
 
 void check_invariants(const ShardIndex& index) {
@@ -61,7 +63,8 @@ Places seen_by_us(const ShardIndex& index) {
 std::optional<Places> second_opinion(const std::string& text) {
   dom::parser parser;
   dom::object root, weight_map;
-  if (parser.parse(text).get(root) != simdjson::SUCCESS || root["weight_map"].get(weight_map) != simdjson::SUCCESS) return {};
+  if (parser.parse(text).get(root) != simdjson::SUCCESS || root["weight_map"].get(weight_map) != simdjson::SUCCESS)
+    return {};
   Places places;
   for (const auto& [tensor, file] : weight_map) {
     std::string_view name;
@@ -88,7 +91,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(theirs.has_value(), "we read what the second opinion refuses");
     require(seen_by_us(index) == *theirs, "both read it, but not alike");
   } catch (const Error& error) {
-    require(error.code() == Errc::malformed || error.code() == Errc::unsafe || error.code() == Errc::limit, "an odd kind of error");
+    require(error.code() == Errc::malformed || error.code() == Errc::unsafe || error.code() == Errc::limit,
+            "an odd kind of error");
     require(!error.message().empty() && error.message().size() < 2000, "a message that nobody would read");
     require(!error.offset() || *error.offset() <= size, "a byte outside of the text");
     require(!theirs || is_on_purpose(error), "we refuse what the second opinion reads");

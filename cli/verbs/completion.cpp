@@ -85,7 +85,8 @@ complete -o bashdefault -o default -F _ballast ballast
 
 // "'--include=[only tensors ...]:GLOB:'" of zsh's _arguments.
 std::string zsh_option(const OptionWords& option, const std::string& name) {
-  const std::string description = replaced(replaced(replaced(option.description, "[", "\\["), "]", "\\]"), ":", "\\:");
+  std::string description = replaced(option.description, "\\", "\\\\");
+  for (const std::string special : {"[", "]", ":"}) description = replaced(description, special, "\\" + special);
   std::string spec = name + (option.takes_value && name.starts_with("--") ? "=" : "") + "[" + description + "]";
   if (option.takes_value) {
     const std::string action = option.takes_file        ? "_files"

@@ -36,7 +36,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
 std::uint64_t KeysOfObject::add(std::string_view key) {
   const std::uint64_t hash = hash_name(key);
   if (has_one_twice_) return hash;  // nobody will ask for more
-  if (count_ + 1 > slots_.size() / 4 * 3) reserve(2 * count_ + 8);
+  if (count_ + 1 > slots_.size() / 4 * 3) grow();
   std::size_t i = hash & (slots_.size() - 1);
   while (slots_[i] != 0 && slots_[i] != hash) i = (i + 1) & (slots_.size() - 1);
   has_one_twice_ = slots_[i] == hash;

@@ -17,7 +17,13 @@ using test::SafetensorsFile;
 using test::TempDir;
 using Aliases = std::map<std::string, std::string, std::less<>>;
 
-Checkpoint tied() { return SafetensorsFile().metadata({{"head", "emb"}, {"format", "pt"}}).tensor("emb", "F32", {4}).tensor("other", "F32", {4}).open(); }
+Checkpoint tied() {
+  return SafetensorsFile()
+      .metadata({{"head", "emb"}, {"format", "pt"}})
+      .tensor("emb", "F32", {4})
+      .tensor("other", "F32", {4})
+      .open();
+}
 
 Checkpoint saved(const Checkpoint& checkpoint, SaveOptions options = {}) {
   const TempDir folder;
@@ -41,21 +47,27 @@ TEST(Aliases, GiveRemovedNamesBack) {
 TEST(Aliases, CountOnlyWhereTheKeyIsNoTensorAndTheValueIsOne) {
   EXPECT_TRUE(SafetensorsFile().metadata({{"format", "pt"}}).tensor("pt", "U8", {1}).open().aliases.empty());
   EXPECT_TRUE(SafetensorsFile().metadata({{"a", "nothing"}}).tensor("w", "U8", {1}).open().aliases.empty());
-  EXPECT_TRUE(SafetensorsFile().metadata({{"w", "v"}}).tensor("w", "U8", {1}).tensor("v", "U8", {1}).open().aliases.empty());
+  EXPECT_TRUE(
+      SafetensorsFile().metadata({{"w", "v"}}).tensor("w", "U8", {1}).tensor("v", "U8", {1}).open().aliases.empty());
   EXPECT_TRUE(SafetensorsFile().metadata({{"w", "w"}}).tensor("w", "U8", {1}).open().aliases.empty());
   EXPECT_TRUE(SafetensorsFile().metadata({{"a", "b"}, {"b", "a"}}).tensor("w", "U8", {1}).open().aliases.empty());
 }
 
 TEST(Aliases, AreNeverOfAliases) {
-  EXPECT_EQ(SafetensorsFile().metadata({{"b", "w"}, {"c", "b"}}).tensor("w", "U8", {1}).open().aliases, (Aliases{{"b", "w"}}));
-  EXPECT_EQ(SafetensorsFile().metadata({{"a", "b"}, {"b", "w"}}).tensor("w", "U8", {1}).open().aliases, (Aliases{{"b", "w"}}));
+  EXPECT_EQ(SafetensorsFile().metadata({{"b", "w"}, {"c", "b"}}).tensor("w", "U8", {1}).open().aliases,
+            (Aliases{{"b", "w"}}));
+  EXPECT_EQ(SafetensorsFile().metadata({{"a", "b"}, {"b", "w"}}).tensor("w", "U8", {1}).open().aliases,
+            (Aliases{{"b", "w"}}));
 }
 
 TEST(Aliases, AreFoldedAgainWhenSaved) {
   const Checkpoint checkpoint = tied();
   const TempDir folder;
   save(checkpoint, folder / "x.safetensors", {.durable = false});
-  const auto raw = SafetensorsFile().metadata({{"format", "pt"}, {"head", "emb"}}).tensor("emb", "F32", {4}).tensor("other", "F32", {4});
+  const auto raw = SafetensorsFile()
+                       .metadata({{"format", "pt"}, {"head", "emb"}})
+                       .tensor("emb", "F32", {4})
+                       .tensor("other", "F32", {4});
   EXPECT_EQ(folder.read("x.safetensors").substr(8, raw.header().size()), raw.header());
   EXPECT_EQ(saved(checkpoint).aliases, checkpoint.aliases);
 }

@@ -52,32 +52,43 @@ const Stranger kStrangers[] = {
     {"AnEmptyFile", "", Errc::malformed, "the file is empty", "interrupted download"},
     {"Zeros", std::string(4096, '\0'), Errc::malformed, "begins with zeros only", "interrupted download"},
     {"OneZero", std::string(1, '\0'), Errc::malformed, "begins with zeros only", "interrupted download"},
-    {"ALfsPointer", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", Errc::malformed, "a Git LFS pointer", "git lfs pull"},
+    {"ALfsPointer", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", Errc::malformed,
+     "a Git LFS pointer", "git lfs pull"},
     {"AWebPage", "<!DOCTYPE html>\n<html><head><title>Sign in</title>", Errc::malformed, "a web page", "login page"},
     {"AWebPageInSmallLetters", "\r\n  <!doctype HTML>", Errc::malformed, "a web page", "login page"},
     {"AWebPageWithoutADoctype", "<HTML lang=en>", Errc::malformed, "a web page", "login page"},
-    {"AnErrorAsXml", "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", Errc::malformed, "a web page", "login page"},
+    {"AnErrorAsXml", "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", Errc::malformed, "a web page",
+     "login page"},
     {"AnErrorAsJson", R"({"error":"Repository not found"})", Errc::unsupported, "there are none in memory", ""},
-    {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::unsupported, "a zip archive, as torch.save writes", "safetensors"},
+    {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::unsupported, "a zip archive, as torch.save writes",
+     "safetensors"},
     {"AnEmptyZip", "PK\x05\x06"s + std::string(18, '\0'), Errc::unsupported, "an empty zip archive", "safetensors"},
     {"AGguf", "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"s, Errc::unsupported, "a GGUF file", "safetensors"},
-    {"ALegacyCheckpoint", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."s, Errc::unsupported, "a PyTorch checkpoint of the years before 1.6", "safetensors"},
+    {"ALegacyCheckpoint", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."s, Errc::unsupported,
+     "a PyTorch checkpoint of the years before 1.6", "safetensors"},
     {"APickleOfProtocol2", "\x80\x02}q\x01(X\x01\0\0\0aK\x01u."s, Errc::unsupported, "a Python pickle", "safetensors"},
-    {"APickleOfProtocol4", "\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94."s, Errc::unsupported, "a Python pickle", "safetensors"},
-    {"APickleOfProtocol5", "\x80\x05\x95\x0a\0\0\0\0\0\0\0}\x94."s, Errc::unsupported, "a Python pickle", "safetensors"},
+    {"APickleOfProtocol4", "\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94."s, Errc::unsupported, "a Python pickle",
+     "safetensors"},
+    {"APickleOfProtocol5", "\x80\x05\x95\x0a\0\0\0\0\0\0\0}\x94."s, Errc::unsupported, "a Python pickle",
+     "safetensors"},
     {"ATar", tar_of("pickle"), Errc::unsupported, "a tar archive", "unpack"},
     {"AGzip", "\x1f\x8b\x08\0\0\0\0\0\0\x03"s, Errc::unsupported, "a gzip file", "unpack"},
     {"ABzip2", "BZh91AY&SY"s, Errc::unsupported, "a bzip2 file", "unpack"},
-    {"AnXz", "\xfd" "7zXZ\0\0\x04"s, Errc::unsupported, "an xz file", "unpack"},
+    {"AnXz",
+     "\xfd"
+     "7zXZ\0\0\x04"s,
+     Errc::unsupported, "an xz file", "unpack"},
     {"AZstd", "\x28\xb5\x2f\xfd\x04\x58"s, Errc::unsupported, "a zstd file", "unpack"},
     {"A7z", "7z\xbc\xaf\x27\x1c\0\x04"s, Errc::unsupported, "a 7z archive", "unpack"},
     {"ANumPyFile", "\x93NUMPY\x01\0v\0{'descr'"s, Errc::unsupported, "a NumPy file", "safetensors"},
     {"AnHdf5File", "\x89HDF\r\n\x1a\n\0\0"s, Errc::unsupported, "an HDF5 file", "convert it"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Strangers, Detect, testing::ValuesIn(kStrangers), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Strangers, Detect, testing::ValuesIn(kStrangers),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-// The first bytes of a safetensors file are a length, and lengths can be any number: 640 spells the beginning of a pickle, 35615 that of a gzip.
+// The first bytes of a safetensors file are a length, and lengths can be any number: 640 spells the beginning of a
+// pickle, 35615 that of a gzip.
 TEST(Detect, TakesNoLengthForAnotherFormat) {
   const std::vector<std::size_t> lengths = {0x0280, 0x0380, 0x0480, 0x0580, 0x8b1f, 0x685A42, 0x10280};
   for (const std::size_t length : lengths) {
@@ -110,8 +121,10 @@ TEST(Detect, TakesNoIndexForAHeader) {
 TEST(Detect, GoesByContentAndNotByName) {
   const TempDir folder;
   const auto file = SafetensorsFile().tensor("w", "U8", {1});
-  for (const char* name : {"model.bin", "model.gguf", "model.json", "model", "index.html"}) EXPECT_EQ(open(file.write(folder, name)).size(), 1u);
-  EXPECT_ERROR(open(folder.write("model.safetensors", "GGUF\x03")), Errc::unsupported, "model.safetensors: this is a GGUF file");
+  for (const char* name : {"model.bin", "model.gguf", "model.json", "model", "index.html"})
+    EXPECT_EQ(open(file.write(folder, name)).size(), 1u);
+  EXPECT_ERROR(open(folder.write("model.safetensors", "GGUF\x03")), Errc::unsupported,
+               "model.safetensors: this is a GGUF file");
 }
 
 TEST(Detect, SaysThatAJsonIsNoIndex) {

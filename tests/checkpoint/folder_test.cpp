@@ -49,7 +49,8 @@ TEST(Folder, AsksWhichOfSeveralUnusualIndexes) {
   const TempDir folder;
   folder.write("x.safetensors.index.json", "{}");
   folder.write("y.safetensors.index.json", "{}");
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several indexes: \"x.safetensors.index.json\", \"y.safetensors.index.json\"");
+  EXPECT_ERROR(open(folder.path()), Errc::mismatch,
+               "several indexes: \"x.safetensors.index.json\", \"y.safetensors.index.json\"");
   EXPECT_HINT(open(folder.path()), "by its name");
 }
 
@@ -125,8 +126,9 @@ TEST(Folder, TakesTheShardsAndNotesWhatIsBesideThem) {
 }
 
 TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
-  for (const char* name : {"-of-.safetensors", "x-of-2.safetensors", "1-of-2.safetensors", "-1-of-.safetensors", "a--1-of-2.safetensors",
-                           "a-1-of-99999999999999999999.safetensors", "a-1-of-1-of-1.safetensors", ".safetensors"}) {
+  for (const char* name :
+       {"-of-.safetensors", "x-of-2.safetensors", "1-of-2.safetensors", "-1-of-.safetensors", "a--1-of-2.safetensors",
+        "a-1-of-99999999999999999999.safetensors", "a-1-of-1-of-1.safetensors", ".safetensors"}) {
     const TempDir folder;
     put(folder, name, "a");
     static_cast<void>(test::error_of([&] { open(folder.path()); }));  // an answer, whichever

@@ -18,7 +18,8 @@ ShardIndex parse(const std::string& json) { return parse_shard_index(json, {}); 
 std::string to(const std::string& file) { return R"({"weight_map":{"w":")" + file + R"("}})"; }
 
 TEST(ShardIndex, SaysWhichFileHoldsWhichTensor) {
-  const ShardIndex index = parse(R"({"metadata":{"total_size":12},"weight_map":{"b":"2.safetensors","a":"1.safetensors","c":"2.safetensors"}})");
+  const ShardIndex index = parse(
+      R"({"metadata":{"total_size":12},"weight_map":{"b":"2.safetensors","a":"1.safetensors","c":"2.safetensors"}})");
   EXPECT_EQ(index.files, (std::vector<std::string>{"1.safetensors", "2.safetensors"}));
   EXPECT_EQ(index.total_size, 12u);
   ASSERT_EQ(index.weight_map.size(), 3u);
@@ -44,16 +45,18 @@ TEST(ShardIndex, ReadsOldAndOddMetadata) {
 }
 
 TEST(ShardIndex, NeverLeadsOutsideItsFolder) {
-  const char* const escapes[] = {"../w",     "..",      ".",         "/etc/passwd", "a/b",      "a/",         "/",           "a/../b",
-                                 "..\\\\w",  "a\\\\b",  "C:\\\\w",   "",            "a\\u0000", "\\u0000",    "\\u002e\\u002e", "a\\/b",
-                                 "\\u002fetc", "./w",   "//server/w", "\\\\\\\\server\\\\w"};
+  const char* const escapes[] = {"../w",    "..",         ".",        "/etc/passwd", "a/b",
+                                 "a/",      "/",          "a/../b",   "..\\\\w",     "a\\\\b",
+                                 "C:\\\\w", "",           "a\\u0000", "\\u0000",     "\\u002e\\u002e",
+                                 "a\\/b",   "\\u002fetc", "./w",      "//server/w",  "\\\\\\\\server\\\\w"};
   for (const char* file : escapes) {
     EXPECT_ERROR(parse(to(file)), Errc::unsafe, "for tensor \"w\", which is not in its own folder") << file;
   }
 }
 
 TEST(ShardIndex, LetsOddNamesStayInTheFolder) {
-  for (const char* file : {"...", "..a", "a..", "-", "~", " ", "$HOME", "%2e%2e%2fw", "w\\n", "\\u00e9", "con", "a:b", "*"}) {
+  for (const char* file :
+       {"...", "..a", "a..", "-", "~", " ", "$HOME", "%2e%2e%2fw", "w\\n", "\\u00e9", "con", "a:b", "*"}) {
     EXPECT_EQ(parse(to(file)).files.size(), 1u) << file;
   }
 }
@@ -93,7 +96,8 @@ TEST(ShardIndex, RefusesWhatIsNoJson) {
 
 std::string with_files(std::size_t count) {
   std::string json = R"({"weight_map":{)";
-  for (std::size_t i = 0; i < count; ++i) json += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"f" + std::to_string(i) + "\"";
+  for (std::size_t i = 0; i < count; ++i)
+    json += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"f" + std::to_string(i) + "\"";
   return json + "}}";
 }
 

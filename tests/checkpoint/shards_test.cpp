@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <fmt/format.h>
+#include <filesystem>
 
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
@@ -31,9 +31,11 @@ void put(const TempDir& folder, const std::string& letter, const std::vector<std
 }
 
 // {"w": "a"} says that a.safetensors holds w.
-std::string index(const TempDir& folder, const std::vector<std::pair<std::string, std::string>>& places, const std::string& metadata = "{}") {
+std::string index(const TempDir& folder, const std::vector<std::pair<std::string, std::string>>& places,
+                  const std::string& metadata = "{}") {
   std::string map;
-  for (const auto& [tensor, letter] : places) map += (map.empty() ? "\"" : ",\"") + tensor + "\":\"" + letter + ".safetensors\"";
+  for (const auto& [tensor, letter] : places)
+    map += (map.empty() ? "\"" : ",\"") + tensor + "\":\"" + letter + ".safetensors\"";
   return folder.write("model.safetensors.index.json", "{\"metadata\":" + metadata + ",\"weight_map\":{" + map + "}}");
 }
 
@@ -89,7 +91,8 @@ TEST(Shards, OutsideTheFolderAreNeverOpened) {
   const TempDir folder;
   fs::create_directory(folder / "inner");
   put(folder, "a", {"x"});
-  const std::string path = folder.write("inner/model.safetensors.index.json", R"({"weight_map":{"x":"../a.safetensors"}})");
+  const std::string path =
+      folder.write("inner/model.safetensors.index.json", R"({"weight_map":{"x":"../a.safetensors"}})");
   EXPECT_ERROR(open(path), Errc::unsafe, "model.safetensors.index.json: the index names the file \"../a.safetensors\"");
 }
 
@@ -120,7 +123,8 @@ TEST(Shards, CutShortAreNamed) {
   put(folder, "b", {"y"});
   fs::resize_file(folder / "b.safetensors", fs::file_size(folder / "b.safetensors") - 1);
   index(folder, {{"x", "a"}, {"y", "b"}});
-  EXPECT_ERROR(open(folder.path()), Errc::malformed, "b.safetensors: tensor \"y\" ends at byte 2 but the data has 1 bytes");
+  EXPECT_ERROR(open(folder.path()), Errc::malformed,
+               "b.safetensors: tensor \"y\" ends at byte 2 but the data has 1 bytes");
   EXPECT_HINT(open(folder.path()), "cut short");
 }
 
@@ -136,7 +140,8 @@ TEST(ShardsWithATensorTwice, FollowTheIndexWithANote) {
     EXPECT_EQ(checkpoint.size(), 3u);
     EXPECT_EQ(bytes_of_tensor(checkpoint.at("w")), std::string(2, *chosen));
     ASSERT_EQ(checkpoint.notes.size(), 1u);
-    EXPECT_NE(checkpoint.notes[0].text.find("tensor \"w\" is in \"a.safetensors\" and in \"b.safetensors\""), std::string::npos);
+    EXPECT_NE(checkpoint.notes[0].text.find("tensor \"w\" is in \"a.safetensors\" and in \"b.safetensors\""),
+              std::string::npos);
   }
 }
 
@@ -200,7 +205,10 @@ TEST(StaleIndex, ThatDoesNotListATensorIsNoted) {
 TEST(Shards, KeepTheMetadataOfTheFirstThatSaysSomething) {
   const TempDir folder;
   SafetensorsFile().metadata({{"format", "pt"}, {"k", "first"}}).tensor("x", "U8", {1}).write(folder, "a.safetensors");
-  SafetensorsFile().metadata({{"format", "pt"}, {"k", "second"}, {"l", "only"}}).tensor("y", "U8", {1}).write(folder, "b.safetensors");
+  SafetensorsFile()
+      .metadata({{"format", "pt"}, {"k", "second"}, {"l", "only"}})
+      .tensor("y", "U8", {1})
+      .write(folder, "b.safetensors");
   index(folder, {{"x", "a"}, {"y", "b"}}, R"({"from":"index","total_size":2})");
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.metadata, (Metadata{{"format", "pt"}, {"k", "first"}, {"l", "only"}, {"from", "index"}}));
@@ -233,13 +241,16 @@ TEST(Shards, OfALargeModelOpen) {
     const std::string name = fmt::format("model.layers.{}.mlp.experts.{}.up_proj.weight", i / 1000, i % 1000);
     const int shard = i * kShards / kTensors;
     files[static_cast<std::size_t>(shard)].tensor(name, "F8_E4M3", {1});
-    map += fmt::format("{}\"{}\":\"model-{:05}-of-{:05}.safetensors\"", map.empty() ? "" : ",", name, shard + 1, kShards);
+    map +=
+        fmt::format("{}\"{}\":\"model-{:05}-of-{:05}.safetensors\"", map.empty() ? "" : ",", name, shard + 1, kShards);
   }
-  for (int i = 0; i < kShards; ++i) files[static_cast<std::size_t>(i)].write(folder, fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, kShards));
+  for (int i = 0; i < kShards; ++i)
+    files[static_cast<std::size_t>(i)].write(folder, fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, kShards));
 
   const Checkpoint bare = open(folder.path());
   EXPECT_EQ(bare.size(), static_cast<std::size_t>(kTensors));
-  folder.write("model.safetensors.index.json", fmt::format("{{\"metadata\":{{\"total_size\":{}}},\"weight_map\":{{{}}}}}", kTensors, map));
+  folder.write("model.safetensors.index.json",
+               fmt::format("{{\"metadata\":{{\"total_size\":{}}},\"weight_map\":{{{}}}}}", kTensors, map));
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), static_cast<std::size_t>(kTensors));
   EXPECT_EQ(checkpoint.shards, static_cast<std::uint64_t>(kShards));

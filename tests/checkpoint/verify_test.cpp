@@ -19,7 +19,8 @@ using test::TempDir;
 
 std::vector<std::string> findings(const std::string& target, const VerifyOptions& options = {}) {
   std::vector<std::string> found;
-  for (const Finding& finding : verify(target, options).findings) found.push_back(fs::path(finding.where).filename().string() + ": " + finding.what);
+  for (const Finding& finding : verify(target, options).findings)
+    found.push_back(fs::path(finding.where).filename().string() + ": " + finding.what);
   return found;
 }
 
@@ -27,7 +28,8 @@ using Found = std::vector<std::string>;
 
 // Two shards of two tensors, and an index of what is given.
 struct TwoShards {
-  explicit TwoShards(const std::string& index = R"({"metadata":{"total_size":8},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})") {
+  explicit TwoShards(
+      const std::string& index = R"({"metadata":{"total_size":8},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})") {
     SafetensorsFile().tensor("a", "U8", {2}).tensor("b", "U8", {2}).write(folder, "1");
     SafetensorsFile().tensor("c", "U8", {2}).tensor("d", "U8", {2}).write(folder, "2");
     folder.write("model.safetensors.index.json", index);
@@ -54,11 +56,15 @@ TEST(Verify, ReadsNoDataWhenToldSo) {
 
 TEST(Verify, FindsAWrongTotal) {
   const TwoShards set(R"({"metadata":{"total_size":9},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})");
-  EXPECT_EQ(findings(set.folder.path()), Found{"model.safetensors.index.json: total_size is 9, but the shards have 8 bytes of tensors"});
+  EXPECT_EQ(findings(set.folder.path()),
+            Found{"model.safetensors.index.json: total_size is 9, but the shards have 8 bytes of tensors"});
 }
 
 TEST(Verify, TakesATotalThatWasDividedAndMultiplied) {
-  EXPECT_TRUE(verify(TwoShards(R"({"metadata":{"total_size":8.0},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})").folder.path()).ok());
+  EXPECT_TRUE(
+      verify(
+          TwoShards(R"({"metadata":{"total_size":8.0},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})").folder.path())
+          .ok());
   EXPECT_TRUE(verify(TwoShards(R"({"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})").folder.path()).ok());
 }
 
@@ -114,7 +120,8 @@ TEST(Verify, FindsOneNameInTwoShardsWithoutAnIndex) {
 
 TEST(Verify, FindsWhatIsWrongWithOneFile) {
   const TempDir folder;
-  EXPECT_EQ(findings(SafetensorsFile("{}").data(3).write(folder, "tail")), Found{"tail: 3 bytes follow the last tensor (byte 10)"});
+  EXPECT_EQ(findings(SafetensorsFile("{}").data(3).write(folder, "tail")),
+            Found{"tail: 3 bytes follow the last tensor (byte 10)"});
   EXPECT_EQ(findings(SafetensorsFile(" {}").write(folder, "space")), Found{"space: the header begins with spaces"});
   EXPECT_EQ(findings(folder.write("empty", "")), Found{"empty: the file is empty"});
   EXPECT_EQ(findings(folder.write("zip", "PK\x03\x04")).size(), 1u);

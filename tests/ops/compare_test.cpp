@@ -48,16 +48,18 @@ TEST(Hash, IsThatOfTheBytes) {
 
 // SHA-256 over "name NUL dtype NUL shape NUL hex LF", sorted by the names' bytes.
 TEST(Hash, OfTheWholeIsOverSortedLines) {
-  const Checkpoint checkpoint = SafetensorsFile().tensor("b", "F32", {2, 3}).tensor("a", "I8", {}).tensor("B", "U8", {0, 7}).open();
+  const Checkpoint checkpoint =
+      SafetensorsFile().tensor("b", "F32", {2, 3}).tensor("a", "I8", {}).tensor("B", "U8", {0, 7}).open();
   const auto hex = [&](const char* name) { return sha256(test::bytes_of_tensor(checkpoint.at(name))); };
-  EXPECT_EQ(hash(checkpoint).digest,
-            sha256("B\0U8\0"s + "0,7\0"s + hex("B") + "\n" + "a\0I8\0\0"s + hex("a") + "\n" + "b\0F32\0"s + "2,3\0"s + hex("b") + "\n"));
+  EXPECT_EQ(hash(checkpoint).digest, sha256("B\0U8\0"s + "0,7\0"s + hex("B") + "\n" + "a\0I8\0\0"s + hex("a") + "\n" +
+                                            "b\0F32\0"s + "2,3\0"s + hex("b") + "\n"));
   EXPECT_EQ(hash({}).digest, sha256(""));
 }
 
 TEST(Hash, IsTheSameWhateverTheOrderTheShardsAndTheThreads) {
   SafetensorsFile file;
-  for (int i = 0; i < 30; ++i) file.tensor("t" + std::to_string(i), i % 3 ? "F32" : "U8", {static_cast<std::uint64_t>(i * 100)});
+  for (int i = 0; i < 30; ++i)
+    file.tensor("t" + std::to_string(i), i % 3 ? "F32" : "U8", {static_cast<std::uint64_t>(i * 100)});
   const Checkpoint checkpoint = file.open();
   const std::string digest = hash(checkpoint).digest;
   const TempDir folder;
@@ -121,8 +123,18 @@ TEST(Diff, OfTheSameIsNothing) {
 }
 
 TEST(Diff, TellsNamesShapesDtypesAndValuesApart) {
-  const auto a = SafetensorsFile().tensor("only.a", "U8", {1}).values<float>("shape", "F32", {2, 2}, {1, 2, 3, 4}).values<float>("dtype", "F32", {1}, {1}).values<float>("values", "F32", {3}, {1, 2, 3}).open();
-  const auto b = SafetensorsFile().values<float>("values", "F32", {3}, {1, 2.5f, 3}).values<float>("shape", "F32", {4}, {1, 2, 3, 4}).values<std::int32_t>("dtype", "I32", {1}, {1}).tensor("only.b", "U8", {1}).open();
+  const auto a = SafetensorsFile()
+                     .tensor("only.a", "U8", {1})
+                     .values<float>("shape", "F32", {2, 2}, {1, 2, 3, 4})
+                     .values<float>("dtype", "F32", {1}, {1})
+                     .values<float>("values", "F32", {3}, {1, 2, 3})
+                     .open();
+  const auto b = SafetensorsFile()
+                     .values<float>("values", "F32", {3}, {1, 2.5f, 3})
+                     .values<float>("shape", "F32", {4}, {1, 2, 3, 4})
+                     .values<std::int32_t>("dtype", "I32", {1}, {1})
+                     .tensor("only.b", "U8", {1})
+                     .open();
   const DiffReport report = diff(a, b);
   EXPECT_FALSE(report.equal());
   EXPECT_EQ(report.only_in_a, std::vector<std::string>{"only.a"});
@@ -206,7 +218,8 @@ TEST(Diff, OfAFileThatShrankIsAnError) {
 
 TEST(Stats, AreThoseOfTheFiniteValues) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const Checkpoint checkpoint = SafetensorsFile().values<float>("w", "F32", {8}, {1, 2, 3, 0, -0.0f, inf, -inf, nan}).open();
+  const Checkpoint checkpoint =
+      SafetensorsFile().values<float>("w", "F32", {8}, {1, 2, 3, 0, -0.0f, inf, -inf, nan}).open();
   StatsOptions options;
   options.bins = 3;
   const Stats result = stats(checkpoint.at("w"), options);
@@ -310,7 +323,12 @@ TEST(Summary, OfNothing) {
 }
 
 TEST(Summary, TakesNamesAsTheyAre) {
-  const Summary summary = summarize(SafetensorsFile().tensor("", "U8", {1}).tensor(".", "U8", {1}).tensor("1.2", "U8", {1}).tensor("a..0.", "U8", {1}).open());
+  const Summary summary = summarize(SafetensorsFile()
+                                        .tensor("", "U8", {1})
+                                        .tensor(".", "U8", {1})
+                                        .tensor("1.2", "U8", {1})
+                                        .tensor("a..0.", "U8", {1})
+                                        .open());
   EXPECT_EQ(summary.tensors, 4u);
   std::vector<std::string> patterns;
   for (const auto& pattern : summary.patterns) patterns.push_back(pattern.name);

@@ -24,8 +24,12 @@ MetadataEditReport edit(const TempDir& folder, const MetadataEdit& change) {
   options.durable = false;
   return edit_metadata(folder / kFile, change, options);
 }
-MetadataEditReport set(const TempDir& folder, const std::string& key, const std::string& value) { return edit(folder, {.set = {{key, value}}, .unset = {}}); }
-MetadataEditReport unset(const TempDir& folder, const std::string& key) { return edit(folder, {.set = {}, .unset = {key}}); }
+MetadataEditReport set(const TempDir& folder, const std::string& key, const std::string& value) {
+  return edit(folder, {.set = {{key, value}}, .unset = {}});
+}
+MetadataEditReport unset(const TempDir& folder, const std::string& key) {
+  return edit(folder, {.set = {}, .unset = {key}});
+}
 
 ino_t inode(const std::string& path) {
   struct stat file = {};
@@ -104,12 +108,18 @@ TEST(EditMetadata, LeavesMetadataWhereItStands) {
   const TempDir folder;
   SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "b"}}).tensor("v", "U8", {1}).write(folder, kFile);
   set(folder, "a", "c");
-  EXPECT_EQ(without_padding(header_of(folder)), SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "c"}}).tensor("v", "U8", {1}).header());
+  EXPECT_EQ(without_padding(header_of(folder)),
+            SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "c"}}).tensor("v", "U8", {1}).header());
 }
 
 TEST(EditMetadata, AddsThemWhereThereWereNone) {
-  const char* const headers[] = {"{}", " { } ", R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", "\n{\n\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}\n}\n",
-                                 R"({"__metadata__":null})", R"({"__metadata__":{}})", R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"__metadata__" : null })"};
+  const char* const headers[] = {"{}",
+                                 " { } ",
+                                 R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
+                                 "\n{\n\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}\n}\n",
+                                 R"({"__metadata__":null})",
+                                 R"({"__metadata__":{}})",
+                                 R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"__metadata__" : null })"};
   for (const char* header : headers) {
     const TempDir folder;
     const auto file = SafetensorsFile(header);
@@ -169,7 +179,8 @@ TEST(EditMetadata, RefusesAHeaderOverTheLimit) {
   SafetensorsFile("{}").write(folder, kFile);
   SaveOptions options;
   options.limits.max_header_bytes = 64;
-  EXPECT_ERROR(edit_metadata(folder / kFile, {.set = {{"k", std::string(100, 'v')}}, .unset = {}}, options), Errc::limit, "more than the 64");
+  EXPECT_ERROR(edit_metadata(folder / kFile, {.set = {{"k", std::string(100, 'v')}}, .unset = {}}, options),
+               Errc::limit, "more than the 64");
 }
 
 TEST(EditMetadata, RefusesWhatItCannotRead) {

@@ -21,7 +21,12 @@ Names names_of(const Checkpoint& checkpoint) {
 }
 
 Checkpoint model() {
-  return SafetensorsFile().tensor("model.layers.0.w", "F32", {2}).tensor("model.layers.1.w", "F32", {2}).tensor("model.layers.1.b", "I64", {2}).tensor("head", "F16", {4}).open();
+  return SafetensorsFile()
+      .tensor("model.layers.0.w", "F32", {2})
+      .tensor("model.layers.1.w", "F32", {2})
+      .tensor("model.layers.1.b", "I64", {2})
+      .tensor("head", "F16", {4})
+      .open();
 }
 
 TEST(Select, KeepsTheOrderAndTheMetadata) {
@@ -93,27 +98,32 @@ TEST(Cast, TouchesFloatingTensorsOnlyAndReadsNothingYet) {
 TEST(Cast, RoundsToNearestEvenAndKeepsNaN) {
   const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
   const std::vector<std::uint32_t> values = {bits(1.0f), 0x3F808000, 0x3F818000, 0x7FC00000, 0xFF800000, bits(-0.0f)};
-  const Checkpoint checkpoint = cast(SafetensorsFile().values<std::uint32_t>("w", "F32", {6}, values).open(), DType::bf16);
-  EXPECT_EQ(test::values_of_tensor<std::uint16_t>(checkpoint.at("w")), (std::vector<std::uint16_t>{0x3F80, 0x3F80, 0x3F82, 0x7FC0, 0xFF80, 0x8000}));
+  const Checkpoint checkpoint =
+      cast(SafetensorsFile().values<std::uint32_t>("w", "F32", {6}, values).open(), DType::bf16);
+  EXPECT_EQ(test::values_of_tensor<std::uint16_t>(checkpoint.at("w")),
+            (std::vector<std::uint16_t>{0x3F80, 0x3F80, 0x3F82, 0x7FC0, 0xFF80, 0x8000}));
 }
 
 TEST(Cast, SavesAsItReads) {
   const test::TempDir folder;
   std::vector<float> values(100'000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 7;
-  const Checkpoint checkpoint = cast(SafetensorsFile().values<float>("w", "F32", {100, 1000}, values).open(), DType::f16);
+  const Checkpoint checkpoint =
+      cast(SafetensorsFile().values<float>("w", "F32", {100, 1000}, values).open(), DType::f16);
   save(checkpoint, folder / "x.safetensors", {.durable = false, .threads = 2, .memory_bytes = 1 << 16});
   EXPECT_EQ(test::bytes_of_tensor(open(folder / "x.safetensors").at("w")), test::bytes_of_tensor(checkpoint.at("w")));
 }
 
 TEST(Cast, RefusesWhatIsNoFloatingDtype) {
   EXPECT_ERROR(cast(model(), DType::i32), Errc::invalid_argument, "I32 is no floating dtype");
-  EXPECT_ERROR(cast(SafetensorsFile().tensor("w", "F32", {4}).open(), DType::f6_e2m3), Errc::unsupported, "tensor \"w\": cannot cast");
+  EXPECT_ERROR(cast(SafetensorsFile().tensor("w", "F32", {4}).open(), DType::f6_e2m3), Errc::unsupported,
+               "tensor \"w\": cannot cast");
 }
 
 TEST(Transforms, TogetherEndInAFile) {
   const test::TempDir folder;
-  const Checkpoint result = cast(rename(select(model(), {.include = {}, .exclude = {"head"}}), {{"^model\\.", ""}}), DType::f16);
+  const Checkpoint result =
+      cast(rename(select(model(), {.include = {}, .exclude = {"head"}}), {{"^model\\.", ""}}), DType::f16);
   save(result, folder / "x.safetensors", {.durable = false});
   const Checkpoint again = open(folder / "x.safetensors");
   EXPECT_EQ(names_of(again), (Names{"layers.1.b", "layers.0.w", "layers.1.w"}));

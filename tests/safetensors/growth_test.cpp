@@ -26,14 +26,15 @@ double seconds_to_parse(const std::string& header) {
   return best;
 }
 
-// The exponent k of time ~ size^k from one length to sixteen times that. Sorting and falling out of the cache cost some;
-// anything quadratic is 2. A busy machine can spoil one try, but not every one.
+// The exponent k of time ~ size^k from one length to sixteen times that. Sorting and falling out of the cache cost
+// some; anything quadratic is 2. A busy machine can spoil one try, but not every one.
 void expect_nearly_linear(const Build& build, std::size_t count) {
   const std::string small = build(count), large = build(16 * count);
   double exponent = 9;
   for (int tries = 0; tries < 4 && exponent > 1.4; ++tries) {
     const double growth = seconds_to_parse(large) / seconds_to_parse(small);
-    exponent = std::min(exponent, std::log(growth) / std::log(static_cast<double>(large.size()) / static_cast<double>(small.size())));
+    exponent = std::min(
+        exponent, std::log(growth) / std::log(static_cast<double>(large.size()) / static_cast<double>(small.size())));
   }
   EXPECT_LE(exponent, 1.4);
 }
@@ -48,8 +49,8 @@ Build object_of(std::function<std::string(std::size_t)> part) {
 }
 
 std::string entry(const std::string& name, std::size_t begin, std::size_t end) {
-  return "\"" + name + "\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(end - begin) + "],\"data_offsets\":[" + std::to_string(begin) + "," +
-         std::to_string(end) + "]}";
+  return "\"" + name + "\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(end - begin) + "],\"data_offsets\":[" +
+         std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
 TEST(HostileGrowth, IsLinearForManyTensors) {
@@ -59,7 +60,8 @@ TEST(HostileGrowth, IsLinearForManyTensors) {
 TEST(HostileGrowth, IsLinearForTensorsInTheWorstOrder) {
   expect_nearly_linear(
       [](std::size_t count) {
-        return object_of([count](std::size_t i) { return entry("t" + std::to_string(i), count - i - 1, count - i); })(count);
+        return object_of([count](std::size_t i) { return entry("t" + std::to_string(i), count - i - 1, count - i); })(
+            count);
       },
       4000);
 }
@@ -77,7 +79,8 @@ TEST(HostileGrowth, IsLinearForNamesMadeToCollide) {
 }
 
 TEST(HostileGrowth, IsLinearForLongNamesThatDifferAtTheEnd) {
-  expect_nearly_linear(object_of([](std::size_t i) { return entry(std::string(1000, 'x') + std::to_string(i), i, i + 1); }), 500);
+  expect_nearly_linear(
+      object_of([](std::size_t i) { return entry(std::string(1000, 'x') + std::to_string(i), i, i + 1); }), 500);
 }
 
 TEST(HostileGrowth, IsLinearForEmptyTensorsAllInOnePlace) {
@@ -85,7 +88,8 @@ TEST(HostileGrowth, IsLinearForEmptyTensorsAllInOnePlace) {
 }
 
 TEST(HostileGrowth, IsLinearForNamesOfEscapes) {
-  expect_nearly_linear(object_of([](std::size_t i) { return entry("\\u0041\\n" + std::to_string(i), i, i + 1); }), 4000);
+  expect_nearly_linear(object_of([](std::size_t i) { return entry("\\u0041\\n" + std::to_string(i), i, i + 1); }),
+                       4000);
 }
 
 TEST(HostileGrowth, IsLinearForOneNameOfEscapes) {
@@ -101,28 +105,31 @@ TEST(HostileGrowth, IsLinearForOneNameOfEscapes) {
 TEST(HostileGrowth, IsLinearForMetadata) {
   expect_nearly_linear(
       [](std::size_t count) {
-        return "{\"__metadata__\":" + object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":\"\""; })(count) + "}";
+        return "{\"__metadata__\":" +
+               object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":\"\""; })(count) + "}";
       },
       10'000);
 }
 
 TEST(HostileGrowth, IsLinearForUnknownFields) {
   expect_nearly_linear(
-      [](std::size_t count) { return "{\"w\":" + object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":0"; })(count) + "}"; },
+      [](std::size_t count) {
+        return "{\"w\":" + object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":0"; })(count) + "}";
+      },
       20'000);
 }
 
 TEST(HostileGrowth, IsLinearForKeysInsideUnknownFields) {
   expect_nearly_linear(
       [](std::size_t count) {
-        return "{\"w\":{\"x\":" + object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":0"; })(count) + "}}";
+        return "{\"w\":{\"x\":" + object_of([](std::size_t i) { return "\"k" + std::to_string(i) + "\":0"; })(count) +
+               "}}";
       },
       20'000);
 }
 
 TEST(HostileGrowth, IsLinearForDigits) {
-  expect_nearly_linear(
-      [](std::size_t count) { return "{\"w\":{\"x\":" + std::string(count, '1') + "}}"; }, 200'000);
+  expect_nearly_linear([](std::size_t count) { return "{\"w\":{\"x\":" + std::string(count, '1') + "}}"; }, 200'000);
 }
 
 TEST(HostileGrowth, IsLinearForOpenBrackets) {
@@ -131,8 +138,11 @@ TEST(HostileGrowth, IsLinearForOpenBrackets) {
 }
 
 TEST(HostileGrowth, IsLinearForSpaces) {
-  expect_nearly_linear([](std::size_t count) { return std::string(count, ' ') + "{" + std::string(count, '\n') + "}" + std::string(count, '\t'); },
-                       200'000);
+  expect_nearly_linear(
+      [](std::size_t count) {
+        return std::string(count, ' ') + "{" + std::string(count, '\n') + "}" + std::string(count, '\t');
+      },
+      200'000);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Every way a header can lie, one row each: the header, how many bytes of data follow it, and what must be said about it.
+// Every way a header can lie, one row each: the header, how many bytes of data follow it, and what must be said about
+// it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +19,8 @@ using test::SafetensorsFile;
 constexpr std::string_view kGood = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
 
 SafetensorsFile hostile(std::string header, std::size_t data_bytes) {
-  for (auto at = header.find('$'); at != std::string::npos; at = header.find('$', at + kGood.size())) header.replace(at, 1, kGood);
+  for (auto at = header.find('$'); at != std::string::npos; at = header.find('$', at + kGood.size()))
+    header.replace(at, 1, kGood);
   return SafetensorsFile(header).data(data_bytes);
 }
 
@@ -81,7 +83,8 @@ std::vector<Case> strings() {
       {"TwoHighSurrogates", R"({"w^\uD83D\uD83D":$})", 4, kMalformed, "half of a surrogate pair"},
       {"SurrogatesTheWrongWayRound", R"({"w^\uDE00\uD83D":$})", 4, kMalformed, "half of a surrogate pair"},
       {"ASurrogateInMetadata", R"({"__metadata__":{"k":"^\uD800"}})", 0, kMalformed, "half of a surrogate pair"},
-      {"ASurrogateInAFieldPassedOver", R"({"w":{"x":"^\uDC00","dtype":"F32"}})", 4, kMalformed, "half of a surrogate pair"},
+      {"ASurrogateInAFieldPassedOver", R"({"w":{"x":"^\uDC00","dtype":"F32"}})", 4, kMalformed,
+       "half of a surrogate pair"},
       {"ABrokenByte", "{\"w^\xFF\":$}", 4, kMalformed, "not UTF-8"},
       {"AnOverlongSlash", "{\"w^\xC0\xAF\":$}", 4, kMalformed, "not UTF-8"},
       {"ASurrogateAsBytes", "{\"w^\xED\xA0\x80\":$}", 4, kMalformed, "not UTF-8"},
@@ -99,18 +102,21 @@ std::vector<Case> duplicates() {
        "tensor \"w\" is there twice"},
       {"ATensorTwiceBackwards", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},^"w":$})", 8, kMalformed,
        "tensor \"w\" is there twice"},
-      {"ATensorTwiceAndAHole", R"({"w":$,"v":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},^"w":$})", 12, kMalformed,
-       "tensor \"w\" is there twice"},
-      {"ATensorOnceSpelledWithAnEscape", R"({"w":$,^"\u0077":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, kMalformed,
-       "tensor \"w\" is there twice"},
+      {"ATensorTwiceAndAHole", R"({"w":$,"v":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},^"w":$})", 12,
+       kMalformed, "tensor \"w\" is there twice"},
+      {"ATensorOnceSpelledWithAnEscape", R"({"w":$,^"\u0077":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8,
+       kMalformed, "tensor \"w\" is there twice"},
       {"ANamelessTensorTwice", R"({"":$,^"":$})", 4, kMalformed, "tensor \"\" is there twice"},
-      {"AnEmptyTensorTwice", R"({"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},^"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+      {"AnEmptyTensorTwice",
+       R"({"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},^"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
        0, kMalformed, "tensor \"w\" is there twice"},
       {"MetadataTwice", R"({"__metadata__":{},^"__metadata__":{}})", 0, kMalformed, "\"__metadata__\" is there twice"},
-      {"MetadataTwiceAsNull", R"({"__metadata__":null,^"__metadata__":null})", 0, kMalformed, "\"__metadata__\" is there twice"},
+      {"MetadataTwiceAsNull", R"({"__metadata__":null,^"__metadata__":null})", 0, kMalformed,
+       "\"__metadata__\" is there twice"},
       {"MetadataTwiceWithAnEscape", R"({"__metadata__":{},"w":$,^"__metadat\u0061__":{}})", 4, kMalformed,
        "\"__metadata__\" is there twice"},
-      {"AMetadataKeyTwice", R"({"__metadata__":{"k":"a",^"k":"a"}})", 0, kMalformed, "\"__metadata__\" has \"k\" twice"},
+      {"AMetadataKeyTwice", R"({"__metadata__":{"k":"a",^"k":"a"}})", 0, kMalformed,
+       "\"__metadata__\" has \"k\" twice"},
       {"AMetadataKeyTwiceWithAnEscape", R"({"__metadata__":{"k":"a",^"\u006b":"b"}})", 0, kMalformed,
        "\"__metadata__\" has \"k\" twice"},
       {"ADtypeTwice", R"({"w":{"dtype":"F32",^"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, kMalformed,
@@ -119,8 +125,8 @@ std::vector<Case> duplicates() {
        "tensor \"w\": \"shape\" is there twice"},
       {"OffsetsTwice", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4],^"data_offsets":[0,4]}})", 4, kMalformed,
        "tensor \"w\": \"data_offsets\" is there twice"},
-      {"ADtypeTwiceWithAnEscape", R"({"w":{"dtype":"F32",^"\u0064type":"F32","shape":[1],"data_offsets":[0,4]}})", 4, kMalformed,
-       "tensor \"w\": \"dtype\" is there twice"},
+      {"ADtypeTwiceWithAnEscape", R"({"w":{"dtype":"F32",^"\u0064type":"F32","shape":[1],"data_offsets":[0,4]}})", 4,
+       kMalformed, "tensor \"w\": \"dtype\" is there twice"},
       {"AnUnknownFieldTwice", R"({"w":{"x":1,"x":1,"dtype":"F32","shape":[1],"data_offsets":[0,4]^}})", 4, kMalformed,
        "tensor \"w\": a field is there twice"},
       {"AKeyTwiceInAnUnknownField", R"({"w":{"x":{"y":1,"y":1^},"dtype":"F32"}})", 4, kMalformed,
@@ -130,8 +136,12 @@ std::vector<Case> duplicates() {
   };
 }
 
-std::string with_dim(const std::string& dim) { return R"({"w":{"dtype":"F32","shape":[)" + dim + R"(],"data_offsets":[0,4]}})"; }
-std::string with_end(const std::string& end) { return R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,)" + end + "]}}"; }
+std::string with_dim(const std::string& dim) {
+  return R"({"w":{"dtype":"F32","shape":[)" + dim + R"(],"data_offsets":[0,4]}})";
+}
+std::string with_end(const std::string& end) {
+  return R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,)" + end + "]}}";
+}
 
 std::vector<Case> integers() {
   const std::string whole = "tensor \"w\": a dimension must be a whole number of at least 0";
@@ -160,7 +170,8 @@ std::vector<Case> integers() {
       {"AnOffsetAsAFraction", with_end("^4.0"), 4, kMalformed, offset},
       {"AnOffsetThatIsNegative", with_end("^-4"), 4, kMalformed, offset},
       {"AnOffsetWithALeadingZero", with_end("^04"), 4, kMalformed, offset},
-      {"AnOffsetOf2ToThe64", with_end("^18446744073709551616"), 4, kMalformed, "tensor \"w\": an offset does not fit 64 bits"},
+      {"AnOffsetOf2ToThe64", with_end("^18446744073709551616"), 4, kMalformed,
+       "tensor \"w\": an offset does not fit 64 bits"},
       {"ThreeOffsets", with_end("4^,4"), 4, kMalformed, "tensor \"w\": expected ']' after two offsets"},
       {"OneOffset", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0^]}})", 4, kMalformed,
        "tensor \"w\": expected ',' between two offsets"},
@@ -174,9 +185,12 @@ std::vector<Case> fields() {
       {"ATensorThatIsAList", R"({"w":^[]})", 0, kMalformed, "tensor \"w\": expected '{' to begin it"},
       {"ATensorThatIsAString", R"({"w":^"F32"})", 0, kMalformed, "tensor \"w\": expected '{' to begin it"},
       {"ATensorWithoutFields", R"({^"w":{}})", 0, kMalformed, "tensor \"w\" has no \"dtype\""},
-      {"ATensorWithoutADtype", R"({^"w":{"shape":[1],"data_offsets":[0,4]}})", 4, kMalformed, "tensor \"w\" has no \"dtype\""},
-      {"ATensorWithoutAShape", R"({^"w":{"dtype":"F32","data_offsets":[0,4]}})", 4, kMalformed, "tensor \"w\" has no \"shape\""},
-      {"ATensorWithoutOffsets", R"({^"w":{"dtype":"F32","shape":[1]}})", 4, kMalformed, "tensor \"w\" has no \"data_offsets\""},
+      {"ATensorWithoutADtype", R"({^"w":{"shape":[1],"data_offsets":[0,4]}})", 4, kMalformed,
+       "tensor \"w\" has no \"dtype\""},
+      {"ATensorWithoutAShape", R"({^"w":{"dtype":"F32","data_offsets":[0,4]}})", 4, kMalformed,
+       "tensor \"w\" has no \"shape\""},
+      {"ATensorWithoutOffsets", R"({^"w":{"dtype":"F32","shape":[1]}})", 4, kMalformed,
+       "tensor \"w\" has no \"data_offsets\""},
       {"FieldsInCapitals", R"({^"w":{"DTYPE":"F32","shape":[1],"data_offsets":[0,4]}})", 4, kMalformed,
        "tensor \"w\" has no \"dtype\""},
       {"ADtypeThatNobodyKnows", R"({"w":{"dtype":^"F33","shape":[1],"data_offsets":[0,4]}})", 4, Errc::unsupported,
@@ -187,30 +201,46 @@ std::vector<Case> fields() {
        "tensor \"w\": unknown dtype \"Q4_K\""},
       {"ADtypeOfTorchOnly", R"({"w":{"dtype":^"C128","shape":[1],"data_offsets":[0,16]}})", 16, Errc::unsupported,
        "unknown dtype \"C128\""},
-      {"ADtypeWithoutAName", R"({"w":{"dtype":^"","shape":[1],"data_offsets":[0,4]}})", 4, Errc::unsupported, "unknown dtype \"\""},
+      {"ADtypeWithoutAName", R"({"w":{"dtype":^"","shape":[1],"data_offsets":[0,4]}})", 4, Errc::unsupported,
+       "unknown dtype \"\""},
       {"ADtypeAsANumber", R"({"w":{"dtype":^4,"shape":[1],"data_offsets":[0,4]}})", 4, kMalformed,
        "tensor \"w\": expected a dtype, a string"},
       {"AShapeAsANumber", R"({"w":{"dtype":"F32","shape":^1,"data_offsets":[0,4]}})", 4, kMalformed,
        "tensor \"w\": expected '[' to begin a shape"},
-      {"AShapeAsNull", R"({"w":{"dtype":"F32","shape":^null,"data_offsets":[0,4]}})", 4, kMalformed, "to begin a shape"},
+      {"AShapeAsNull", R"({"w":{"dtype":"F32","shape":^null,"data_offsets":[0,4]}})", 4, kMalformed,
+       "to begin a shape"},
       {"OffsetsAsAnObject", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":^{"0":4}}})", 4, kMalformed,
        "tensor \"w\": expected '[' to begin \"data_offsets\""},
-      {"ASixtyFifthDimension", with_dim("1" + [] { std::string ones; for (int i = 1; i < 64; ++i) ones += ",1"; return ones; }() + ",^1"),
+      {"ASixtyFifthDimension",
+       with_dim("1" +
+                [] {
+                  std::string ones;
+                  for (int i = 1; i < 64; ++i) ones += ",1";
+                  return ones;
+                }() +
+                ",^1"),
        4, Errc::limit, "tensor \"w\": more than 64 dimensions"},
-      {"AnUnknownFieldThatIsNoJson", R"({"w":{"x":^nul,"dtype":"F32"}})", 4, kMalformed, "tensor \"w\": expected a value"},
+      {"AnUnknownFieldThatIsNoJson", R"({"w":{"x":^nul,"dtype":"F32"}})", 4, kMalformed,
+       "tensor \"w\": expected a value"},
       {"AnUnknownFieldWithAnOpenList", R"({"w":{"x":[1,2^)", 4, kMalformed, "tensor \"w\": the text ends early"},
       {"AnUnknownFieldWithAnEmptyPlace", R"({"w":{"x":[1,^]}})", 4, kMalformed, "tensor \"w\": expected a value"},
       {"AnUnknownFieldWithTheWrongBracket", R"({"w":{"x":[1^}}})", 4, kMalformed, "tensor \"w\": expected ']'"},
       {"AnUnknownFieldOfMinusOnly", R"({"w":{"x":-^}})", 4, kMalformed, "expected a value"},
       {"AnUnknownFieldWithALeadingZero", R"({"w":{"x":0^1}})", 4, kMalformed, "expected '}'"},
       {"AnUnknownFieldWithANakedPoint", R"({"w":{"x":1.^}})", 4, kMalformed, "expected a value"},
-      {"AnUnknownFieldOf2ToThe64", R"({"w":{"x":^18446744073709551616}})", 4, kMalformed, "tensor \"w\": a number does not fit 64 bits"},
-      {"AnUnknownFieldOfMinus2ToThe63AndOne", R"({"w":{"x":^-9223372036854775809}})", 4, kMalformed, "does not fit 64 bits"},
-      {"AnUnknownFieldThatIsInfinite", R"({"w":{"x":^1e999}})", 4, kMalformed, "tensor \"w\": a number does not fit 64 bits"},
-      {"AnUnknownFieldOfManyDigitsAndAPoint", R"({"w":{"x":^)" + std::string(400, '1') + ".5}}", 4, kMalformed, "does not fit 64 bits"},
+      {"AnUnknownFieldOf2ToThe64", R"({"w":{"x":^18446744073709551616}})", 4, kMalformed,
+       "tensor \"w\": a number does not fit 64 bits"},
+      {"AnUnknownFieldOfMinus2ToThe63AndOne", R"({"w":{"x":^-9223372036854775809}})", 4, kMalformed,
+       "does not fit 64 bits"},
+      {"AnUnknownFieldThatIsInfinite", R"({"w":{"x":^1e999}})", 4, kMalformed,
+       "tensor \"w\": a number does not fit 64 bits"},
+      {"AnUnknownFieldOfManyDigitsAndAPoint", R"({"w":{"x":^)" + std::string(400, '1') + ".5}}", 4, kMalformed,
+       "does not fit 64 bits"},
       {"NestedNineDeep", R"({"w":{"x":[[[[[[^[]]]]]]]}})", 4, kMalformed, "tensor \"w\": nested deeper than 8 levels"},
-      {"NestedNineDeepInObjects", R"({"w":{"x":{"x":{"x":{"x":{"x":{"x":{"x":^{}}}}}}}}})", 4, kMalformed, "nested deeper than 8 levels"},
-      {"NestedAMillionDeep", R"({"w":{"x":[[[[[[^)" + std::string(1'000'000, '['), 4, kMalformed, "nested deeper than 8 levels"},
+      {"NestedNineDeepInObjects", R"({"w":{"x":{"x":{"x":{"x":{"x":{"x":{"x":^{}}}}}}}}})", 4, kMalformed,
+       "nested deeper than 8 levels"},
+      {"NestedAMillionDeep", R"({"w":{"x":[[[[[[^)" + std::string(1'000'000, '['), 4, kMalformed,
+       "nested deeper than 8 levels"},
   };
 }
 
@@ -222,12 +252,16 @@ std::vector<Case> metadata() {
       {"MetadataAsNearlyNull", R"({"__metadata__":^nul})", 0, kMalformed, "to begin \"__metadata__\""},
       {"MetadataAsATensor", R"({"__metadata__":{"dtype":"F32","shape":^[1],"data_offsets":[0,4]}})", 4, kMalformed,
        "expected a value of \"__metadata__\""},
-      {"AMetadataValueAsANumber", R"({"__metadata__":{"k":^1}})", 0, kMalformed, "expected a value of \"__metadata__\", a string"},
-      {"AMetadataValueAsNull", R"({"__metadata__":{"k":^null}})", 0, kMalformed, "expected a value of \"__metadata__\""},
-      {"AMetadataValueAsAnObject", R"({"__metadata__":{"k":^{"a":"b"}}})", 0, kMalformed, "expected a value of \"__metadata__\""},
+      {"AMetadataValueAsANumber", R"({"__metadata__":{"k":^1}})", 0, kMalformed,
+       "expected a value of \"__metadata__\", a string"},
+      {"AMetadataValueAsNull", R"({"__metadata__":{"k":^null}})", 0, kMalformed,
+       "expected a value of \"__metadata__\""},
+      {"AMetadataValueAsAnObject", R"({"__metadata__":{"k":^{"a":"b"}}})", 0, kMalformed,
+       "expected a value of \"__metadata__\""},
       {"AMetadataKeyAsANumber", R"({"__metadata__":{^1:"a"}})", 0, kMalformed, "expected a key of \"__metadata__\""},
       {"MetadataThatNeverEnds", R"({"__metadata__":{"k":"a"^)", 0, kMalformed, "the text ends early"},
-      {"MetadataWithACommaTooMany", R"({"__metadata__":{"k":"a",^}})", 0, kMalformed, "expected a key of \"__metadata__\""},
+      {"MetadataWithACommaTooMany", R"({"__metadata__":{"k":"a",^}})", 0, kMalformed,
+       "expected a key of \"__metadata__\""},
   };
 }
 
@@ -241,41 +275,51 @@ std::string of(const std::string& dtype, const std::string& shape, const std::st
 
 std::vector<Case> places() {
   return {
-      {"ATensorThatEndsBeforeItBegins", of("F32", "1", "4,0"), 4, kMalformed, "tensor \"w\" begins at byte 4 and ends before it, at 0"},
-      {"ATensorThatEndsPastTheFile", of("F32", "2,2", "0,16"), 12, kMalformed, "tensor \"w\" ends at byte 16 but the data has 12 bytes"},
+      {"ATensorThatEndsBeforeItBegins", of("F32", "1", "4,0"), 4, kMalformed,
+       "tensor \"w\" begins at byte 4 and ends before it, at 0"},
+      {"ATensorThatEndsPastTheFile", of("F32", "2,2", "0,16"), 12, kMalformed,
+       "tensor \"w\" ends at byte 16 but the data has 12 bytes"},
       {"ATensorFarPastTheFile", of("U8", "1", "18446744073709551614,18446744073709551615"), 4, kMalformed,
        "tensor \"w\" ends at byte 18446744073709551615 but the data has 4 bytes"},
       {"ATensorLargerThanItsOffsets", of("F32", "2", "0,4"), 4, kMalformed,
        "tensor \"w\" is F32 [2], which takes 8 bytes, but its offsets span 4"},
       {"ATensorSmallerThanItsOffsets", of("F32", "1", "0,8"), 8, kMalformed, "takes 4 bytes, but its offsets span 8"},
       {"AnEmptyTensorWithBytes", of("F32", "0", "0,4"), 4, kMalformed, "takes 0 bytes, but its offsets span 4"},
-      {"AScalarWithoutBytes", of("F32", "", "0,0"), 0, kMalformed, "tensor \"w\" is F32 [], which takes 4 bytes, but its offsets span 0"},
-      {"HalfAByteOfF4", of("F4", "3", "0,2"), 2, kMalformed, "tensor \"w\" has 3 elements of F4, which do not fill whole bytes"},
+      {"AScalarWithoutBytes", of("F32", "", "0,0"), 0, kMalformed,
+       "tensor \"w\" is F32 [], which takes 4 bytes, but its offsets span 0"},
+      {"HalfAByteOfF4", of("F4", "3", "0,2"), 2, kMalformed,
+       "tensor \"w\" has 3 elements of F4, which do not fill whole bytes"},
       {"OneF4", of("F4", "", "0,1"), 1, kMalformed, "tensor \"w\" has 1 elements of F4, which do not fill whole bytes"},
-      {"TwoF6", of("F6_E2M3", "2", "0,2"), 2, kMalformed, "tensor \"w\" has 2 elements of F6_E2M3, which do not fill whole bytes"},
+      {"TwoF6", of("F6_E2M3", "2", "0,2"), 2, kMalformed,
+       "tensor \"w\" has 2 elements of F6_E2M3, which do not fill whole bytes"},
       {"FiveF6", of("F6_E3M2", "5", "0,4"), 4, kMalformed, "which do not fill whole bytes"},
       {"AShapeThatOverflows", of("F32", "4294967296,4294967296,4", "0,4"), 4, kMalformed,
        "tensor \"w\" has the shape [4294967296, 4294967296, 4], whose elements 64 bits cannot count"},
-      {"AShapeThatWrapsToItsSize", of("U8", "4294967297,4294967297", "0,8589934593"), 4, kMalformed, "64 bits cannot count"},
-      {"AShapeThatOverflowsBeforeItsZero", of("F32", "4294967296,4294967296,0", "0,0"), 0, kMalformed, "64 bits cannot count"},
+      {"AShapeThatWrapsToItsSize", of("U8", "4294967297,4294967297", "0,8589934593"), 4, kMalformed,
+       "64 bits cannot count"},
+      {"AShapeThatOverflowsBeforeItsZero", of("F32", "4294967296,4294967296,0", "0,0"), 0, kMalformed,
+       "64 bits cannot count"},
       {"ASizeThatOverflows", of("F64", "4611686018427387904", "0,0"), 0, kMalformed,
        "tensor \"w\" has 4611686018427387904 elements of F64, whose bytes 64 bits cannot count"},
-      {"ASizeThatWrapsToItsOffsets", of("F32", "4611686018427387905", "0,4"), 4, kMalformed, "whose bytes 64 bits cannot count"},
+      {"ASizeThatWrapsToItsOffsets", of("F32", "4611686018427387905", "0,4"), 4, kMalformed,
+       "whose bytes 64 bits cannot count"},
       {"AHoleAtTheBeginning", of("F32", "1", "4,8"), 8, kMalformed,
        "tensor \"w\" begins at byte 4 of the data, but the one before it ends at 0"},
-      {"AHoleBetweenTwo", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[1],"data_offsets":[8,12])"), 12, kMalformed,
-       "tensor \"w\" begins at byte 8 of the data, but the one before it ends at 4"},
-      {"TwoThatOverlap", tensors(R"("shape":[2],"data_offsets":[0,8])", R"("shape":[2],"data_offsets":[4,12])"), 12, kMalformed,
-       "tensor \"w\" begins at byte 4 of the data, but the one before it ends at 8"},
-      {"TwoThatAreTheSame", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[1],"data_offsets":[0,4])"), 4, kMalformed,
-       "tensor \"w\" begins at byte 0 of the data, but the one before it ends at 4"},
-      {"OneInsideAnother", tensors(R"("shape":[4],"data_offsets":[0,16])", R"("shape":[1],"data_offsets":[4,8])"), 16, kMalformed,
-       "tensor \"w\" begins at byte 4"},
-      {"AnEmptyOneInsideAnother", tensors(R"("shape":[4],"data_offsets":[0,16])", R"("shape":[0],"data_offsets":[8,8])"), 16, kMalformed,
+      {"AHoleBetweenTwo", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[1],"data_offsets":[8,12])"), 12,
+       kMalformed, "tensor \"w\" begins at byte 8 of the data, but the one before it ends at 4"},
+      {"TwoThatOverlap", tensors(R"("shape":[2],"data_offsets":[0,8])", R"("shape":[2],"data_offsets":[4,12])"), 12,
+       kMalformed, "tensor \"w\" begins at byte 4 of the data, but the one before it ends at 8"},
+      {"TwoThatAreTheSame", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[1],"data_offsets":[0,4])"), 4,
+       kMalformed, "tensor \"w\" begins at byte 0 of the data, but the one before it ends at 4"},
+      {"OneInsideAnother", tensors(R"("shape":[4],"data_offsets":[0,16])", R"("shape":[1],"data_offsets":[4,8])"), 16,
+       kMalformed, "tensor \"w\" begins at byte 4"},
+      {"AnEmptyOneInsideAnother",
+       tensors(R"("shape":[4],"data_offsets":[0,16])", R"("shape":[0],"data_offsets":[8,8])"), 16, kMalformed,
        "tensor \"w\" begins at byte 8 of the data, but the one before it ends at 16"},
-      {"AnEmptyOneInNowhere", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[0],"data_offsets":[8,8])"), 8, kMalformed,
-       "tensor \"w\" begins at byte 8 of the data, but the one before it ends at 4"},
-      {"AnEmptyOnePastTheFile", of("F32", "0", "8,8"), 4, kMalformed, "tensor \"w\" ends at byte 8 but the data has 4 bytes"},
+      {"AnEmptyOneInNowhere", tensors(R"("shape":[1],"data_offsets":[0,4])", R"("shape":[0],"data_offsets":[8,8])"), 8,
+       kMalformed, "tensor \"w\" begins at byte 8 of the data, but the one before it ends at 4"},
+      {"AnEmptyOnePastTheFile", of("F32", "0", "8,8"), 4, kMalformed,
+       "tensor \"w\" ends at byte 8 but the data has 4 bytes"},
   };
 }
 
@@ -305,7 +349,8 @@ TEST(HostileLength, ReachesPastTheFile) {
 }
 
 TEST(HostileLength, IsOverTheLimit) {
-  EXPECT_ERROR_AT(SafetensorsFile("{}").length(100'000'001).open(), Errc::limit, "100000001 bytes, more than the 100000000", 0u);
+  EXPECT_ERROR_AT(SafetensorsFile("{}").length(100'000'001).open(), Errc::limit,
+                  "100000001 bytes, more than the 100000000", 0u);
   EXPECT_ERROR_AT(SafetensorsFile("{}").length(UINT64_MAX).open(), Errc::limit, "18446744073709551615 bytes", 0u);
   EXPECT_ERROR_AT(SafetensorsFile("{}").length(UINT64_MAX - 7).open(), Errc::limit, "more than the 100000000", 0u);
   EXPECT_ERROR_AT(SafetensorsFile("{}").length(100'000'000).open(), kMalformed, "but only 2 follow", 0u);
@@ -325,7 +370,8 @@ TEST(HostileLength, TakesInTheData) {
 }
 
 TEST(HostileFile, CutAtEveryByteIsRefused) {
-  const std::string whole = SafetensorsFile().metadata({{"k", "v"}}).tensor("a", "F32", {2}).tensor("b\\n", "I8", {3}).text();
+  const std::string whole =
+      SafetensorsFile().metadata({{"k", "v"}}).tensor("a", "F32", {2}).tensor("b\\n", "I8", {3}).text();
   ASSERT_NO_THROW(open_bytes({std::as_bytes(std::span(whole)).begin(), std::as_bytes(std::span(whole)).end()}));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto bytes = std::as_bytes(std::span(whole)).first(size);
@@ -339,7 +385,8 @@ TEST(HostileFile, CutAtEveryByteIsRefused) {
 
 // Whatever is written over one byte, the answer is a checkpoint or an Error: never anything else.
 TEST(HostileFile, WithAnyByteReplacedIsReadOrRefused) {
-  const std::string whole = SafetensorsFile().metadata({{"k", "\\u00e9"}}).tensor("a", "F32", {2}).tensor("b", "F4", {4}).text();
+  const std::string whole =
+      SafetensorsFile().metadata({{"k", "\\u00e9"}}).tensor("a", "F32", {2}).tensor("b", "F4", {4}).text();
   std::size_t read = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
@@ -376,7 +423,8 @@ TEST(HostileFile, OfTooMuchMetadataIsOverTheLimit) {
   options.limits.max_metadata_keys = 3;
   EXPECT_NO_THROW(file.open(options));
   options.limits.max_metadata_keys = 2;
-  EXPECT_ERROR_AT(file.open(options), Errc::limit, "\"__metadata__\" has more than 2 keys", 8 + file.header().find("\"c\""));
+  EXPECT_ERROR_AT(file.open(options), Errc::limit, "\"__metadata__\" has more than 2 keys",
+                  8 + file.header().find("\"c\""));
 }
 
 TEST(HostileFile, OfTooManyDimensionsIsOverTheLimit) {
@@ -385,7 +433,8 @@ TEST(HostileFile, OfTooManyDimensionsIsOverTheLimit) {
     options.limits.max_rank = most;
     const std::string expected = "tensor \"w\": more than " + std::to_string(most) + " dimensions";
     EXPECT_NO_THROW(SafetensorsFile().tensor("w", "U8", std::vector<std::uint64_t>(most, 1)).open(options)) << most;
-    EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", std::vector<std::uint64_t>(most + 1, 1)).open(options), Errc::limit, expected);
+    EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", std::vector<std::uint64_t>(most + 1, 1)).open(options),
+                 Errc::limit, expected);
   }
 }
 

@@ -59,7 +59,11 @@ TEST(SafetensorsReader, KnowsWhereATensorLiesInItsFile) {
 }
 
 TEST(SafetensorsReader, ListsTensorsByOffsetWhateverTheOrderOfTheHeader) {
-  const auto file = SafetensorsFile().tensor("c", "U8", {2}, 6, 8).tensor("a", "U8", {4}, 2, 6).tensor("b", "U8", {2}, 0, 2).data("bbaaaacc");
+  const auto file = SafetensorsFile()
+                        .tensor("c", "U8", {2}, 6, 8)
+                        .tensor("a", "U8", {4}, 2, 6)
+                        .tensor("b", "U8", {2}, 0, 2)
+                        .data("bbaaaacc");
   const Checkpoint checkpoint = file.open();
   EXPECT_EQ(names_of(checkpoint), (Names{"b", "a", "c"}));
   EXPECT_EQ(bytes_of_tensor(checkpoint.at("a")), "aaaa");
@@ -103,7 +107,8 @@ TEST(SafetensorsReader, ReadsEmptyTensorsInEveryOrder) {
     EXPECT_EQ(names.back(), "e8");
     EXPECT_EQ(bytes_of_tensor(checkpoint.at("b")), "bbbb");
     EXPECT_EQ(bytes_of_tensor(checkpoint.at("f4")), "");
-  } while (std::next_permutation(items.begin(), items.end(), [](const Item& a, const Item& b) { return std::string(a.name) < b.name; }));
+  } while (std::next_permutation(items.begin(), items.end(),
+                                 [](const Item& a, const Item& b) { return std::string(a.name) < b.name; }));
 }
 
 TEST(SafetensorsReader, ReadsEmptyTensorsOfAbsurdShapes) {
@@ -114,7 +119,8 @@ TEST(SafetensorsReader, ReadsEmptyTensorsOfAbsurdShapes) {
 
 TEST(SafetensorsReader, ReadsScalarsAndEveryRankUpToTheLimit) {
   SafetensorsFile file;
-  for (std::size_t rank = 0; rank <= 64; ++rank) file.tensor("r" + std::to_string(rank), "I16", std::vector<std::uint64_t>(rank, 1));
+  for (std::size_t rank = 0; rank <= 64; ++rank)
+    file.tensor("r" + std::to_string(rank), "I16", std::vector<std::uint64_t>(rank, 1));
   const Checkpoint checkpoint = file.open();
   for (std::size_t rank = 0; rank <= 64; ++rank) {
     const Tensor& tensor = checkpoint.at("r" + std::to_string(rank));
@@ -176,7 +182,16 @@ TEST(SafetensorsReader, KeepsAThousandNamesWithEscapes) {
 TEST(SafetensorsReader, ReadsWhatOtherWritersPutInTheHeader) {
   const char* const headers[] = {
       R"( { "w" : { "dtype" : "F32" , "shape" : [ 1 ] , "data_offsets" : [ 0 , 4 ] } } )",
-      "{\n  \"w\": {\n    \"dtype\": \"F32\",\n    \"shape\": [\n      1\n    ],\n    \"data_offsets\": [\n      0,\n      4\n    ]\n  }\n}\n",
+      R"({
+        "w": {
+          "dtype": "F32",
+          "shape": [
+            1
+          ],
+          "data_offsets": [0, 4]
+        }
+      }
+      )",
       R"({"w":{"data_offsets":[0,4],"shape":[1],"dtype":"F32"}})",
       R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":null}})",
       R"({"w":{"x":{"a":[1,-2.5e-3,true,false,null,"\u0041"],"b":{}},"y":[],"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
@@ -194,9 +209,12 @@ TEST(SafetensorsReader, ReadsWhatOtherWritersPutInTheHeader) {
 }
 
 TEST(SafetensorsReader, ReadsMetadataWhereverItStands) {
-  EXPECT_EQ(SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "1"}}).tensor("v", "U8", {1}).open().metadata, (Metadata{{"a", "1"}}));
-  EXPECT_EQ(SafetensorsFile(R"({"__metadat\u0061__":{"\u0061":"\u0000"}})").open().metadata, (Metadata{{"a", std::string(1, '\0')}}));
-  EXPECT_EQ(SafetensorsFile().metadata({{"__metadata__", "x"}, {"", ""}}).open().metadata, (Metadata{{"__metadata__", "x"}, {"", ""}}));
+  EXPECT_EQ(SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "1"}}).tensor("v", "U8", {1}).open().metadata,
+            (Metadata{{"a", "1"}}));
+  EXPECT_EQ(SafetensorsFile(R"({"__metadat\u0061__":{"\u0061":"\u0000"}})").open().metadata,
+            (Metadata{{"a", std::string(1, '\0')}}));
+  EXPECT_EQ(SafetensorsFile().metadata({{"__metadata__", "x"}, {"", ""}}).open().metadata,
+            (Metadata{{"__metadata__", "x"}, {"", ""}}));
 }
 
 TEST(SafetensorsReader, NotesSpacesBeforeTheHeader) {
@@ -223,13 +241,15 @@ TEST(SafetensorsReader, ForgivesNothingElseWhenLenient) {
   OpenOptions lenient;
   lenient.lenient = true;
   EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", {4}).data(3).open(lenient), Errc::malformed, "ends at byte 4");
-  EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", {2}, 2, 4).data(4).open(lenient), Errc::malformed, "begins at byte 2");
+  EXPECT_ERROR(SafetensorsFile().tensor("w", "U8", {2}, 2, 4).data(4).open(lenient), Errc::malformed,
+               "begins at byte 2");
   EXPECT_ERROR(SafetensorsFile(R"({"w":1,"w":1})").open(lenient), Errc::malformed, "");
 }
 
 TEST(SafetensorsReader, ReadsNothingButTheHeader) {
   const test::TempDir folder;
-  const std::string path = SafetensorsFile().tensor("w", "U8", {1ull << 40}, 0, 1ull << 40).write(folder, "sparse.safetensors");
+  const std::string path =
+      SafetensorsFile().tensor("w", "U8", {1ull << 40}, 0, 1ull << 40).write(folder, "sparse.safetensors");
   std::filesystem::resize_file(path, std::filesystem::file_size(path) + (1ull << 40));
   const Checkpoint checkpoint = open(path);
   EXPECT_EQ(checkpoint.at("w").nbytes(), 1ull << 40);
@@ -249,7 +269,8 @@ TEST(SafetensorsReader, NamesOutliveTheCheckpointTheyCameFrom) {
 TEST(SafetensorsHeader, KnowsWhereItsMetadataStand) {
   const std::string text = R"( {"w":{"dtype":"U8","shape":[],"data_offsets":[0,1]} , "__metadata__" : {"a" : "b"} } )";
   const auto parsed = safetensors::parse_header(std::make_shared<PaddedText>(text), meta_storage(1), {});
-  EXPECT_EQ(text.substr(parsed.metadata_text.begin, parsed.metadata_text.end - parsed.metadata_text.begin), R"("__metadata__" : {"a" : "b"})");
+  EXPECT_EQ(text.substr(parsed.metadata_text.begin, parsed.metadata_text.end - parsed.metadata_text.begin),
+            R"("__metadata__" : {"a" : "b"})");
   EXPECT_TRUE(parsed.leading_space);
   EXPECT_EQ(parsed.data_end, 1u);
 }

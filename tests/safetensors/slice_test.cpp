@@ -18,7 +18,8 @@ using test::bytes_of_tensor;
 using test::SafetensorsFile;
 using Integer = std::optional<std::int64_t>;
 
-// PySlice_AdjustIndices, as its documentation tells it: which indices does range(*slice(a, b, step).indices(size)) visit?
+// PySlice_AdjustIndices, as its documentation tells it: which indices does range(*slice(a, b, step).indices(size))
+// visit?
 std::vector<std::int64_t> python_range(Integer start, Integer stop, std::int64_t step, std::int64_t size) {
   const std::int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? size - 1 : size;
   const auto adjust = [&](Integer i, std::int64_t missing) {
@@ -47,7 +48,8 @@ std::string python_slice(const std::string& bytes, const std::vector<std::uint64
   }
   for (;;) {
     std::size_t flat = 0;
-    for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + static_cast<std::size_t>(axes[i].picked[at[i]]);
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      flat = flat * shape[i] + static_cast<std::size_t>(axes[i].picked[at[i]]);
     result += bytes.substr(flat * element_bytes, element_bytes);
     std::size_t i = shape.size();
     while (i > 0 && ++at[i - 1] == axes[i - 1].picked.size()) at[--i] = 0;
@@ -58,7 +60,8 @@ std::string python_slice(const std::string& bytes, const std::vector<std::uint64
 TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
   std::mt19937 random(2026);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
-  const std::vector<std::pair<const char*, std::size_t>> dtypes = {{"U8", 1}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"C64", 8}};
+  const std::vector<std::pair<const char*, std::size_t>> dtypes = {
+      {"U8", 1}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"C64", 8}};
   for (int round = 0; round < 4000; ++round) {
     const auto& [dtype, element_bytes] = dtypes[random() % dtypes.size()];
     std::vector<std::uint64_t> shape;
@@ -85,7 +88,8 @@ TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
         axis = {{at < 0 ? at + size : at}, true};
       } else {
         const auto end = [&]() -> Integer { return random() % 4 == 0 ? Integer() : Integer(number(-9, 9)); };
-        const std::int64_t step = std::vector<std::int64_t>{1, 1, 2, 3, -1, -2, -3, 7, -7, INT64_MAX, INT64_MIN}[random() % 11];
+        const std::int64_t step =
+            std::vector<std::int64_t>{1, 1, 2, 3, -1, -2, -3, 7, -7, INT64_MAX, INT64_MIN}[random() % 11];
         const Integer start = end(), stop = end();
         slice.push_back(SliceIndex::range(start, stop, step));
         // Steps past the end are the same as the largest ones, and do not overflow here.
@@ -134,8 +138,9 @@ TEST(SafetensorsSlices, OfElementsNarrowerThanAByteFallOnBytes) {
   const Tensor &f4 = checkpoint.at("f4"), &f6 = checkpoint.at("f6");
   EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice("1:3"))), bytes_of_tensor(f4).substr(3, 6));
   EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice("2"))), bytes_of_tensor(f4).substr(6, 3));
-  EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice(":, 2:4"))), bytes_of_tensor(f4).substr(1, 1) + bytes_of_tensor(f4).substr(4, 1) +
-                                                                  bytes_of_tensor(f4).substr(7, 1) + bytes_of_tensor(f4).substr(10, 1));
+  EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice(":, 2:4"))),
+            bytes_of_tensor(f4).substr(1, 1) + bytes_of_tensor(f4).substr(4, 1) + bytes_of_tensor(f4).substr(7, 1) +
+                bytes_of_tensor(f4).substr(10, 1));
   EXPECT_EQ(bytes_of_tensor(f6.slice(parse_slice("::-1, 4:"))),
             bytes_of_tensor(f6).substr(15, 3) + bytes_of_tensor(f6).substr(9, 3) + bytes_of_tensor(f6).substr(3, 3));
   EXPECT_ERROR(bytes_of_tensor(f4.slice(parse_slice("0, 1:3"))), Errc::unsupported, "inside a block");

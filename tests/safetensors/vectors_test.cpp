@@ -74,7 +74,8 @@ TEST(SafetensorsVectors, ReadAsTheReferenceLibraryWroteThem) {
 TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
   SKIP_WITHOUT_SHARED("vectors/safetensors");
   dom::parser parser;
-  const dom::element edge = test::parse_json_file(parser, test::shared_path("vectors/safetensors/edge_files.expected.json"));
+  const dom::element edge =
+      test::parse_json_file(parser, test::shared_path("vectors/safetensors/edge_files.expected.json"));
   for (const dom::element expected : edge["files"].get_array()) {
     const std::string_view file = expected["file"];
     SCOPED_TRACE(file);
@@ -88,11 +89,13 @@ TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
     ASSERT_EQ(!error.has_value(), accepted) << (error ? error->what() : "");
     if (!accepted) {
       EXPECT_EQ(error->where(), path);
-      EXPECT_TRUE(error->code() == Errc::malformed || error->code() == Errc::limit || error->code() == Errc::unsupported);
+      EXPECT_TRUE(error->code() == Errc::malformed || error->code() == Errc::limit ||
+                  error->code() == Errc::unsupported);
       continue;
     }
     const Checkpoint checkpoint = open(path);
-    for (const dom::element key : expected["keys"].get_array()) EXPECT_TRUE(checkpoint.contains(key.get_string().value()));
+    for (const dom::element key : expected["keys"].get_array())
+      EXPECT_TRUE(checkpoint.contains(key.get_string().value()));
     EXPECT_EQ(checkpoint.notes.size(), file == "ok_leading_space.safetensors" ? 1u : 0u);
   }
 }
@@ -128,7 +131,8 @@ TEST(SafetensorsFixtures, ReadAsAnIndependentReaderSays) {
   EXPECT_GE(files.size(), 18u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const std::string expectation = test::shared_path("fixtures/expected/safetensors__" + path.filename().string() + ".json");
+    const std::string expectation =
+        test::shared_path("fixtures/expected/safetensors__" + path.filename().string() + ".json");
     ASSERT_TRUE(std::filesystem::exists(expectation));
     dom::parser parser;
     const dom::element expected = test::parse_json_file(parser, expectation);

@@ -39,11 +39,13 @@ TEST(SafetensorsWriter, WritesTheKnownVectors) {
   EXPECT_EQ(saved({}), "\x08\0\0\0\0\0\0\0{}      "s);
 
   const std::string attn = saved(of("attn.0", DType::f32, {1, 2, 3}));
-  EXPECT_EQ(attn.substr(0, 72), "\x40\0\0\0\0\0\0\0"s + R"({"attn.0":{"dtype":"F32","shape":[1,2,3],"data_offsets":[0,24]}})");
+  EXPECT_EQ(attn.substr(0, 72),
+            "\x40\0\0\0\0\0\0\0"s + R"({"attn.0":{"dtype":"F32","shape":[1,2,3],"data_offsets":[0,24]}})");
   EXPECT_EQ(attn.size(), 72u + 24);
 
   const std::string padded = saved(of("attn0", DType::f32, {1, 1, 2, 3}));
-  EXPECT_EQ(padded.substr(0, 80), "\x48\0\0\0\0\0\0\0"s + R"({"attn0":{"dtype":"F32","shape":[1,1,2,3],"data_offsets":[0,24]}})" + "       ");
+  EXPECT_EQ(padded.substr(0, 80),
+            "\x48\0\0\0\0\0\0\0"s + R"({"attn0":{"dtype":"F32","shape":[1,1,2,3],"data_offsets":[0,24]}})" + "       ");
 }
 
 TEST(SafetensorsWriter, PutsWideDtypesFirstAndThenGoesByName) {
@@ -72,22 +74,27 @@ TEST(SafetensorsWriter, PutsWideDtypesFirstAndThenGoesByName) {
     EXPECT_LT(previous, name);
     previous = name;
   }
-  EXPECT_EQ(dtypes, (std::vector<std::string>{"U64", "I64", "F64", "C64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "F8_E5M2FNUZ",
-                                              "F8_E4M3FNUZ", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8", "U8", "F6_E3M2", "F6_E2M3", "F4", "BOOL"}));
+  EXPECT_EQ(dtypes, (std::vector<std::string>{"U64",         "I64",     "F64",     "C64",     "F32", "U32",
+                                              "I32",         "BF16",    "F16",     "U16",     "I16", "F8_E5M2FNUZ",
+                                              "F8_E4M3FNUZ", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8",  "U8",
+                                              "F6_E3M2",     "F6_E2M3", "F4",      "BOOL"}));
 }
 
 TEST(SafetensorsWriter, SortsMetadataAndEscapesAsTheReferenceDoes) {
   Checkpoint checkpoint;
   checkpoint.metadata = {{"b", "\x01\x1f\x7f\"\\/\b\f\n\r\t"}, {"a", "\u00e9"}, {"", ""}};
-  EXPECT_EQ(saved(checkpoint).substr(8), R"({"__metadata__":{"":"","a":"é","b":"\u0001\u001f)"s + "\x7f" + R"(\"\\/\b\f\n\r\t"}}    )");
+  EXPECT_EQ(saved(checkpoint).substr(8),
+            R"({"__metadata__":{"":"","a":"é","b":"\u0001\u001f)"s + "\x7f" + R"(\"\\/\b\f\n\r\t"}}    )");
 }
 
 TEST(SafetensorsWriter, WritesTheSameBytesWithAnyNumberOfThreads) {
   SafetensorsFile file;
-  for (int i = 0; i < 40; ++i) file.tensor("t" + std::to_string(i), i % 2 ? "F16" : "I64", {static_cast<std::uint64_t>(i * 1000)});
+  for (int i = 0; i < 40; ++i)
+    file.tensor("t" + std::to_string(i), i % 2 ? "F16" : "I64", {static_cast<std::uint64_t>(i * 1000)});
   const Checkpoint checkpoint = file.open();
   const std::string once = saved(checkpoint, {.threads = 1});
-  for (const unsigned threads : {2u, 3u, 8u}) EXPECT_EQ(saved(checkpoint, {.threads = threads, .memory_bytes = 1 << 16}), once);
+  for (const unsigned threads : {2u, 3u, 8u})
+    EXPECT_EQ(saved(checkpoint, {.threads = threads, .memory_bytes = 1 << 16}), once);
 }
 
 TEST(SafetensorsWriter, SavesWhatItReadBackToTheSameBytes) {
@@ -101,7 +108,8 @@ TEST(SafetensorsWriter, SavesWhatItReadBackToTheSameBytes) {
     const int count = static_cast<int>(random() % 30);
     for (int i = 0; i < count; ++i) {
       const std::vector<std::uint64_t> shape = {random() % 5, 8};
-      file.tensor("layers." + std::to_string(i) + (random() % 3 ? ".w" : "\\n\\u00e9"), types[random() % types.size()]->name, shape);
+      file.tensor("layers." + std::to_string(i) + (random() % 3 ? ".w" : "\\n\\u00e9"),
+                  types[random() % types.size()]->name, shape);
     }
     const Checkpoint checkpoint = file.open();
     const std::string first = saved(checkpoint);
@@ -118,7 +126,8 @@ TEST(SafetensorsWriter, SavesWhatItReadBackToTheSameBytes) {
 }
 
 TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
-  EXPECT_ERROR(saved(of("w", DType::c128, {1})), Errc::unsupported, "tensor \"w\" has dtype C128, which safetensors cannot store");
+  EXPECT_ERROR(saved(of("w", DType::c128, {1})), Errc::unsupported,
+               "tensor \"w\" has dtype C128, which safetensors cannot store");
   EXPECT_HINT(saved(of("w", DType::c128, {1})), "--exclude");
   EXPECT_ERROR(saved(of("w", DType::q8_0, {32})), Errc::unsupported, "Q8_0");
   EXPECT_ERROR(saved(of("__metadata__", DType::u8, {1})), Errc::unsupported, "\"__metadata__\"");
@@ -135,7 +144,8 @@ TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldTake) {
   SaveOptions options;
   options.limits.max_header_bytes = 64;
   EXPECT_NO_THROW(saved(of("attn.0", DType::f32, {1, 2, 3}), options));
-  EXPECT_ERROR(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), Errc::limit, "the header would have 72 bytes, more than the 64");
+  EXPECT_ERROR(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), Errc::limit,
+               "the header would have 72 bytes, more than the 64");
   EXPECT_HINT(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), "--max-shard-size");
 }
 

@@ -37,13 +37,15 @@ inline testing::AssertionResult is_error_at(const std::optional<Error>& error, E
   const auto kind = is_error(error, code, text);
   if (!kind || error->offset() == byte) return kind;
   const auto name = [](std::optional<std::uint64_t> b) { return b ? "byte " + std::to_string(*b) : "no byte"; };
-  return testing::AssertionFailure() << error->what() << "\nnames " << name(error->offset()) << " instead of " << name(byte);
+  return testing::AssertionFailure() << error->what() << "\nnames " << name(error->offset()) << " instead of "
+                                     << name(byte);
 }
 
 inline testing::AssertionResult has_hint(const std::optional<Error>& error, std::string_view hint) {
   if (!error) return testing::AssertionFailure() << "nothing was thrown";
   if (error->hint().find(hint) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << error->what() << "\nhas the hint \"" << error->hint() << "\" instead of \"" << hint << '"';
+  return testing::AssertionFailure() << error->what() << "\nhas the hint \"" << error->hint() << "\" instead of \""
+                                     << hint << '"';
 }
 
 }  // namespace ballast::test

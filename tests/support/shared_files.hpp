@@ -46,6 +46,6 @@ inline simdjson::dom::element parse_json_file(simdjson::dom::parser& parser, con
 
 }  // namespace ballast::test
 
-#define SKIP_WITHOUT_SHARED(folder)                                           \
-  if (!std::filesystem::is_directory(::ballast::test::shared_path(folder)))   \
+#define SKIP_WITHOUT_SHARED(folder)                                         \
+  if (!std::filesystem::is_directory(::ballast::test::shared_path(folder))) \
   GTEST_SKIP() << "the shared files are not there: " << ::ballast::test::shared_path(folder)

@@ -286,11 +286,13 @@ class HeaderParser {
   // Entries may stand in any order; by offset they must follow each other without a hole or an overlap.
   void put_in_order() {
     const auto begin = [&](std::size_t i) { return entries_[i].tensor.offset(); };
-    const auto end = [&](std::size_t i) { return begin(i) + entries_[i].tensor.nbytes(); };
+    std::vector<std::uint64_t> ends;
+    ends.reserve(entries_.size());
+    for (const StateDict::Entry& entry : entries_) ends.push_back(entry.tensor.offset() + entry.tensor.nbytes());
     std::vector<std::uint32_t> order(entries_.size());
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(begin(a), end(a), a) < std::tuple(begin(b), end(b), b);
+      return std::tuple(begin(a), ends[a], a) < std::tuple(begin(b), ends[b], b);
     });
 
     std::uint64_t expected = 0;
@@ -301,7 +303,7 @@ class HeaderParser {
                           " of the data, but the one before it ends at " + std::to_string(expected),
                       bytes_[i]);
       }
-      expected = end(i);
+      expected = ends[i];
     }
 
     // Moved along each cycle, because a second list of all entries would be most of the memory of the whole.

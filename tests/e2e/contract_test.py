@@ -1,0 +1,64 @@
+"""The awkward cases of docs/contract.md: the JSON of ls, hash and info is what tests/golden says.
+
+BALLAST_UPDATE_GOLDEN=1 writes the files anew; look at the difference before you commit it.
+"""
+
+import json
+import os
+import unittest
+
+from support import *
+
+GOLDEN = SOURCE / "tests" / "golden"
+SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
+VECTORS = SHARED / "vectors" / "safetensors"
+
+SHARED_CASES = [
+    "all_dtypes_torch.safetensors", "all_dtypes_numpy.safetensors", "shapes.safetensors", "names_odd.safetensors",
+    "metadata_odd.safetensors", "save_model_tied.safetensors", "empty.safetensors", "empty_with_metadata.safetensors",
+    "ok_f4.safetensors", "ok_f6.safetensors", "ok_unaligned.safetensors", "ok_reverse_order.safetensors",
+    "ok_leading_space.safetensors", "ok_extra_field.safetensors", "ok_metadata_null.safetensors", "sharded_hub",
+    "sharded_transformers", "sharded_transformers/model.safetensors.index.json",
+    "sharded_transformers/model-00002-of-00003.safetensors", "single_transformers",
+]
+
+
+class Contract(TestCase):
+    def check(self, folder, target):
+        for verb in ("ls", "hash", "info"):
+            done = subprocess.run([COMMAND, verb, "--json", "-q", target], cwd=folder, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            actual = json.loads(done.stdout)
+            golden = GOLDEN / f"{target.replace('/', '__')}.{verb}.json"
+            if os.environ.get("BALLAST_UPDATE_GOLDEN"):
+                golden.write_text(json.dumps(actual, indent=1, ensure_ascii=True) + "\n")
+            self.assertEqual(actual, json.loads(golden.read_text()), f"{verb} {target}")
+
+    def test_the_example(self):
+        self.check(SOURCE / "examples", "tiny.safetensors")
+
+    def test_the_awkward_vectors(self):
+        if not VECTORS.is_dir():
+            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
+        for target in SHARED_CASES:
+            with self.subTest(target):
+                self.check(VECTORS, target)
+
+    def test_a_name_that_is_there_twice(self):
+        if not VECTORS.is_dir():
+            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
+        done = subprocess.run([COMMAND, "ls", "--json", "ok_duplicate_key.safetensors"], cwd=VECTORS, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (4, b""))
+
+    def test_the_digest_does_not_depend_on_sharding(self):
+        if not VECTORS.is_dir():
+            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
+        whole = self.folder / "whole.safetensors"
+        subprocess.run([COMMAND, "convert", "-q", VECTORS / "sharded_transformers", whole], check=True)
+        digests = [json.loads(subprocess.run([COMMAND, "hash", "--json", target], capture_output=True, check=True).stdout)["digest"]
+                   for target in (VECTORS / "sharded_transformers", whole)]
+        self.assertEqual(digests[0], digests[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
