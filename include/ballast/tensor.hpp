@@ -79,11 +79,13 @@ class Tensor {
   // The values in place, without a copy. T must be the dtype's own type; where the file put the data askew,
   // throws with the hint to call aligned(). The file behind the span must not be truncated while it is in use.
   template <class T>
-  std::span<const T> as() const {
+  std::span<const T> as() const& {
     if (!stores<T>(dtype_)) throw_wrong_type(sizeof(T));
     const auto raw = bytes_aligned_to(alignof(T));
     return {reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)};
   }
+  template <class T>
+  std::span<const T> as() const&& = delete;  // the tensor keeps the values alive: give it a name
 
  private:
   Tensor(const StoragePtr& storage, std::uint64_t offset, Shape shape, DType dtype)

@@ -9,3 +9,12 @@ export PKG_CONFIG_PATH
 # shellcheck disable=SC2046
 "$compiler" -std=c++20 $(pkg-config --cflags ballast) "$(dirname "$0")/main.cpp" $(pkg-config --libs ballast) -o "$program"
 "$program" "$program.safetensors"
+
+# What the README shows is such a consumer, too.
+source=$(cd "$(dirname "$0")/../.." && pwd)
+awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" > "$program.readme.cpp"
+# shellcheck disable=SC2046
+"$compiler" -std=c++20 $(pkg-config --cflags ballast) "$program.readme.cpp" $(pkg-config --libs ballast) -o "$program.readme"
+"$program.readme" "$source/examples/tiny.safetensors" | tee "$program.readme.out"
+grep -q '^model.layers.1.mlp.up.weight \[32, 16\]$' "$program.readme.out"
+grep -q '^1.000000, 8 bytes$' "$program.readme.out"

@@ -148,7 +148,8 @@ TEST(Tensor, SaysAskewAndHelpsItself) {
   const auto error = test::error_of([&] { askew.as<float>(); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->hint(), "call aligned()");
-  EXPECT_EQ(askew.aligned().as<float>().size(), 3u);
+  const Tensor aligned = askew.aligned();
+  EXPECT_EQ(aligned.as<float>().size(), 3u);
   const Tensor straight = counted({3});
   EXPECT_EQ(straight.aligned().storage(), straight.storage()) << "what is aligned is not copied";
 }
