@@ -1,8 +1,8 @@
 """What the documentation shows is what the command does.
 
 A block marked ```console is a session: lines that begin with "$ ballast" or "$ ./dev run" are run in a folder that has
-the repository's examples/ in it and lasts as long as the document; the lines below must be what is printed (stdout and
-stderr), where a line "..." stands for any number of lines. "$ echo $?" shows the exit code. Other commands (git, cd,
+the repository's examples/ in it and lasts as long as the document; the lines below must be what a terminal shows, where
+a line "..." stands for any number of lines. "$ echo $?" shows the exit code. Other commands (git, cd,
 apt) are for the reader and are not run. A block whose output is not shown must only succeed.
 """
 
@@ -55,11 +55,11 @@ class Documents(TestCase):
 
     def run_line(self, command):
         command = re.sub(r"^\./dev run\b", "ballast", command)
-        done = subprocess.run(["bash", "-c", command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=120,
-                              env=environment(PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}"))
-        self.last_code = done.returncode
-        return done.stdout.decode().splitlines()
+        terminal = Terminal("-c", command, program="bash", cwd=self.folder, columns=120, env=environment(
+            NO_COLOR="1", PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}"))
+        self.last_code, text = terminal.finish(120)
+        # On a slow machine there may have been a progress bar.
+        return re.sub(r"[^\n]*\r\x1b\[K", "", text).splitlines()
 
     def check_document(self, path):
         for number, command, expected in sessions(path):

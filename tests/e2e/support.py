@@ -141,16 +141,16 @@ class TestCase(unittest.TestCase):
 
 
 class Terminal:
-    """The command on a terminal of its own: what it prints there, and keys that it is sent."""
+    """The command, or another program, on a terminal of its own: what it prints there, and keys that it is sent."""
 
-    def __init__(self, *args, cwd, columns=100, env=None, stdout=None):
+    def __init__(self, *args, cwd, program=COMMAND, columns=100, env=None):
         self.output = b""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         # A session of its own, whose terminal this is: Ctrl-C then becomes a signal, as it does for people.
         self.process = subprocess.Popen(
-            [COMMAND, *map(str, args)], cwd=cwd, env=env or environment(), stdin=slave, stdout=stdout or slave,
-            stderr=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            [program, *map(str, args)], cwd=cwd, env=env or environment(), stdin=slave, stdout=slave, stderr=slave,
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
 
     def read_until(self, pattern, seconds=30):
