@@ -78,7 +78,7 @@ TEST(Tensor, ReadsAnyByteRangeOfAnyView) {
       const Tensor whole = view.realize(1);
       const auto expected = whole.bytes();
       for (std::uint64_t first = 0; first < view.nbytes(); first += 7) {
-        for (const std::uint64_t size : {1, 3, 4, 9, 64}) {
+        for (const std::uint64_t size : {1u, 3u, 4u, 9u, 64u}) {
           std::vector<std::byte> out(std::min<std::uint64_t>(size, view.nbytes() - first));
           view.read(first, out);
           ASSERT_TRUE(std::equal(out.begin(), out.end(), expected.begin() + static_cast<std::ptrdiff_t>(first))) << slice << first;
