@@ -158,6 +158,7 @@ class Cat(TestCase):
             "flags": ("BOOL", [3], [True, False, True]),
             "scalar": ("F64", [], [math.pi]),
             "empty": ("F32", [0, 3], []),
+            "hollow": ("F32", [2, 0, 3], []),
             "odd": ("F32", [4], [math.nan, math.inf, -math.inf, 1.5]),
             "complex": ("C64", [2], struct.pack("<4f", 1, 2, -0.5, -1)),
             "half": ("F16", [3], [0.1, 65504, -2]),
@@ -217,6 +218,7 @@ class Cat(TestCase):
         self.assertEqual(self.values("flags"), [True, False, True])
         self.assertEqual(self.values("scalar"), math.pi)
         self.assertEqual(self.values("empty"), [])
+        self.assertEqual(self.values("hollow"), [[], []])
         self.assertEqual(self.values("odd"), ["NaN", "Infinity", "-Infinity", 1.5])
         self.assertEqual(self.values("complex"), [[1, 2], [-0.5, -1]])
         self.assertEqual(self.values("half"), [0.099975586, 65504, -2])
