@@ -1,6 +1,8 @@
 #include "array_printer.hpp"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "element_text.hpp"
 #include "elements.hpp"
@@ -12,6 +14,40 @@ constexpr std::uint64_t kPrintWhole = 1000;  // elements
 constexpr std::uint64_t kEdge = 3;
 constexpr std::uint64_t kWindow = 16384;
 
+// Walks over the indices of an array that are shown, the last dimension fastest.
+class Odometer {
+ public:
+  Odometer(const Shape& shape, bool cut) : shape_(shape), cut_(cut), index_(shape.rank()) {}
+
+  // The element's number in the contiguous order.
+  std::uint64_t position() const {
+    std::uint64_t position = 0;
+    for (std::size_t d = 0; d < index_.size(); ++d) position = position * shape_[d] + index_[d];
+    return position;
+  }
+
+  struct Step {
+    std::size_t dimension;  // that moved on; those after it began anew
+    bool skipped;           // over what is not shown
+  };
+
+  // Nothing after the last index.
+  std::optional<Step> next() {
+    for (std::size_t d = index_.size(); d-- > 0;) {
+      const bool skip = cut_ && shape_[d] > 2 * kEdge && index_[d] + 1 == kEdge;
+      index_[d] = skip ? shape_[d] - kEdge : index_[d] + 1;
+      if (index_[d] < shape_[d]) return Step{d, skip};
+      index_[d] = 0;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Shape& shape_;
+  bool cut_;
+  std::vector<std::uint64_t> index_;
+};
+
 class ArrayPrinter {
  public:
   ArrayPrinter(Output& out, const Tensor& tensor, const ArrayPrintOptions& options)
@@ -22,70 +58,56 @@ class ArrayPrinter {
         format_(tensor.dtype()) {}
 
   void print() {
-    look(0, 0);
-    print(0, 0);
+    if (elements_.count() == 0) return out_.line("[]");
+    look_at_all();
+    print_all();
     end_line();
   }
 
  private:
   std::size_t rank() const { return elements_.shape().rank(); }
 
-  // Calls `show` with every index of the dimension that is shown, and `skip` once where some are left out.
-  template <class Show, class Skip>
-  void for_shown(std::size_t dimension, Show show, Skip skip) const {
-    const std::uint64_t size = elements_.shape()[dimension];
-    const bool cut = cut_ && size > 2 * kEdge;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      if (cut && i == kEdge) {
-        skip();
-        i = size - kEdge;
-      }
-      show(i);
+  void look_at_all() {
+    Odometer at(elements_.shape(), cut_);
+    do {
+      format_.look_at(elements_[at.position()]);
+    } while (at.next());
+  }
+
+  void print_all() {
+    Odometer at(elements_.shape(), cut_);
+    line_.append(rank(), '[');
+    for (;;) {
+      word(format_.text(elements_[at.position()]));
+      const auto step = at.next();
+      if (!step) break;
+      go_on_after(*step);
     }
+    line_.append(rank(), ']');
   }
 
-  // `base` is the row of this dimension, counted over all outer dimensions.
-  void look(std::size_t dimension, std::uint64_t base) {
-    if (dimension == rank()) return format_.look_at(elements_[base]);
-    const std::uint64_t size = elements_.shape()[dimension];
-    if (elements_.count() == 0) return;
-    for_shown(
-        dimension, [&](std::uint64_t i) { look(dimension + 1, base * size + i); }, [] {});
+  void go_on_after(const Odometer::Step& step) {
+    const std::size_t inner = rank() - 1 - step.dimension;  // dimensions that end and begin here
+    if (inner == 0) {
+      if (step.skipped) word("...");
+      return;
+    }
+    line_.append(inner, ']');
+    break_line(step.dimension);
+    if (step.skipped) {
+      line_ += "...";
+      break_line(step.dimension);
+    }
+    line_.append(inner, '[');
   }
 
-  void print(std::size_t dimension, std::uint64_t base) {
-    if (dimension == rank()) return word(format_.text(elements_[base]), 0);
-    if (elements_.count() == 0) return append("[]");
-    const std::uint64_t size = elements_.shape()[dimension];
-    const bool innermost = dimension + 1 == rank();
-    append("[");
-    bool first = true;
-    const auto separate = [&] {
-      if (!first && !innermost) break_line(dimension);
-      first = false;
-    };
-    for_shown(
-        dimension,
-        [&](std::uint64_t i) {
-          separate();
-          innermost ? word(format_.text(elements_[base * size + i]), rank()) : print(dimension + 1, base * size + i);
-        },
-        [&] {
-          separate();
-          innermost ? word("...", rank()) : append("...");
-        });
-    append("]");
-  }
-
-  void append(std::string_view text) { line_ += text; }
-
-  // An element of a row: on a line of its own when this one is full. `indent` is where rows begin.
-  void word(const std::string& text, std::size_t indent) {
+  // An element of a row: on a line of its own when this one is full.
+  void word(const std::string& text) {
     const bool begins_row = line_.empty() || line_.back() == '[';
-    const std::size_t brackets = indent;  // that may have to follow
+    const std::size_t brackets = rank();  // that may have to follow
     if (!begins_row && line_.size() + 1 + text.size() + brackets > width_) {
       end_line();
-      line_.append(indent, ' ');
+      line_.append(rank(), ' ');
     } else if (!begins_row) {
       line_ += ' ';
     }

@@ -46,8 +46,9 @@ CommandLine::CommandLine(Session& session) {
 
 // The verb that the arguments name, as deep as it goes: `meta get`.
 const CLI::App& innermost(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : innermost(*parsed.front());
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return *verb;
 }
 
 std::vector<std::string> words_of(const CLI::App& app) {

@@ -97,8 +97,10 @@ const CLI::App& root_of(const CLI::App& app) {
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
 std::string command_path(const CLI::App& app) {
-  if (app.get_parent() == nullptr) return app.get_name();
-  return command_path(*app.get_parent()) + " " + app.get_name();
+  std::string path = app.get_name();
+  for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
+    path.insert(0, parent->get_name() + " ");
+  return path;
 }
 
 std::string help_text(const CLI::App& app, const Terminal& terminal) {

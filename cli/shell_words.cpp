@@ -1,5 +1,7 @@
 #include "shell_words.hpp"
 
+#include <utility>
+
 #include <ballast/dtype.hpp>
 
 #include "help.hpp"
@@ -41,19 +43,25 @@ std::vector<const CLI::App*> subcommands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-void collect(const CLI::App& app, const std::string& path, std::vector<CommandWords>& commands) {
+CommandWords command_words(const CLI::App& app, const std::string& path) {
   CommandWords command{path, {}, options_of(app)};
   for (const CLI::App* sub : subcommands(app)) command.words.push_back({sub->get_name(), sub->get_description()});
   if (app.get_option_no_throw("SHELL") != nullptr) command.words = {{"bash", ""}, {"zsh", ""}, {"fish", ""}};
-  commands.push_back(std::move(command));
-  for (const CLI::App* sub : subcommands(app)) collect(*sub, path + " " + sub->get_name(), commands);
+  return command;
 }
 
 }  // namespace
 
 std::vector<CommandWords> all_commands(const CLI::App& root) {
   std::vector<CommandWords> commands;
-  collect(root, "", commands);
+  std::vector<std::pair<const CLI::App*, std::string>> todo = {{&root, ""}};
+  while (!todo.empty()) {
+    const auto [app, path] = todo.back();
+    todo.pop_back();
+    commands.push_back(command_words(*app, path));
+    const auto subs = subcommands(*app);
+    for (auto sub = subs.rbegin(); sub != subs.rend(); ++sub) todo.emplace_back(*sub, path + " " + (*sub)->get_name());
+  }
   return commands;
 }
 

@@ -97,14 +97,31 @@ void write_value(JsonWriter& json, const Element& element) {
       element);
 }
 
-// Nested arrays; the outermost has one member a line.
-void write_values(JsonWriter& json, Elements& elements, std::size_t dimension, std::uint64_t base) {
+// Nested arrays; the outermost has one member a line. Below a dimension of 0 there are only empty arrays.
+void write_values(JsonWriter& json, Elements& elements) {
   const Shape& shape = elements.shape();
-  if (dimension == shape.rank()) return write_value(json, elements[base]);
-  json.begin_array(dimension == 0 && shape.rank() > 1 ? JsonWriter::Layout::lines : JsonWriter::Layout::inline_);
-  for (std::uint64_t i = 0; i < shape[dimension]; ++i)
-    write_values(json, elements, dimension + 1, base * shape[dimension] + i);
-  json.end();
+  const auto depth = static_cast<std::size_t>(std::find(shape.begin(), shape.end(), 0u) - shape.begin());
+  const bool empty = depth < shape.rank();
+
+  // How many innermost members an array of each dimension has.
+  std::vector<std::uint64_t> spans(depth + 1, 1);
+  for (std::size_t d = depth; d-- > 0;) spans[d] = spans[d + 1] * shape[d];
+
+  for (std::uint64_t i = 0; i < spans[0]; ++i) {
+    for (std::size_t d = 0; d < depth; ++d) {
+      const bool lines = d == 0 && shape.rank() > 1;
+      if (i % spans[d] == 0) json.begin_array(lines ? JsonWriter::Layout::lines : JsonWriter::Layout::inline_);
+    }
+    if (empty) {
+      json.begin_array();
+      json.end();
+    } else {
+      write_value(json, elements[i]);
+    }
+    for (std::size_t d = depth; d-- > 0;) {
+      if ((i + 1) % spans[d] == 0) json.end();
+    }
+  }
 }
 
 void write_json(Session& session, const Tensor& tensor, const Arguments& arguments) {
@@ -114,7 +131,7 @@ void write_json(Session& session, const Tensor& tensor, const Arguments& argumen
   json.field("dtype", name(tensor.dtype()));
   json.array_field("shape", tensor.shape());
   json.key("values");
-  write_values(json, elements, 0, 0);
+  write_values(json, elements);
   json.finish();
 }
 

@@ -86,7 +86,8 @@ complete -o bashdefault -o default -F _ballast ballast
 // "'--include=[only tensors ...]:GLOB:'" of zsh's _arguments.
 std::string zsh_option(const OptionWords& option, const std::string& name) {
   std::string description = replaced(option.description, "\\", "\\\\");
-  for (const std::string special : {"[", "]", ":"}) description = replaced(description, special, "\\" + special);
+  for (const char special : {'[', ']', ':'})
+    description = replaced(description, {&special, 1}, fmt::format("\\{}", special));
   std::string spec = name + (option.takes_value && name.starts_with("--") ? "=" : "") + "[" + description + "]";
   if (option.takes_value) {
     const std::string action = option.takes_file        ? "_files"

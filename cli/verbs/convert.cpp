@@ -89,10 +89,12 @@ void write_plan(Session& session, const SavePlan& plan) {
                           format_bytes(plan.memory_bytes)));
 }
 
-void say_written(const Session& session, const Arguments& arguments, const SavePlan& plan, const SaveReport& report) {
-  const std::string where = plan.files.size() == 1
-                                ? plan.files[0].path
-                                : fmt::format("{} in {}", plural(plan.files.size(), "file"), arguments.out);
+void say_written(const Session& session, const SavePlan& plan, const SaveReport& report) {
+  const std::string& first = plan.files.at(0).path;
+  const std::string folder = std::filesystem::path(first).parent_path().string();
+  const std::string where = plan.files.size() == 1 ? first
+                                                   : fmt::format("{} in {}", plural(plan.files.size(), "file"),
+                                                                 folder.empty() ? "." : folder);
   session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
                           format_bytes(plan.total_bytes()), format_duration(report.seconds)));
 }
@@ -137,7 +139,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   folder.keep();
   bar.clear();
   if (session.json) write_json(session, plan, &report);
-  say_written(session, arguments, plan, report);
+  say_written(session, plan, report);
   return 0;
 }
 
