@@ -1,9 +1,10 @@
-// Moving data: against memcpy of the same bytes, with buffers that are there already (fresh memory would be all that is measured).
+// Moving data: against memcpy of the same bytes, with buffers that are there already (fresh memory would be all that is
+// measured).
 #include <cstring>
 #include <memory>
 
-#include <ballast/ballast.hpp>
 #include <fmt/format.h>
+#include <ballast/ballast.hpp>
 
 #include "benchmarks.hpp"
 #include "core/huge_pages.hpp"
@@ -36,21 +37,24 @@ void bench_load(Report& report) {
   std::vector<std::byte> out = touched(kBytes);
   const auto map = tensor.bytes();
   std::memcpy(out.data(), map.data(), kBytes);  // all pages are there before either side begins
-  report.add(name, compare({[&] { tensor.read(0, out); }}, {[&] { std::memcpy(out.data(), map.data(), kBytes); }}), Goal::speed_at_least, 0.95);
+  report.add(name, compare({[&] { tensor.read(0, out); }}, {[&] { std::memcpy(out.data(), map.data(), kBytes); }}),
+             Goal::speed_at_least, 0.95);
 }
 
 void bench_casts(Report& report) {
   struct Pair {
     DType from, to;
   };
-  for (const auto& [from, to] : {Pair{DType::f32, DType::bf16}, {DType::bf16, DType::f32}, {DType::f32, DType::f16}, {DType::f16, DType::f32}}) {
+  for (const auto& [from, to] :
+       {Pair{DType::f32, DType::bf16}, {DType::bf16, DType::f32}, {DType::f32, DType::f16}, {DType::f16, DType::f32}}) {
     const std::string name_ = fmt::format("cast {} to {} / memcpy of the wide side", name(from), name(to));
     if (!report.wants(name_)) continue;
     const std::uint64_t count = kBytes / 4;
     std::vector<std::byte> in = touched(*bytes_of(from, count)), out = touched(*bytes_of(to, count));
     std::vector<std::byte> wide_in = touched(kBytes), wide_out = touched(kBytes);
     const auto cast = [&, from = from, to = to] { kernels::cast(from, to, in, out); };
-    report.add(name_, compare({cast}, {[&] { std::memcpy(wide_out.data(), wide_in.data(), kBytes); }}), Goal::speed_at_least, 1.0);
+    report.add(name_, compare({cast}, {[&] { std::memcpy(wide_out.data(), wide_in.data(), kBytes); }}),
+               Goal::speed_at_least, 1.0);
   }
 }
 
@@ -70,7 +74,8 @@ void bench_gather(Report& report) {
     if (!report.wants(c.name)) continue;
     std::vector<std::byte> in = touched(n * n * 2), out = touched(n * n * 2);
     const auto gather = [&] { kernels::gather(out, in.data(), c.shape, c.byte_strides, 0, 2); };
-    report.add(c.name, compare({gather}, {[&] { std::memcpy(out.data(), in.data(), in.size()); }}), Goal::speed_at_least, c.goal);
+    report.add(c.name, compare({gather}, {[&] { std::memcpy(out.data(), in.data(), in.size()); }}),
+               Goal::speed_at_least, c.goal);
   }
 }
 

@@ -56,8 +56,8 @@ std::uint64_t write_model(const std::string& path, std::size_t first, std::size_
   std::string header = R"({"__metadata__":{"format":"pt"})";
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < count; ++i, offset += tensor_bytes) {
-    header += fmt::format(R"(,"{}":{{"dtype":"BF16","shape":[{},64],"data_offsets":[{},{}]}})", model_tensor_name(first + i),
-                          tensor_bytes / 128, offset, offset + tensor_bytes);
+    header += fmt::format(R"(,"{}":{{"dtype":"BF16","shape":[{},64],"data_offsets":[{},{}]}})",
+                          model_tensor_name(first + i), tensor_bytes / 128, offset, offset + tensor_bytes);
   }
   const std::string head = with_length(header + "}");
   std::ofstream(path, std::ios::binary) << head;
@@ -66,14 +66,16 @@ std::uint64_t write_model(const std::string& path, std::size_t first, std::size_
 }
 
 void write_random(const std::string& path, std::uint64_t tensor_bytes) {
-  const std::string head = with_length(fmt::format(R"({{"w":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{}]}}}})", tensor_bytes / 4, tensor_bytes));
+  const std::string head = with_length(
+      fmt::format(R"({{"w":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{}]}}}})", tensor_bytes / 4, tensor_bytes));
   std::ofstream file(path, std::ios::binary);
   file << head;
   std::mt19937_64 random(7);
   std::vector<std::uint64_t> block(1 << 17);
   for (std::uint64_t done = 0; done < tensor_bytes; done += block.size() * 8) {
     for (auto& word : block) word = random();
-    file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(std::min<std::uint64_t>(block.size() * 8, tensor_bytes - done)));
+    file.write(reinterpret_cast<const char*>(block.data()),
+               static_cast<std::streamsize>(std::min<std::uint64_t>(block.size() * 8, tensor_bytes - done)));
   }
 }
 

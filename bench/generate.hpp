@@ -9,9 +9,10 @@ namespace ballast::bench {
 // A folder that goes away with the program.
 const std::string& scratch();
 
-// A safetensors file with tensors number [first, first + count) of an endless transformer; the data are a hole in the file.
-// Returns the size of the header.
-std::uint64_t write_model(const std::string& path, std::size_t first, std::size_t count, std::uint64_t tensor_bytes = 8192);
+// A safetensors file with tensors number [first, first + count) of an endless transformer; the data are a hole in the
+// file. Returns the size of the header.
+std::uint64_t write_model(const std::string& path, std::size_t first, std::size_t count,
+                          std::uint64_t tensor_bytes = 8192);
 
 std::string model_tensor_name(std::size_t number);
 

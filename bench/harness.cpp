@@ -94,16 +94,17 @@ void Report::add(const std::string& name, const Comparison& c, Goal goal, double
   const bool met = is_time ? value <= bound : value >= bound;
   const bool noisy = c.control < 0.95 || c.control > 1.05;
   if (!met) ++missed_;
-  fmt::print("| {} | {:.3f} ms | {:.3f} ms | {:.2f}x {} | {} {:.2f} | {:.2f} | {}{} |\n", name, c.ours_ms, c.theirs_ms, value,
-             is_time ? "the time" : "the speed", is_time ? "at most" : "at least", bound, c.control, met ? "ok" : "MISSED",
-             noisy ? ", noisy: run again" : "");
+  fmt::print("| {} | {:.3f} ms | {:.3f} ms | {:.2f}x {} | {} {:.2f} | {:.2f} | {}{} |\n", name, c.ours_ms, c.theirs_ms,
+             value, is_time ? "the time" : "the speed", is_time ? "at most" : "at least", bound, c.control,
+             met ? "ok" : "MISSED", noisy ? ", noisy: run again" : "");
   std::fflush(stdout);
 }
 
 void Report::add_value(const std::string& name, double value, double at_most, const std::string& unit) {
   print_head();
   if (value > at_most) ++missed_;
-  fmt::print("| {} | {:.2f} {} | | | at most {:.2f} | | {} |\n", name, value, unit, at_most, value <= at_most ? "ok" : "MISSED");
+  fmt::print("| {} | {:.2f} {} | | | at most {:.2f} | | {} |\n", name, value, unit, at_most,
+             value <= at_most ? "ok" : "MISSED");
   std::fflush(stdout);
 }
 

@@ -1,4 +1,5 @@
-// Ratios that mean something on a noisy machine: both sides in one run, in random order, and the median of the rounds' ratios.
+// Ratios that mean something on a noisy machine: both sides in one run, in random order, and the median of the rounds'
+// ratios.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 namespace ballast::bench {
 
 struct Side {
-  std::function<void()> run;           // what is timed
-  std::function<void()> before = {};   // what is not, before each run
+  std::function<void()> run;          // what is timed
+  std::function<void()> before = {};  // what is not, before each run
 };
 
 struct Comparison {
@@ -20,7 +21,8 @@ struct Comparison {
   int rounds;
 };
 
-// Rounds of {ours, theirs, theirs again} in random order. A round is repeated work: small sides are run several times in it.
+// Rounds of {ours, theirs, theirs again} in random order. A round is repeated work: small sides are run several times
+// in it.
 Comparison compare(const Side& ours, const Side& theirs, int rounds = 21);
 
 // A goal is about time ("at most 1.0x their time") or speed ("at least 0.95x their speed").

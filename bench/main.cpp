@@ -6,8 +6,8 @@
 #include "benchmarks.hpp"
 
 int main(int argc, char** argv) {
-  // A program opens a checkpoint once, in memory that it has not used before. Left to itself, malloc would soon hand out the same
-  // warm pages in every round; so large blocks come fresh from the system, on both sides.
+  // A program opens a checkpoint once, in memory that it has not used before. Left to itself, malloc would soon hand
+  // out the same warm pages in every round; so large blocks come fresh from the system, on both sides.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   mallopt(M_TRIM_THRESHOLD, 128 * 1024);
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <ballast/ballast.hpp>
 #include <fmt/format.h>
+#include <ballast/ballast.hpp>
 
 #include "benchmarks.hpp"
 #include "generate.hpp"
@@ -56,14 +56,16 @@ void bench_open(Report& report) {
                      static_cast<double>(peak_bytes()) / static_cast<double>(header), 4.0, "x");
   }
   if (times.size() == 4) {
-    report.add_value("growth from 10 000 to 300 000 tensors, exponent", (times[3] - times[1]) / (counts[3] - counts[1]), 1.05, "");
+    report.add_value("growth from 10 000 to 300 000 tensors, exponent", (times[3] - times[1]) / (counts[3] - counts[1]),
+                     1.05, "");
   }
 
   if (report.wants("open 10 GB / open 1 MB")) {
     const std::string small = scratch() + "/small.safetensors", large = scratch() + "/large.safetensors";
     write_model(small, 0, 100, 10'240);
     write_model(large, 0, 100, 102'400'000);
-    report.add("open 10 GB / open 1 MB", compare({[&] { open_and_list(large); }}, {[&] { open_and_list(small); }}), Goal::time_at_most, 1.1);
+    report.add("open 10 GB / open 1 MB", compare({[&] { open_and_list(large); }}, {[&] { open_and_list(small); }}),
+               Goal::time_at_most, 1.1);
   }
 }
 
@@ -79,7 +81,8 @@ void bench_shards(Report& report) {
     const std::size_t first = kTensors * shard / kShards, last = kTensors * (shard + 1) / kShards;
     const std::string file = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, kShards);
     write_model(folder + "/" + file, first, last - first);
-    for (std::size_t i = first; i < last; ++i) index += fmt::format("{}\n    \"{}\": \"{}\"", i ? "," : "", model_tensor_name(i), file);
+    for (std::size_t i = first; i < last; ++i)
+      index += fmt::format("{}\n    \"{}\": \"{}\"", i ? "," : "", model_tensor_name(i), file);
   }
   std::ofstream(folder + "/model.safetensors.index.json") << index << "\n  }\n}\n";
   report.add(name, compare({[&] { open_and_list(folder); }}, {[&] { open_and_list(one); }}), Goal::time_at_most, 2.0);

@@ -114,6 +114,7 @@ std::vector<std::string> safetensors_headers() {
   for (const char* missing :
        {"\"dtype\":\"U8\",\"shape\":[4]", "\"dtype\":\"U8\",\"data_offsets\":[0,4]",
         "\"shape\":[4],\"data_offsets\":[0,4]", "\"dtype\":\"F33\",\"shape\":[4],\"data_offsets\":[0,4]",
+        "\"dtype\":\"\",\"shape\":[4],\"data_offsets\":[0,4]",
         "\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,4]",
         "\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,0]", "\"dtype\":\"U8\",\"shape\":4,\"data_offsets\":[0,4]"})
     add(4, "{\"w\":{" + std::string(missing) + "}}");

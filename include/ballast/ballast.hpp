@@ -1,24 +1,24 @@
 // Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, in the order of dependence.
 #pragma once
 
-#include <ballast/error.hpp>       // the one exception
-#include <ballast/text.hpp>        // names and numbers for people
-#include <ballast/limits.hpp>      // every cap on hostile input
-#include <ballast/progress.hpp>    // how long jobs report and are cancelled
+#include <ballast/checkpoint.hpp>  // a state dict and what the file says around it
+#include <ballast/diff.hpp>        // comparisons
 #include <ballast/dtype.hpp>       // element types
+#include <ballast/error.hpp>       // the one exception
 #include <ballast/float16.hpp>     // 16-bit floats as C++ types
+#include <ballast/hash.hpp>        // digests
+#include <ballast/limits.hpp>      // every cap on hostile input
+#include <ballast/metadata.hpp>    // metadata edited in place
+#include <ballast/open.hpp>        // files in
+#include <ballast/progress.hpp>    // how long jobs report and are cancelled
+#include <ballast/save.hpp>        // files out
 #include <ballast/shape.hpp>       // dimensions and strides
 #include <ballast/slice.hpp>       // "0:4, ..., -1"
-#include <ballast/storage.hpp>     // bytes that can be read in ranges
-#include <ballast/tensor.hpp>      // what those bytes mean
 #include <ballast/state_dict.hpp>  // tensors by name
-#include <ballast/checkpoint.hpp>  // a state dict and what the file says around it
-#include <ballast/open.hpp>        // files in
-#include <ballast/save.hpp>        // files out
-#include <ballast/transform.hpp>   // select, rename, cast
-#include <ballast/hash.hpp>        // digests
 #include <ballast/stats.hpp>       // statistics
-#include <ballast/diff.hpp>        // comparisons
-#include <ballast/verify.hpp>      // checks
+#include <ballast/storage.hpp>     // bytes that can be read in ranges
 #include <ballast/summary.hpp>     // a checkpoint at a glance
-#include <ballast/metadata.hpp>    // metadata edited in place
+#include <ballast/tensor.hpp>      // what those bytes mean
+#include <ballast/text.hpp>        // names and numbers for people
+#include <ballast/transform.hpp>   // select, rename, cast
+#include <ballast/verify.hpp>      // checks

@@ -12,9 +12,11 @@
 
 namespace ballast {
 
+// clang-format off
 enum class Format : std::uint8_t {
   safetensors, torch_zip, torch_legacy, torch_tar, torchscript, pickle, gguf, npy, npz, archive,
 };
+// clang-format on
 std::string_view name(Format format) noexcept;  // "safetensors", "torch-zip", ...
 
 // What is worth saying and is no error: a stale index, leading spaces in a header, a skipped object.

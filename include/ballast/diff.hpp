@@ -11,8 +11,8 @@
 namespace ballast {
 
 struct DiffOptions {
-  bool values = true;        // else names, dtypes and shapes only
-  double tolerance = 0;      // a tensor whose values differ by at most this is equal; 0 compares bits
+  bool values = true;    // else names, dtypes and shapes only
+  double tolerance = 0;  // a tensor whose values differ by at most this is equal; 0 compares bits
   unsigned threads = 0;
   Progress progress{};
 };

@@ -12,6 +12,7 @@
 
 namespace ballast {
 
+// clang-format off
 enum class DType : std::uint8_t {
   // safetensors, in its own order (a file is laid out in the reverse of it)
   boolean, f4, f6_e2m3, f6_e3m2, u8, i8, f8_e5m2, f8_e4m3, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz,
@@ -22,8 +23,18 @@ enum class DType : std::uint8_t {
   q4_0, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k,
   iq2_xxs, iq2_xs, iq3_xxs, iq1_s, iq4_nl, iq3_s, iq2_s, iq4_xs, iq1_m, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0,
 };
+// clang-format on
 
-enum class DTypeKind : std::uint8_t { boolean, floating, signed_integer, unsigned_integer, complex, bits, quantized, ggml };
+enum class DTypeKind : std::uint8_t {
+  boolean,
+  floating,
+  signed_integer,
+  unsigned_integer,
+  complex,
+  bits,
+  quantized,
+  ggml
+};
 
 struct DTypeInfo {
   DType dtype;

@@ -6,12 +6,12 @@
 namespace ballast {
 
 struct Limits {
-  std::uint64_t max_header_bytes = 100'000'000;  // a safetensors header; the reference library's cap
+  std::uint64_t max_header_bytes = 100'000'000;   // a safetensors header; the reference library's cap
   std::uint64_t max_index_bytes = 1'000'000'000;  // an index.json
   std::uint64_t max_tensors = 16'000'000;
   std::uint64_t max_metadata_keys = 1'000'000;  // each takes a hundred bytes, however short it is in the file
-  std::uint64_t max_rank = 64;       // dimensions of one tensor
-  std::uint64_t max_json_depth = 8;  // safetensors itself needs 3
+  std::uint64_t max_rank = 64;                  // dimensions of one tensor
+  std::uint64_t max_json_depth = 8;             // safetensors itself needs 3
   std::uint64_t max_shards = 100'000;
 
   // Materialising views (a stride of 0 repeats bytes) may add this much to what the input really has, or

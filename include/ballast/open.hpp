@@ -20,6 +20,7 @@ struct OpenOptions {
 Checkpoint open(const std::string& target, const OpenOptions& options = {});
 
 // A whole file that is already in memory.
-Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name = "<memory>", const OpenOptions& options = {});
+Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name = "<memory>",
+                      const OpenOptions& options = {});
 
 }  // namespace ballast

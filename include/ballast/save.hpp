@@ -14,8 +14,8 @@ namespace ballast {
 struct SaveOptions {
   std::uint64_t max_shard_bytes = 0;  // tensor bytes in a shard; 0 is one file
   bool overwrite = false;
-  bool durable = true;                              // fsync before and after the rename
-  unsigned threads = 0;                             // 0 is one a core
+  bool durable = true;                                   // fsync before and after the rename
+  unsigned threads = 0;                                  // 0 is one a core
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for all buffers together
   Limits limits{};
   Progress progress{};

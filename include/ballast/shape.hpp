@@ -23,7 +23,8 @@ class Shape {
     rank_ = static_cast<std::uint32_t>(dims.size());
   }
   // The first `rank` of four: for readers of many, without a loop.
-  Shape(const std::uint64_t (&dims)[4], std::uint32_t rank) noexcept : words_{dims[0], dims[1], dims[2], dims[3]}, rank_(rank) {}
+  Shape(const std::uint64_t (&dims)[4], std::uint32_t rank) noexcept
+      : words_{dims[0], dims[1], dims[2], dims[3]}, rank_(rank) {}
   Shape(const Shape& other) : Shape(other.dims()) {}
   Shape(Shape&& other) noexcept { swap(other); }
   Shape& operator=(Shape other) noexcept {

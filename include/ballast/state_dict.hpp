@@ -40,13 +40,14 @@ class StateDict {
   // False, and nothing changes, where the name is taken.
   bool insert(std::string_view name, Tensor tensor);
 
-  // For readers of many: all entries at once, into an empty state dict. Their names must lie in something that keep_alive was given.
-  // Returns the number of the first entry whose name an earlier one has; then the state dict is of no use.
+  // For readers of many: all entries at once, into an empty state dict. Their names must lie in something that
+  // keep_alive was given. Returns the number of the first entry whose name an earlier one has; then the state dict is
+  // of no use.
   std::optional<std::size_t> adopt(std::vector<Entry> entries);
   void keep_alive(std::shared_ptr<const void> names);
 
-  // The entries of other state dicts, one after the other, into an empty one. As adopt(), returns the number of the first entry whose
-  // name an earlier one has: then entries can still be looked at, but not be found.
+  // The entries of other state dicts, one after the other, into an empty one. As adopt(), returns the number of the
+  // first entry whose name an earlier one has: then entries can still be looked at, but not be found.
   std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
 
   void replace(std::string_view name, Tensor tensor);  // throws Errc::not_found

@@ -18,7 +18,7 @@ struct StatsOptions {
 struct Stats {
   std::uint64_t count = 0, zeros = 0, nans = 0, infinities = 0;
   double min = 0, max = 0, mean = 0, std = 0;  // of the finite values; 0 where there are none
-  std::vector<std::uint64_t> histogram;         // equal bins from min to max
+  std::vector<std::uint64_t> histogram;        // equal bins from min to max
 };
 
 // Throws Errc::unsupported for dtypes without an order (complex, undecoded blocks).

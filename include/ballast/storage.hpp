@@ -25,7 +25,7 @@ class Storage {
     std::span<std::byte> out;
   };
   struct Location {
-    std::string file;  // as it was opened
+    std::string file;      // as it was opened
     std::uint64_t offset;  // of the storage's first byte
   };
 
@@ -54,7 +54,8 @@ class Storage {
 
   // Calls `look` with the bytes in place, protected against the file shrinking meanwhile, and returns true; or returns
   // false without a call where there is nothing in place. `look` may be abandoned half-way: it must own nothing.
-  virtual bool visit(std::uint64_t offset, std::uint64_t size, const std::function<void(std::span<const std::byte>)>& look) const;
+  virtual bool visit(std::uint64_t offset, std::uint64_t size,
+                     const std::function<void(std::span<const std::byte>)>& look) const;
 
   // The bytes will not be needed again soon: lets a map give its pages back.
   virtual void release(std::uint64_t offset, std::uint64_t size) const;

@@ -22,11 +22,11 @@ struct Summary {
     std::uint64_t tensors = 0, bytes = 0;
   };
   std::uint64_t tensors = 0, parameters = 0, bytes = 0;  // each storage range counted once
-  std::vector<DTypeTotal> dtypes;                         // most bytes first
-  std::vector<Pattern> patterns;                          // in natural order
-  std::vector<std::vector<std::string>> tied;             // names that share their bytes
-  std::uint64_t wasted_bytes = 0;                         // in the files, but in no tensor and no header
-  std::vector<std::string> roots;                         // the first parts of dotted names
+  std::vector<DTypeTotal> dtypes;                        // most bytes first
+  std::vector<Pattern> patterns;                         // in natural order
+  std::vector<std::vector<std::string>> tied;            // names that share their bytes
+  std::uint64_t wasted_bytes = 0;                        // in the files, but in no tensor and no header
+  std::vector<std::string> roots;                        // the first parts of dotted names
 };
 
 Summary summarize(const Checkpoint& checkpoint);

@@ -59,7 +59,7 @@ class Tensor {
   Tensor slice(const Slice& slice) const;
   Tensor reshape(Shape shape) const;
   Tensor permute(std::span<const std::size_t> order) const;
-  Tensor transpose() const;  // of a matrix
+  Tensor transpose() const;           // of a matrix
   Tensor bitcast(DType dtype) const;  // the same bytes; the last dimension takes the difference in size
 
   // The same values in another dtype, cast when they are read: round to nearest even, NaN stays NaN. Lazy.

@@ -18,7 +18,7 @@ struct Selection {
 Checkpoint select(Checkpoint checkpoint, const Selection& selection);
 
 // Applied in order to every name, each replacing all matches: RE2 syntax, \1 for groups.
-// Two tensors that end up under one name are Errc::mismatch, naming both.
+// Two tensors that end up under one name are Errc::invalid_argument, naming both.
 struct RenameRule {
   std::string pattern;
   std::string replacement;

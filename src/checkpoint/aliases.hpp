@@ -1,5 +1,6 @@
-// Aliases: a convention inside safetensors. A tensor that shares its bytes with another is left out of the file, and the
-// metadata says `removed name -> kept name`. An entry counts only where its key is no tensor and not "format", and its value is one.
+// Aliases: a convention inside safetensors. A tensor that shares its bytes with another is left out of the file, and
+// the metadata says `removed name -> kept name`. An entry counts only where its key is no tensor and not "format", and
+// its value is one.
 #pragma once
 
 #include <ballast/checkpoint.hpp>

@@ -27,6 +27,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kNotYet = "this version reads safetensors files";
 constexpr std::string_view kUnpack = "unpack it first";
 
+// clang-format off
 constexpr std::array kMagics = {
     Magic{0, "version https://git-lfs"sv, Errc::malformed, "a Git LFS pointer, not the file that it stands for", "run `git lfs pull`"},
     Magic{0, "PK\x03\x04"sv, Errc::unsupported, "a zip archive, as torch.save writes", kNotYet},
@@ -46,6 +47,7 @@ constexpr std::array kMagics = {
     Magic{0, "\x28\xb5\x2f\xfd"sv, Errc::unsupported, "a zstd file", kUnpack},
     Magic{0, "BZh"sv, Errc::unsupported, "a bzip2 file", kUnpack},
 };
+// clang-format on
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -58,7 +60,8 @@ std::string_view skip_space(std::string_view text) {
 
 bool is_html(std::string_view text) {
   std::string start(skip_space(text).substr(0, 14));
-  std::transform(start.begin(), start.end(), start.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  std::transform(start.begin(), start.end(), start.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   return start.starts_with("<!doctype html") || start.starts_with("<html") || start.starts_with("<?xml");
 }
 

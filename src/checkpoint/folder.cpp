@@ -79,7 +79,8 @@ std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const auto shard = parse_shard_name(file);
     if (!shard) continue;
-    ShardSet& set = sets.try_emplace({shard->stem, shard->count}, ShardSet{shard->stem, shard->count, {}}).first->second;
+    ShardSet& set =
+        sets.try_emplace({shard->stem, shard->count}, ShardSet{shard->stem, shard->count, {}}).first->second;
     if (shard->number >= 1 && shard->number <= shard->count) set.files.emplace(shard->number, file);
   }
   std::vector<ShardSet> found;
@@ -94,16 +95,18 @@ std::vector<std::string> choose(const std::vector<std::string>& files) {
   if (sets.size() > 1) {
     std::vector<std::string> stems;
     for (const ShardSet& set : sets) stems.push_back(set.stem);
-    throw Error(Errc::mismatch, "the folder has several sets of shards: " + joined(stems)).hint("open one file by its name");
+    throw Error(Errc::invalid_argument, "the folder has several sets of shards: " + joined(stems))
+        .hint("open one file by its name");
   }
   if (sets.empty() && files.size() > 1) {
-    throw Error(Errc::mismatch, "the folder has several safetensors files: " + joined(files)).hint("open one of them by its name");
+    throw Error(Errc::invalid_argument, "the folder has several safetensors files: " + joined(files))
+        .hint("open one of them by its name");
   }
   if (sets.empty()) return files;
   const ShardSet& set = sets.front();
   if (set.files.size() != set.count) {
-    throw Error(Errc::not_found, "the folder has " + std::to_string(set.files.size()) + " of the " + std::to_string(set.count) +
-                                     " shards of " + quote(set.stem))
+    throw Error(Errc::not_found, "the folder has " + std::to_string(set.files.size()) + " of the " +
+                                     std::to_string(set.count) + " shards of " + quote(set.stem))
         .hint("fetch the missing ones, or open one file by its name");
   }
   std::vector<std::string> shards;
@@ -129,14 +132,16 @@ FolderContents look_into(const std::string& folder) try {
     return contents;
   }
   if (indexes.size() > 1) {
-    throw Error(Errc::mismatch, "the folder has several indexes: " + joined(indexes)).hint("open one of them by its name");
+    throw Error(Errc::invalid_argument, "the folder has several indexes: " + joined(indexes))
+        .hint("open one of them by its name");
   }
   const bool usual_file = has(files, "model.safetensors");
   const auto chosen = usual_file ? std::vector<std::string>{"model.safetensors"} : choose(files);
   for (const std::string& file : chosen) contents.files.push_back(path(file));
   if (const auto others = files.size() - chosen.size(); others != 0) {
     const std::string what = usual_file ? "model.safetensors" : std::to_string(chosen.size()) + " shards";
-    contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other safetensors files are beside it"});
+    contents.notes.push_back(
+        {folder, "opened " + what + "; " + std::to_string(others) + " other safetensors files are beside it"});
   }
   return contents;
 } catch (Error& error) {

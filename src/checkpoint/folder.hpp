@@ -15,7 +15,7 @@ struct FolderContents {
 };
 
 // An index, then model.safetensors, then a complete set of shards, then whatever single file there is.
-// Throws Errc::not_found where there is nothing, Errc::mismatch where several could be meant.
+// Throws Errc::not_found where there is nothing, Errc::invalid_argument where several could be meant.
 FolderContents look_into(const std::string& folder);
 
 }  // namespace ballast

@@ -30,7 +30,8 @@ Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
 
 Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
   const FolderContents contents = look_into(path);
-  Checkpoint checkpoint = contents.index.empty() ? open_shards(contents.files, nullptr, options) : open_index(contents.index, options);
+  Checkpoint checkpoint =
+      contents.index.empty() ? open_shards(contents.files, nullptr, options) : open_index(contents.index, options);
   checkpoint.notes.insert(checkpoint.notes.begin(), contents.notes.begin(), contents.notes.end());
   return checkpoint;
 }
@@ -47,8 +48,8 @@ Checkpoint open_source(const io::ByteSourcePtr& source, const OpenOptions& optio
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
   std::error_code ignored;
-  Checkpoint checkpoint = fs::is_directory(target, ignored) ? open_folder(target, options)
-                                                            : open_source(io::open_file(target), options);
+  Checkpoint checkpoint =
+      fs::is_directory(target, ignored) ? open_folder(target, options) : open_source(io::open_file(target), options);
   checkpoint.target = target;
   return unfold_aliases(std::move(checkpoint));
 }

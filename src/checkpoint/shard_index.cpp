@@ -108,8 +108,16 @@ class IndexParser {
       const std::uint64_t byte = json_.byte();
       index_.weight_map.push_back({tensor, number_of(json_.string("the name of a file").value, tensor, byte)});
     } while (json_.take(','));
-    if (keys.has_one_twice()) json_.fail("\"weight_map\" has the same tensor twice");
+    if (keys.has_one_twice()) refuse_repeated_tensor();
     json_.expect('}', "or ',' in \"weight_map\"");
+  }
+
+  void refuse_repeated_tensor() const {
+    std::vector<std::string_view> names;
+    for (const ShardIndex::Place& place : index_.weight_map) names.push_back(place.tensor);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) json_.fail("\"weight_map\" has tensor " + quote(*twice) + " twice");
   }
 
   // A name with escapes is not in the text as it is.
@@ -129,7 +137,8 @@ class IndexParser {
           .at_byte(byte);
     }
     if (index_.files.size() == limits_.max_shards) {
-      throw Error(Errc::limit, "the index names more than " + std::to_string(limits_.max_shards) + " files").at_byte(byte);
+      throw Error(Errc::limit, "the index names more than " + std::to_string(limits_.max_shards) + " files")
+          .at_byte(byte);
     }
     last_file_ = static_cast<std::uint32_t>(index_.files.size());
     index_.files.emplace_back(file);
@@ -162,7 +171,8 @@ class IndexParser {
 }  // namespace
 
 bool is_basename(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
 ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits) {

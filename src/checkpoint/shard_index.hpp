@@ -22,7 +22,8 @@ struct ShardIndex {
   };
   std::vector<std::string> files;  // basenames, sorted, each once
   std::vector<Place> weight_map;   // in the order of the text
-  std::uint64_t names_sum = 0;     // of the hashes of its tensors' names: equal sums of equally many names are the same names
+  std::uint64_t names_sum =
+      0;  // of the hashes of its tensors' names: equal sums of equally many names are the same names
   std::map<std::string, std::string, std::less<>> metadata;  // the strings of it
   std::optional<std::uint64_t> total_size;
   std::shared_ptr<const void> text, unescaped;  // what the names lie in

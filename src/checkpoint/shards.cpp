@@ -32,7 +32,8 @@ bool leaves_its_folder(const std::filesystem::path& path) {
 
 Checkpoint read_shard(const std::string& path, const OpenOptions& options) {
   const auto source = io::open_file(path);
-  if (detect(*source) != Content::safetensors) throw Error(Errc::malformed, "this is JSON, not a safetensors file").in(path);
+  if (detect(*source) != Content::safetensors)
+    throw Error(Errc::malformed, "this is JSON, not a safetensors file").in(path);
   return safetensors::read(source, {options.limits, options.lenient});
 }
 
@@ -65,7 +66,8 @@ class Merger {
       note_what_is_stale();
       add_metadata(index_->metadata, "the index");
     }
-    if (links_ != 0) all_.notes.push_back({first_link_, std::to_string(links_) + " files are links that leave their folder"});
+    if (links_ != 0)
+      all_.notes.push_back({first_link_, std::to_string(links_) + " files are links that leave their folder"});
     all_.shards = all_.files.size();
     return std::move(all_);
   }
@@ -84,7 +86,7 @@ class Merger {
     const std::string* chosen = index_ == nullptr ? nullptr : file_by_index(entry.name);
     const std::string where = "tensor " + quote(entry.name) + " is in " + quote(other) + " and in " + quote(file);
     if (chosen == nullptr) {
-      throw Error(Errc::mismatch, where + (index_ ? ", and the index does not say which one counts" : ""))
+      throw Error(Errc::malformed, where + (index_ ? ", and the index does not say which one counts" : ""))
           .hint("open one of the files by its name");
     }
     if (*chosen == file) all_.tensors.replace(entry.name, entry.tensor);
@@ -113,7 +115,8 @@ class Merger {
   void check_settled() const {
     for (const auto& [name, chosen] : settled_) {
       if (file_of(all_.tensors.at(name)) == *chosen) continue;
-      throw Error(Errc::mismatch, "tensor " + quote(name) + " is in several files, but not in " + quote(*chosen) + ", where the index says it is")
+      throw Error(Errc::malformed, "tensor " + quote(name) + " is in several files, but not in " + quote(*chosen) +
+                                       ", where the index says it is")
           .hint("open one of the files by its name");
     }
   }
@@ -134,18 +137,21 @@ class Merger {
       if (missing++ == 0) example = place.tensor;
     }
     if (missing != 0) {
-      all_.notes.push_back({"the index", "names " + std::to_string(missing) + " tensors that no shard has, such as " + quote(example)});
+      all_.notes.push_back(
+          {"the index", "names " + std::to_string(missing) + " tensors that no shard has, such as " + quote(example)});
     }
     const std::uint64_t unlisted = all_.tensors.size() + missing - index_->weight_map.size();
     if (unlisted == 0) return;
     const auto is_unlisted = [&](const StateDict::Entry& entry) { return file_by_index(entry.name) == nullptr; };
     const auto first = std::find_if(all_.tensors.begin(), all_.tensors.end(), is_unlisted);
-    all_.notes.push_back({"the index", "does not list " + std::to_string(unlisted) + " tensors of its shards, such as " + quote(first->name)});
+    all_.notes.push_back({"the index", "does not list " + std::to_string(unlisted) +
+                                           " tensors of its shards, such as " + quote(first->name)});
   }
 
   const ShardIndex* index_;
   std::unordered_map<std::string_view, std::uint32_t> places_;  // made when first needed
-  std::map<std::string, const std::string*, std::less<>> settled_;  // names that several shards have -> the file that the index chose
+  std::map<std::string, const std::string*, std::less<>>
+      settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
   std::size_t links_ = 0;
   std::string first_link_;

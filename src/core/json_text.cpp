@@ -67,7 +67,8 @@ void KeysOfObject::resize(std::size_t slot_count) {
 
 void JsonText::check_utf8() const {
   const std::string_view text(begin_, static_cast<std::size_t>(end_ - begin_));
-  if (!simdjson::validate_utf8(text.data(), text.size())) fail_at("the text is not UTF-8", base_ + valid_utf8_prefix(text));
+  if (!simdjson::validate_utf8(text.data(), text.size()))
+    fail_at("the text is not UTF-8", base_ + valid_utf8_prefix(text));
 }
 
 void JsonText::fail_at(const std::string& message, std::uint64_t byte) const {
@@ -90,7 +91,8 @@ void JsonText::fail_integer(const char* what, const char* why, const char* start
 JsonText::String JsonText::decode(const char* start) {
   decoded_.assign(start, at_);
   while (*at_ != '"') {
-    if (*at_ != '\\') fail(at_end() ? "the text ends inside a string" : "a control character in a string must be escaped");
+    if (*at_ != '\\')
+      fail(at_end() ? "the text ends inside a string" : "a control character in a string must be escaped");
     const std::uint64_t escape = byte();
     ++at_;
     static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
@@ -155,7 +157,8 @@ void JsonText::skip_number() {
   if (*at_ != '.' && *at_ != 'e' && *at_ != 'E') {
     std::int64_t below_zero = 0;
     std::uint64_t above = 0;
-    return fail_unless((negative ? std::from_chars(start, at_, below_zero) : std::from_chars(start, at_, above)).ec == std::errc{});
+    return fail_unless((negative ? std::from_chars(start, at_, below_zero) : std::from_chars(start, at_, above)).ec ==
+                       std::errc{});
   }
   if (*at_ == '.') {
     ++at_;

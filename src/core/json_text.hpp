@@ -16,8 +16,9 @@
 
 namespace ballast {
 
-// The keys of an object whose keys nobody wants, to find out whether one is there twice. Of each only 64 bits are kept, seeded anew in every
-// process: a hostile text has tens of millions of keys, and even those meet by chance less than once in a hundred thousand such texts.
+// The keys of an object whose keys nobody wants, to find out whether one is there twice. Of each only 64 bits are kept,
+// seeded anew in every process: a hostile text has tens of millions of keys, and even those meet by chance less than
+// once in a hundred thousand such texts.
 class KeysOfObject {
  public:
   std::uint64_t add(std::string_view key);  // returns its hash
@@ -58,7 +59,8 @@ class JsonText {
     return true;
   }
   void expect(char c, const char* where) {
-    if (!take(c)) [[unlikely]] fail_expected(c, where);
+    if (!take(c)) [[unlikely]]
+      fail_expected(c, where);
   }
   bool take_null() noexcept {
     skip_space();
@@ -75,10 +77,12 @@ class JsonText {
     bool in_text;
   };
   String string(const char* what) {
-    if (!take('"')) [[unlikely]] fail_string(what);
+    if (!take('"')) [[unlikely]]
+      fail_string(what);
     const char* start = at_;
     at_ = skip_plain(at_);
-    if (*at_ != '"') [[unlikely]] return decode(start);
+    if (*at_ != '"') [[unlikely]]
+      return decode(start);
     const std::string_view value(start, static_cast<std::size_t>(at_ - start));
     ++at_;
     return {value, true};
@@ -106,8 +110,10 @@ class JsonText {
     std::uint64_t value = take_up_to_8_digits();
     while (is_digit(*at_)) {
       const auto digit = static_cast<std::uint64_t>(*at_ - '0');
-      const bool overflows = __builtin_mul_overflow(value, std::uint64_t{10}, &value) || __builtin_add_overflow(value, digit, &value);
-      if (overflows) [[unlikely]] fail_integer(what, "does not fit 64 bits", start);
+      const bool overflows =
+          __builtin_mul_overflow(value, std::uint64_t{10}, &value) || __builtin_add_overflow(value, digit, &value);
+      if (overflows) [[unlikely]]
+        fail_integer(what, "does not fit 64 bits", start);
       ++at_;
     }
     const bool leading_zero = *start == '0' && at_ - start > 1;
@@ -129,13 +135,15 @@ class JsonText {
 
   static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-  // Most numbers are short and all of different lengths, so a loop would be mispredicted at the end of each: the digits among the next
-  // eight bytes are moved to the upper end, as if zeros stood before them, and put together in pairs, fours and eights.
+  // Most numbers are short and all of different lengths, so a loop would be mispredicted at the end of each: the digits
+  // among the next eight bytes are moved to the upper end, as if zeros stood before them, and put together in pairs,
+  // fours and eights.
   std::uint64_t take_up_to_8_digits() noexcept {
     std::uint64_t word;
     std::memcpy(&word, at_, 8);
     word ^= 0x3030'3030'3030'3030;  // a digit is now its value, and nothing else is below 10
-    const std::uint64_t others = ((word + 0x7676'7676'7676'7676) | word) & 0x8080'8080'8080'8080;  // the lowest is exact
+    const std::uint64_t others =
+        ((word + 0x7676'7676'7676'7676) | word) & 0x8080'8080'8080'8080;  // the lowest is exact
     const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
     if (count == 0) return 0;
     at_ += count;

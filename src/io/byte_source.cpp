@@ -73,8 +73,9 @@ class MemorySource final : public ByteSource {
 //     pread, tmpfs             0.30     0.51    0.60     0.62     0.67
 //     the map, pages present   0.95     0.98    1.00     1.02     0.99
 //     the map, first touch     0.92     0.92    0.96     0.98     0.95
-// Where the file is not in memory, both wait for the disk alike. To make the map, fault its pages in and take it away again costs
-// more than it gains for a header that is read once: so only large reads make one, and others use one that is there.
+// Where the file is not in memory, both wait for the disk alike. To make the map, fault its pages in and take it away
+// again costs more than it gains for a header that is read once: so only large reads make one, and others use one that
+// is there.
 constexpr std::size_t kWorthMapping = 1 << 20;
 constexpr std::size_t kWorthTheMap = 4 << 10;
 

@@ -19,7 +19,7 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  virtual const std::string& name() const = 0;  // a path, a URL, "<memory>"
+  virtual const std::string& name() const = 0;   // a path, a URL, "<memory>"
   virtual std::uint64_t size_bytes() const = 0;  // as it was when opened
 
   // Fills `out` from `offset`. A range past the end is Errc::malformed ("ends early"), or Errc::changed

@@ -8,7 +8,8 @@
 
 namespace ballast::io {
 
-// Whether a path is a regular file that no other name and no link leads to: what is changed there, is changed there only.
+// Whether a path is a regular file that no other name and no link leads to: what is changed there, is changed there
+// only.
 bool has_one_name(const std::string& path);
 
 // Overwrites bytes that exist, and syncs them where `durable`. Not atomic: a crash meanwhile may leave some of each.

@@ -23,7 +23,8 @@ struct OutputOptions {
   bool durable = true;     // fsync the file before the rename and the folder after it
 };
 
-// A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and renamed.
+// A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and
+// renamed.
 std::unique_ptr<Sink> create_file(const std::string& path, const OutputOptions& options = {});
 
 }  // namespace ballast::io

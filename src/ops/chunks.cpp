@@ -48,7 +48,8 @@ std::vector<TensorPart> split_tensors(std::span<const Tensor* const> tensors) {
     }
     const std::uint64_t block = info(tensor.dtype()).block_bytes;
     const std::uint64_t granule = tensor.is_contiguous() ? std::lcm(tensor.storage()->granule(), block) : block;
-    for (const ByteRange& range : split_by_bytes(size, granule, kPartBytes)) parts.push_back({i, range.offset, range.size});
+    for (const ByteRange& range : split_by_bytes(size, granule, kPartBytes))
+      parts.push_back({i, range.offset, range.size});
   }
   return parts;
 }

@@ -11,7 +11,8 @@
 
 namespace ballast {
 
-// `look` is called with whole elements (or blocks), in order; see Storage::visit for what it may do. `meter` may be null.
+// `look` is called with whole elements (or blocks), in order; see Storage::visit for what it may do. `meter` may be
+// null.
 void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t size,
                     const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter = nullptr);
 

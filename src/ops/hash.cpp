@@ -15,7 +15,8 @@ namespace {
 
 std::string hash_tensor(const Tensor& tensor, ProgressMeter& meter) {
   kernels::Sha256 sha;
-  for_each_chunk(tensor, 0, tensor.nbytes(), [&](std::span<const std::byte> bytes) { sha.update(bytes); }, &meter);
+  for_each_chunk(
+      tensor, 0, tensor.nbytes(), [&](std::span<const std::byte> bytes) { sha.update(bytes); }, &meter);
   return sha.hex();
 }
 
@@ -38,7 +39,8 @@ std::string digest_line(const StateDict::Entry& entry, const std::optional<std::
 std::string whole_digest(const StateDict& tensors, const std::vector<HashReport::Tensor>& hashes) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
   kernels::Sha256 sha;
   for (const std::size_t i : order) {
     const std::string line = digest_line(tensors[i], hashes[i].sha256);

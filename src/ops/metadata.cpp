@@ -22,7 +22,8 @@ Metadata edited(Metadata metadata, const MetadataEdit& edit) {
 }
 
 // The data as they lie, behind another header.
-void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head, SaveOptions options) {
+void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
+             SaveOptions options) {
   const std::uint64_t size = source->size_bytes() - data_begin;
   const std::uint64_t begin = head.size();
   SavePlan plan;
@@ -38,7 +39,8 @@ void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vec
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
   const auto source = io::open_file(path);
   if (detect(*source) == Content::json) {
-    throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors").hint("edit the shards themselves");
+    throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
+        .hint("edit the shards themselves");
   }
   const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
   const Metadata metadata = edited(header.metadata, edit);

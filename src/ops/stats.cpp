@@ -17,7 +17,8 @@ namespace {
 void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const StatsOptions& options, ProgressMeter& meter,
           const std::function<void(std::size_t, std::span<const std::byte>)>& look) {
   ThreadPool(parts.size() < 2 ? 1 : options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
-    for_each_chunk(tensor, parts[i].first, parts[i].size, [&](std::span<const std::byte> bytes) { look(i, bytes); }, &meter);
+    for_each_chunk(
+        tensor, parts[i].first, parts[i].size, [&](std::span<const std::byte> bytes) { look(i, bytes); }, &meter);
   });
 }
 
@@ -25,7 +26,8 @@ void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const Stat
 
 Stats stats(const Tensor& tensor, const StatsOptions& options) {
   if (!kernels::has_stats(tensor.dtype())) {
-    throw Error(Errc::unsupported, "values of " + std::string(name(tensor.dtype())) + " have no order to take statistics of");
+    throw Error(Errc::unsupported,
+                "values of " + std::string(name(tensor.dtype())) + " have no order to take statistics of");
   }
   if (!tensor.has_data()) throw Error(Errc::unsupported, "a meta tensor has no values");
   const Tensor* const one[] = {&tensor};
@@ -33,7 +35,8 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
   ProgressMeter meter(options.progress, "reading", tensor.nbytes() * (options.bins ? 2 : 1));
 
   std::vector<kernels::Moments> partial(parts.size());
-  pass(tensor, parts, options, meter, [&](std::size_t i, auto bytes) { kernels::accumulate(partial[i], tensor.dtype(), bytes); });
+  pass(tensor, parts, options, meter,
+       [&](std::size_t i, auto bytes) { kernels::accumulate(partial[i], tensor.dtype(), bytes); });
   kernels::Moments all;
   for (const kernels::Moments& moments : partial) all.merge(moments);
 
@@ -50,9 +53,8 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
   if (options.bins == 0) return stats;
 
   std::vector<std::vector<std::uint64_t>> histograms(parts.size(), std::vector<std::uint64_t>(options.bins));
-  pass(tensor, parts, options, meter, [&](std::size_t i, auto bytes) {
-    kernels::histogram(histograms[i], all.min, all.max, tensor.dtype(), bytes);
-  });
+  pass(tensor, parts, options, meter,
+       [&](std::size_t i, auto bytes) { kernels::histogram(histograms[i], all.min, all.max, tensor.dtype(), bytes); });
   stats.histogram.resize(options.bins);
   for (const auto& histogram : histograms) {
     for (unsigned bin = 0; bin < options.bins; ++bin) stats.histogram[bin] += histogram[bin];

@@ -35,14 +35,18 @@ std::vector<Summary::Pattern> find_patterns(const Checkpoint& checkpoint) {
   std::map<std::tuple<std::string, DType, std::vector<std::uint64_t>>, Summary::Pattern> groups;
   for (const auto& [name, tensor] : checkpoint) {
     std::string pattern = pattern_of(name);
-    auto key = std::tuple(pattern, tensor.dtype(), std::vector<std::uint64_t>(tensor.shape().begin(), tensor.shape().end()));
-    auto& group = groups.try_emplace(std::move(key), Summary::Pattern{std::move(pattern), tensor.dtype(), tensor.shape()}).first->second;
+    auto key =
+        std::tuple(pattern, tensor.dtype(), std::vector<std::uint64_t>(tensor.shape().begin(), tensor.shape().end()));
+    auto& group =
+        groups.try_emplace(std::move(key), Summary::Pattern{std::move(pattern), tensor.dtype(), tensor.shape()})
+            .first->second;
     ++group.tensors;
     group.bytes += tensor.nbytes();
   }
   std::vector<Summary::Pattern> patterns;
   for (auto& [key, group] : groups) patterns.push_back(std::move(group));
-  std::stable_sort(patterns.begin(), patterns.end(), [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+  std::stable_sort(patterns.begin(), patterns.end(),
+                   [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
   return patterns;
 }
 
@@ -66,8 +70,10 @@ std::uint64_t count_wasted(const Checkpoint& checkpoint) {
     if (!tensor.storage() || !tensor.storage()->location()) continue;
     auto& ranges = used[tensor.storage().get()];
     // What a strided view leaves out between its elements is not worth counting.
-    if (tensor.is_contiguous()) ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
-    else ranges.emplace_back(0, tensor.storage()->size_bytes());
+    if (tensor.is_contiguous())
+      ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
+    else
+      ranges.emplace_back(0, tensor.storage()->size_bytes());
   }
   std::uint64_t wasted = 0;
   for (auto& [storage, ranges] : used) {
@@ -100,7 +106,8 @@ Summary summarize(const Checkpoint& checkpoint) {
     summary.bytes += tensor.nbytes();
   }
   for (const auto& [dtype, total] : totals) summary.dtypes.push_back(total);
-  std::stable_sort(summary.dtypes.begin(), summary.dtypes.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::stable_sort(summary.dtypes.begin(), summary.dtypes.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   summary.patterns = find_patterns(checkpoint);
   summary.tied = find_tied(checkpoint);
   summary.wasted_bytes = count_wasted(checkpoint);

@@ -65,7 +65,8 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
   for (const RenameRule& rule : rules) expressions.push_back(compile(rule));
   const auto renamed = [&](std::string_view name) {
     std::string result(name);
-    for (std::size_t i = 0; i < rules.size(); ++i) re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
+    for (std::size_t i = 0; i < rules.size(); ++i)
+      re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
     return result;
   };
 
@@ -76,7 +77,8 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
     const std::string target = renamed(name);
     const auto [origin, is_new] = origins.try_emplace(target, name);
     if (!is_new) {
-      throw Error(Errc::mismatch, "tensors " + quote(origin->second) + " and " + quote(name) + " would both be called " + quote(target));
+      throw Error(Errc::invalid_argument, "tensors " + quote(origin->second) + " and " + quote(name) +
+                                              " would both be called " + quote(target));
     }
     tensors.insert(target, tensor);
   }
@@ -92,7 +94,8 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
 }
 
 Checkpoint cast(Checkpoint checkpoint, DType dtype) {
-  if (!is_floating(dtype)) throw Error(Errc::invalid_argument, std::string(name(dtype)) + " is no floating dtype to cast to");
+  if (!is_floating(dtype))
+    throw Error(Errc::invalid_argument, std::string(name(dtype)) + " is no floating dtype to cast to");
   StateDict tensors;
   tensors.reserve(checkpoint.size());
   for (const auto& [name, tensor] : checkpoint) {

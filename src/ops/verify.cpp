@@ -78,7 +78,8 @@ class Verifier {
       shards.push_back(open_shard((fs::path(path).parent_path() / file).string()));
       if (!shards.back()) continue;
       held += shards.back()->size() - shards.back()->aliases.size();
-      for (const auto& [name, tensor] : *shards.back()) total += shards.back()->aliases.contains(name) ? 0 : tensor.nbytes();
+      for (const auto& [name, tensor] : *shards.back())
+        total += shards.back()->aliases.contains(name) ? 0 : tensor.nbytes();
     }
     for (const ShardIndex::Place& place : index.weight_map) {
       const auto& shard = shards[place.file];
@@ -90,15 +91,18 @@ class Verifier {
       }
     }
     for (std::size_t i = 0; i < shards.size() && listed < held; ++i) find_unlisted(path, index, i, shards[i]);
-    const bool complete = std::all_of(shards.begin(), shards.end(), [](const auto& shard) { return shard.has_value(); });
+    const bool complete =
+        std::all_of(shards.begin(), shards.end(), [](const auto& shard) { return shard.has_value(); });
     if (complete && index.total_size && *index.total_size != total) {
-      find(path, "total_size is " + std::to_string(*index.total_size) + ", but the shards have " + std::to_string(total) + " bytes of tensors");
+      find(path, "total_size is " + std::to_string(*index.total_size) + ", but the shards have " +
+                     std::to_string(total) + " bytes of tensors");
     }
   } catch (const Error& error) {
     find(path, describe(error));
   }
 
-  void find_unlisted(const std::string& path, const ShardIndex& index, std::size_t number, const std::optional<Checkpoint>& shard) {
+  void find_unlisted(const std::string& path, const ShardIndex& index, std::size_t number,
+                     const std::optional<Checkpoint>& shard) {
     if (!shard) return;
     if (listed_.empty()) {
       for (const ShardIndex::Place& place : index.weight_map) listed_.emplace(place.tensor, place.file);
@@ -135,7 +139,8 @@ class Verifier {
     const auto parts = split_tensors(tensors);
     ThreadPool(options_.open.threads).run(parts.size(), [&](std::size_t i, unsigned) {
       const auto touch = [](std::span<const std::byte> bytes) {
-        for (std::size_t at = 0; at < bytes.size(); at += 4096) static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
+        for (std::size_t at = 0; at < bytes.size(); at += 4096)
+          static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
       };
       for_each_chunk(*tensors[parts[i].number], parts[i].first, parts[i].size, touch, &meter);
     });
@@ -146,7 +151,7 @@ class Verifier {
   const VerifyOptions& options_;
   VerifyReport report_;
   std::set<std::pair<std::string, std::string>> known_;  // where, what
-  std::map<std::string_view, std::uint32_t> listed_;  // made when first needed
+  std::map<std::string_view, std::uint32_t> listed_;     // made when first needed
 };
 
 }  // namespace

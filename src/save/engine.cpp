@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kMostBuffer = std::uint64_t{8} << 20;   // more does not make a write faster
+constexpr std::uint64_t kMostBuffer = std::uint64_t{8} << 20;  // more does not make a write faster
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{64} << 10;
 
 unsigned thread_count(const SaveOptions& options) { return options.threads ? options.threads : available_threads(); }
@@ -76,7 +76,8 @@ class FileWriter {
     if (buffer.size() < buffer_bytes_) buffer.resize(buffer_bytes_);
     for (const Job::Part& part : job.parts) {
       for (std::uint64_t done = 0; done < part.size;) {
-        const Job::Part piece{part.tensor, part.first + done, std::min(buffer_bytes_, part.size - done), part.offset + done};
+        const Job::Part piece{part.tensor, part.first + done, std::min(buffer_bytes_, part.size - done),
+                              part.offset + done};
         const auto out = std::span(buffer).first(piece.size);
         piece.tensor->read(piece.first, out);
         sink_.write_at(piece.offset, out);

@@ -9,7 +9,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kDirectBytes = 64 * 1024;           // smaller ranges are cheaper to gather than to write alone
+constexpr std::uint64_t kDirectBytes = 64 * 1024;  // smaller ranges are cheaper to gather than to write alone
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
 
 class JobMaker {
@@ -28,7 +28,8 @@ class JobMaker {
     const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
     if (in_place && size >= kDirectBytes) {
       for (const ByteRange& range : split_by_bytes(size, 1, kPieceBytes)) {
-        jobs_.push_back({Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset}}, range.size});
+        jobs_.push_back(
+            {Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset}}, range.size});
       }
       return;
     }
@@ -41,9 +42,8 @@ class JobMaker {
   std::vector<Job> finish() {
     flush();
     for (auto& [storage, job] : streams_) {
-      std::stable_sort(job.parts.begin(), job.parts.end(), [](const Job::Part& a, const Job::Part& b) {
-        return a.tensor->offset() < b.tensor->offset();
-      });
+      std::stable_sort(job.parts.begin(), job.parts.end(),
+                       [](const Job::Part& a, const Job::Part& b) { return a.tensor->offset() < b.tensor->offset(); });
       jobs_.push_back(std::move(job));
     }
     // Streams cannot be shared out: the longest begin first, so that none is left to run alone at the end.

@@ -29,7 +29,8 @@ fs::path file_for(const std::string& path) {
       .hint("the name of a safetensors file ends in .safetensors");
 }
 
-SavePlan::File plan_safetensors(const Entries& entries, const Metadata& metadata, const std::string& path, const Limits& limits) {
+SavePlan::File plan_safetensors(const Entries& entries, const Metadata& metadata, const std::string& path,
+                                const Limits& limits) {
   const safetensors::Layout layout = safetensors::lay_out(entries, metadata, limits);
   SavePlan::File file{path, layout.head, {}, layout.size_bytes};
   file.items.reserve(layout.items.size());
@@ -84,7 +85,8 @@ std::uint64_t SavePlan::total_bytes() const noexcept {
   return total;
 }
 
-SavePlan plan_files(const Entries& entries, const Metadata& metadata, const std::string& path, const SaveOptions& options) {
+SavePlan plan_files(const Entries& entries, const Metadata& metadata, const std::string& path,
+                    const SaveOptions& options) {
   const fs::path file = file_for(path);
   const std::vector<Entries> shards = split_into_shards(entries, options.max_shard_bytes);
   SavePlan plan;

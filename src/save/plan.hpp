@@ -9,7 +9,8 @@
 
 namespace ballast {
 
-SavePlan plan_files(const Entries& entries, const Metadata& metadata, const std::string& path, const SaveOptions& options);
+SavePlan plan_files(const Entries& entries, const Metadata& metadata, const std::string& path,
+                    const SaveOptions& options);
 SavePlan plan_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options);
 
 }  // namespace ballast

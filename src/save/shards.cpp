@@ -38,8 +38,9 @@ std::string shard_index_json(const std::vector<ShardContents>& shards) {
       weight_map.emplace(entry->name, shard.file);
     }
   }
-  std::string text = fmt::format("{{\n  \"metadata\": {{\n    \"total_parameters\": {},\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{",
-                                 total_parameters, total_bytes);
+  std::string text = fmt::format(
+      "{{\n  \"metadata\": {{\n    \"total_parameters\": {},\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{",
+      total_parameters, total_bytes);
   const char* separator = "\n    ";
   for (const auto& [tensor, file] : weight_map) {
     text += separator;

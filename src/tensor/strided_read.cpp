@@ -31,8 +31,10 @@ void gather_by_rows(const Tensor& view, const ElementLayout& layout, std::uint64
   std::vector<Storage::Range> ranges;
 
   while (!out.empty()) {
-    const std::uint64_t units = std::min<std::uint64_t>(row_units - first_unit % row_units, out.size() / layout.unit_bytes);
-    const auto start = static_cast<std::uint64_t>(static_cast<std::int64_t>(view.offset()) + place_of(layout, first_unit));
+    const std::uint64_t units =
+        std::min<std::uint64_t>(row_units - first_unit % row_units, out.size() / layout.unit_bytes);
+    const auto start =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(view.offset()) + place_of(layout, first_unit));
     const std::uint64_t step = static_cast<std::uint64_t>(stride < 0 ? -stride : stride);
     const std::uint64_t span_bytes = (units - 1) * step + layout.unit_bytes;
     const std::uint64_t low = stride < 0 ? start - (units - 1) * step : start;
@@ -60,7 +62,8 @@ void gather_by_rows(const Tensor& view, const ElementLayout& layout, std::uint64
 void gather_units(const Tensor& view, const ElementLayout& layout, std::uint64_t first_unit, std::span<std::byte> out) {
   const std::uint64_t low = view.offset() - layout.low_bytes;
   const bool in_place = view.storage()->visit(low, layout.low_bytes + layout.high_bytes, [&](auto bytes) {
-    kernels::gather(out, bytes.data() + layout.low_bytes, layout.shape, layout.byte_strides, first_unit, layout.unit_bytes);
+    kernels::gather(out, bytes.data() + layout.low_bytes, layout.shape, layout.byte_strides, first_unit,
+                    layout.unit_bytes);
   });
   if (!in_place) gather_by_rows(view, layout, first_unit, out);
 }

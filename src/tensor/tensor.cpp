@@ -17,7 +17,8 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kParallelBytes = std::uint64_t{4} << 20;  // a piece of parallel work; less is not worth a thread
+constexpr std::uint64_t kParallelBytes = std::uint64_t{4}
+                                         << 20;  // a piece of parallel work; less is not worth a thread
 
 std::string describe(DType dtype, const Shape& shape) { return std::string(name(dtype)) + " " + to_string(shape); }
 
@@ -54,7 +55,8 @@ void Tensor::check_fits() const {
   const auto count = shape_.numel();
   const auto size = count ? bytes_of(dtype_, *count) : std::nullopt;
   if (!size) {
-    throw Error(Errc::malformed, "the bytes of " + describe(dtype_, shape_) + " overflow, or end inside a byte or a block");
+    throw Error(Errc::malformed,
+                "the bytes of " + describe(dtype_, shape_) + " overflow, or end inside a byte or a block");
   }
   if (*size == 0) return;
   std::uint64_t low = 0, high = *size;
@@ -152,8 +154,8 @@ std::span<const std::byte> Tensor::bytes() const {
 std::span<const std::byte> Tensor::bytes_aligned_to(std::size_t alignment) const {
   const auto raw = bytes();
   if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignment == 0) return raw;
-  throw Error(Errc::unsupported, "the file put these values at an address that is not a multiple of " +
-                                     std::to_string(alignment))
+  throw Error(Errc::unsupported,
+              "the file put these values at an address that is not a multiple of " + std::to_string(alignment))
       .hint("call aligned()");
 }
 

@@ -41,7 +41,8 @@ std::pair<std::int64_t, std::uint64_t> walk(const SliceIndex& range, std::int64_
 }
 
 std::int64_t signed_size(std::uint64_t size) {
-  if (size > static_cast<std::uint64_t>(INT64_MAX)) throw bad_slice("a dimension of " + std::to_string(size) + " cannot be sliced");
+  if (size > static_cast<std::uint64_t>(INT64_MAX))
+    throw bad_slice("a dimension of " + std::to_string(size) + " cannot be sliced");
   return static_cast<std::int64_t>(size);
 }
 

@@ -49,7 +49,7 @@ TEST(Folder, AsksWhichOfSeveralUnusualIndexes) {
   const TempDir folder;
   folder.write("x.safetensors.index.json", "{}");
   folder.write("y.safetensors.index.json", "{}");
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch,
+  EXPECT_ERROR(open(folder.path()), Errc::invalid_argument,
                "several indexes: \"x.safetensors.index.json\", \"y.safetensors.index.json\"");
   EXPECT_HINT(open(folder.path()), "by its name");
 }
@@ -98,7 +98,7 @@ TEST(Folder, AsksWhichOfTwoSetsOfShards) {
   const TempDir folder;
   put(folder, "a-00001-of-00001.safetensors", "a");
   put(folder, "b-00001-of-00001.safetensors", "b");
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several sets of shards: \"a\", \"b\"");
+  EXPECT_ERROR(open(folder.path()), Errc::invalid_argument, "several sets of shards: \"a\", \"b\"");
 }
 
 TEST(Folder, TakesTheOnlyFile) {
@@ -112,7 +112,8 @@ TEST(Folder, AsksWhichOfSeveralFiles) {
   const TempDir folder;
   put(folder, "a.safetensors", "a");
   put(folder, "b.safetensors", "b");
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "several safetensors files: \"a.safetensors\", \"b.safetensors\"");
+  EXPECT_ERROR(open(folder.path()), Errc::invalid_argument,
+               "several safetensors files: \"a.safetensors\", \"b.safetensors\"");
   EXPECT_HINT(open(folder.path()), "by its name");
 }
 

@@ -158,7 +158,7 @@ TEST(ShardsWithATensorTwice, AreRefusedWithoutAnIndex) {
   const TempDir folder;
   SafetensorsFile().tensor("w", "U8", {1}).write(folder, "m-00001-of-00002.safetensors");
   SafetensorsFile().tensor("w", "U8", {1}).write(folder, "m-00002-of-00002.safetensors");
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch,
+  EXPECT_ERROR(open(folder.path()), Errc::malformed,
                "tensor \"w\" is in \"m-00001-of-00002.safetensors\" and in \"m-00002-of-00002.safetensors\"");
   EXPECT_HINT(open(folder.path()), "by its name");
 }
@@ -168,7 +168,7 @@ TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexIsSilent) {
   put(folder, "a", {"w", "x"});
   put(folder, "b", {"w", "y"});
   index(folder, {{"x", "a"}, {"y", "b"}});
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "the index does not say which one counts");
+  EXPECT_ERROR(open(folder.path()), Errc::malformed, "the index does not say which one counts");
 }
 
 TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexNamesAThird) {
@@ -177,7 +177,7 @@ TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexNamesAThird) {
   put(folder, "b", {"w", "y"});
   put(folder, "c", {"z"});
   index(folder, {{"x", "a"}, {"y", "b"}, {"z", "c"}, {"w", "c"}});
-  EXPECT_ERROR(open(folder.path()), Errc::mismatch, "\"w\"");
+  EXPECT_ERROR(open(folder.path()), Errc::malformed, "\"w\"");
 }
 
 // An index that is out of date.

@@ -88,7 +88,8 @@ TEST(Engine, AsksRemoteStorageOnceForManySmallTensors) {
   test::TempDir folder;
   const auto remote = std::make_shared<test::RemoteStorage>(some_bytes(1000 * 64, 9));
   Checkpoint many;
-  for (unsigned i = 0; i < 1000; ++i) many.tensors.insert("t" + std::to_string(i), Tensor(DType::u8, {64}, remote, i * 64));
+  for (unsigned i = 0; i < 1000; ++i)
+    many.tensors.insert("t" + std::to_string(i), Tensor(DType::u8, {64}, remote, i * 64));
   save(many, folder / "out.safetensors");
   EXPECT_EQ(remote->requests(), 1u);
   EXPECT_EQ(read_all(open(folder / "out.safetensors").at("t7")), read_all(many.at("t7")));
@@ -174,10 +175,20 @@ TEST(Engine, RefusesAViewThatRepeatsFourBytesForAnExbibyte) {
 // A sink that fails at its n-th call, for every n.
 class FailingSink final : public io::Sink {
  public:
-  FailingSink(std::unique_ptr<io::Sink> real, std::atomic<int>& calls_left) : real_(std::move(real)), calls_left_(calls_left) {}
-  void reserve(std::uint64_t size) override { count(); real_->reserve(size); }
-  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override { count(); real_->write_at(offset, bytes); }
-  void commit() override { count(); real_->commit(); }
+  FailingSink(std::unique_ptr<io::Sink> real, std::atomic<int>& calls_left)
+      : real_(std::move(real)), calls_left_(calls_left) {}
+  void reserve(std::uint64_t size) override {
+    count();
+    real_->reserve(size);
+  }
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    count();
+    real_->write_at(offset, bytes);
+  }
+  void commit() override {
+    count();
+    real_->commit();
+  }
 
  private:
   void count() {
@@ -222,7 +233,9 @@ TEST(Engine, PublishesNoShardWhenALaterOneFails) {
   ASSERT_EQ(plan.files.size(), 3u);
   std::atomic<int> calls_left = 7;  // reserve and two writes each for the shards, then the index
   EXPECT_ERROR(write_files(plan, options,
-                           [&](const std::string& path) { return std::make_unique<FailingSink>(io::create_file(path), calls_left); }),
+                           [&](const std::string& path) {
+                             return std::make_unique<FailingSink>(io::create_file(path), calls_left);
+                           }),
                Errc::io, "on fire");
   EXPECT_TRUE(folder.names().empty());
 }

@@ -1,4 +1,5 @@
-// How long this thread has been at work: other than the clock on the wall, it stands still while the machine does something else.
+// How long this thread has been at work: other than the clock on the wall, it stands still while the machine does
+// something else.
 #pragma once
 
 #include <time.h>

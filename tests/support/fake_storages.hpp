@@ -30,7 +30,8 @@ inline std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
 // Deflated: one stream, that must be inflated from its beginning to get anywhere. Counts how often it began anew.
 class DeflatedStorage final : public Storage {
  public:
-  explicit DeflatedStorage(const std::vector<std::byte>& plain) : size_(plain.size()), packed_(compressBound(plain.size())) {
+  explicit DeflatedStorage(const std::vector<std::byte>& plain)
+      : size_(plain.size()), packed_(compressBound(plain.size())) {
     uLongf packed_size = packed_.size();
     compress(packed_.data(), &packed_size, reinterpret_cast<const Bytef*>(plain.data()), plain.size());
     packed_.resize(packed_size);

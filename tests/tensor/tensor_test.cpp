@@ -81,7 +81,8 @@ TEST(Tensor, ReadsAnyByteRangeOfAnyView) {
         for (const std::uint64_t size : {1u, 3u, 4u, 9u, 64u}) {
           std::vector<std::byte> out(std::min<std::uint64_t>(size, view.nbytes() - first));
           view.read(first, out);
-          ASSERT_TRUE(std::equal(out.begin(), out.end(), expected.begin() + static_cast<std::ptrdiff_t>(first))) << slice << first;
+          ASSERT_TRUE(std::equal(out.begin(), out.end(), expected.begin() + static_cast<std::ptrdiff_t>(first)))
+              << slice << first;
         }
       }
     }
@@ -124,7 +125,8 @@ TEST(Tensor, CastsWhenItIsReadAndInAnyRange) {
     half.read(first, part);
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.bytes().begin() + static_cast<std::ptrdiff_t>(first)));
   }
-  EXPECT_EQ(values_of(counted({4, 4}).transpose().to(DType::f16).to(DType::f32)), values_of(counted({4, 4}).transpose()));
+  EXPECT_EQ(values_of(counted({4, 4}).transpose().to(DType::f16).to(DType::f32)),
+            values_of(counted({4, 4}).transpose()));
   EXPECT_ERROR(counted({2}).to(DType::q4_k), Errc::unsupported, "cannot cast F32 to Q4_K");
 }
 

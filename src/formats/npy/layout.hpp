@@ -2,7 +2,8 @@
 //
 //   "\x93NUMPY", major, minor      8 bytes
 //   the header's length            u16, or u32 in version 2
-//   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   spaces, then a line end: data begin at a multiple of 64
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   spaces, then a line end: data begin at a multiple of
+//   64
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ namespace ballast::safetensors {
 struct EditableHeader {
   std::shared_ptr<const PaddedText> text;
   Metadata metadata;
-  TextRange metadata_text;    // the whole member in the text; empty where there is none
+  TextRange metadata_text;       // the whole member in the text; empty where there is none
   std::uint64_t data_begin = 0;  // in the file
 };
 

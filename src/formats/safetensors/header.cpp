@@ -100,7 +100,9 @@ class HeaderParser {
       json_.skip_space();
       const std::uint64_t key_byte = json_.byte();
       if (header_.metadata.size() == limits_.max_metadata_keys) {
-        throw Error(Errc::limit, "\"__metadata__\" has more than " + std::to_string(limits_.max_metadata_keys) + " keys").at_byte(key_byte);
+        throw Error(Errc::limit,
+                    "\"__metadata__\" has more than " + std::to_string(limits_.max_metadata_keys) + " keys")
+            .at_byte(key_byte);
       }
       std::string key(json_.string("a key of \"__metadata__\"").value);
       json_.expect(':', "after a key");
@@ -131,7 +133,8 @@ class HeaderParser {
     throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).at_byte(error.offset().value_or(0));
   }
 
-  // The fields as every known writer puts them: in this order, without a space. Else false, and whoever reads on, begins anew.
+  // The fields as every known writer puts them: in this order, without a space. Else false, and whoever reads on,
+  // begins anew.
   bool usual_fields(Fields& fields) {
     if (!json_.take_exactly("{\"dtype\":\"")) return false;
     if (!usual_dtype(fields)) return false;
@@ -195,7 +198,8 @@ class HeaderParser {
     const std::uint64_t byte = json_.byte();
     const std::string_view text = json_.string("a dtype").value;
     const auto dtype = dtype_from_name(text);
-    if (!dtype || !info(*dtype).in_safetensors) throw Error(Errc::unsupported, "unknown dtype " + quote(text)).at_byte(byte);
+    if (!dtype || !info(*dtype).in_safetensors)
+      throw Error(Errc::unsupported, "unknown dtype " + quote(text)).at_byte(byte);
     return *dtype;
   }
 
@@ -259,7 +263,10 @@ class HeaderParser {
 
   [[noreturn, gnu::noinline]] void explain_size(std::string_view name, std::uint64_t byte, const Fields& fields) const {
     const auto fail = [&](const std::string& what) { json_.fail_at("tensor " + quote(name) + " " + what, byte); };
-    const char* missing = !fields.has_dtype ? "dtype" : !fields.has_shape ? "shape" : !fields.has_offsets ? "data_offsets" : nullptr;
+    const char* missing = !fields.has_dtype     ? "dtype"
+                          : !fields.has_shape   ? "shape"
+                          : !fields.has_offsets ? "data_offsets"
+                                                : nullptr;
     if (missing) fail(std::string("has no \"") + missing + "\"");
     if (fields.begin > fields.end) {
       fail("begins at byte " + std::to_string(fields.begin) + " and ends before it, at " + std::to_string(fields.end));
@@ -277,8 +284,8 @@ class HeaderParser {
       fail("is " + type + " " + to_string(fields.shape) + ", which takes " + std::to_string(*size) +
            " bytes, but its offsets span " + std::to_string(fields.end - fields.begin));
     }
-    throw Error(Errc::malformed, "tensor " + quote(name) + " ends at byte " + std::to_string(fields.end) + " but the data has " +
-                                     std::to_string(data_bytes_) + " bytes")
+    throw Error(Errc::malformed, "tensor " + quote(name) + " ends at byte " + std::to_string(fields.end) +
+                                     " but the data has " + std::to_string(data_bytes_) + " bytes")
         .at_byte(byte)
         .hint("the file was cut short: an interrupted download or copy?");
   }
@@ -326,7 +333,8 @@ class HeaderParser {
     std::sort(names.begin(), names.end());
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
     const auto twice = std::adjacent_find(names.begin(), names.end(), same);
-    if (twice != names.end()) json_.fail_at("tensor " + quote(twice->first) + " is there twice", std::next(twice)->second);
+    if (twice != names.end())
+      json_.fail_at("tensor " + quote(twice->first) + " is there twice", std::next(twice)->second);
   }
 
   std::shared_ptr<const PaddedText> text_;
@@ -337,11 +345,11 @@ class HeaderParser {
 
   Header header_;
   bool has_metadata_ = false;
-  bool in_order_ = true;               // so far, each tensor began where the one before it ended
+  bool in_order_ = true;  // so far, each tensor began where the one before it ended
   std::vector<StateDict::Entry> entries_;
-  std::vector<std::uint64_t> bytes_;   // where each entry begins in the file
+  std::vector<std::uint64_t> bytes_;                    // where each entry begins in the file
   std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
-  std::string_view last_dtype_text_ = "U8";  // as last_dtype_ says
+  std::string_view last_dtype_text_ = "U8";             // as last_dtype_ says
   DType last_dtype_ = DType::u8;
 };
 

@@ -21,18 +21,21 @@ void check_can_store(const StateDict::Entry& entry) {
         .hint("convert it with --dtype F32, or leave it out with --exclude");
   }
   if (!entry.tensor.has_data()) {
-    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store").hint("leave it out with --exclude");
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store")
+        .hint("leave it out with --exclude");
   }
   if (entry.name == "__metadata__") {
-    throw Error(Errc::unsupported, "safetensors cannot store a tensor called \"__metadata__\"").hint("rename it with --rename");
+    throw Error(Errc::unsupported, "safetensors cannot store a tensor called \"__metadata__\"")
+        .hint("rename it with --rename");
   }
   if (valid_utf8_prefix(entry.name) != entry.name.size()) {
-    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has a name that is not UTF-8").hint("rename it with --rename");
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has a name that is not UTF-8")
+        .hint("rename it with --rename");
   }
 }
 
-// Wide dtypes first, then by name: so every tensor is aligned to its own size. The dtypes of safetensors are the first of our table,
-// in the format's own order.
+// Wide dtypes first, then by name: so every tensor is aligned to its own size. The dtypes of safetensors are the first
+// of our table, in the format's own order.
 bool goes_before(const StateDict::Entry* a, const StateDict::Entry* b) {
   if (a->tensor.dtype() != b->tensor.dtype()) return a->tensor.dtype() > b->tensor.dtype();
   return a->name < b->name;
