@@ -43,7 +43,7 @@ class Convert(TestCase):
         self.assertEqual(metadata, {"format": "pt", "author": "A=B", "empty": ""})
 
     def test_refuses_names_that_collide(self):
-        self.refused("convert", "in.safetensors", "out.safetensors", "--rename", r"model\.[ab]=x", code=NO, says="x.weight")
+        self.refused("convert", "in.safetensors", "out.safetensors", "--rename", r"model\.[ab]=x", code=USAGE, says="x.weight")
         self.assertEqual(self.names_in_folder(), ["in.safetensors"])
 
     def test_casts_floats_and_leaves_integers(self):
