@@ -17,5 +17,6 @@ int main(int argc, char** argv) {
   ballast::bench::bench_load(report);
   ballast::bench::bench_casts(report);
   ballast::bench::bench_gather(report);
+  ballast::bench::bench_ggml_decode(report);
   return report.exit_code();
 }

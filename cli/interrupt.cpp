@@ -1,5 +1,6 @@
 #include "interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 
@@ -8,7 +9,9 @@
 namespace ballast::cli {
 namespace {
 
-volatile std::sig_atomic_t caught = 0;
+// Set by whichever thread the signal finds, read by those that report progress.
+std::atomic<int> caught = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not wait for a lock");
 
 void remember(int signal) { caught = signal; }
 

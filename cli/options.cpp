@@ -23,6 +23,13 @@ constexpr LimitField kLimits[] = {
     {"max_rank", &Limits::max_rank, "dimensions of one tensor"},
     {"max_json_depth", &Limits::max_json_depth, "nesting of a JSON document"},
     {"max_shards", &Limits::max_shards, "files of a checkpoint"},
+    {"max_metadata_keys", &Limits::max_metadata_keys, "keys of metadata"},
+    {"max_archive_members", &Limits::max_archive_members, "members of a zip or a tar"},
+    {"max_archive_depth", &Limits::max_archive_depth, "archives and checkpoints inside each other"},
+    {"max_inflated_bytes", &Limits::max_inflated_bytes, "a compressed member that must be held whole"},
+    {"max_pickle_bytes", &Limits::max_pickle_bytes, "a pickle, without the large strings in it"},
+    {"max_pickle_nodes", &Limits::max_pickle_nodes, "objects in one pickle"},
+    {"max_values", &Limits::max_values, "plain values that are kept for showing"},
     {"max_expansion_bytes", &Limits::max_expansion_bytes, "what repeated views may add to the input's bytes, or"},
     {"max_expansion_ratio", &Limits::max_expansion_ratio, "how many times the input they may be, if that is more"},
 };
@@ -58,6 +65,9 @@ void add_common_options(CLI::App& app, Session& session) {
          "auto (on a terminal, unless NO_COLOR is set), always or never")
       ->type_name("WHEN");
   app.add_option("--threads", session.threads, "threads to use; 0, the default, is one a core")->type_name("N");
+  app.add_option("--root", session.root, "take one subtree of a nested checkpoint, and drop its prefix")
+      ->type_name("PATH");
+  app.add_flag("--weights-only", session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
   app.add_flag("--lenient", session.lenient, "forgive what real files are known to get wrong, with a note for each");
   app.add_option_function<std::vector<std::string>>(
          "--limit",

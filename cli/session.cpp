@@ -51,11 +51,21 @@ std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::s
 
 }  // namespace
 
-OpenOptions Session::open_options() const { return {.limits = limits, .lenient = lenient, .threads = threads}; }
+OpenOptions Session::open_options() const {
+  OpenOptions options;
+  options.limits = limits;
+  options.safety = weights_only ? Safety::strict : Safety::inert;
+  options.root = root;
+  options.lenient = lenient;
+  options.threads = threads;
+  return options;
+}
 
 SaveOptions Session::save_options() const {
   SaveOptions options;
   options.overwrite = force;
+  options.allow_dangerous = allow_dangerous;
+  options.strict = strict;
   options.durable = sync;
   options.threads = threads;
   options.limits = limits;

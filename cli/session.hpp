@@ -22,6 +22,10 @@ struct Session {
   bool quiet = false;
   bool verbose = false;
   bool lenient = false;
+  bool weights_only = false;
+  bool allow_dangerous = false;
+  bool strict = false;
+  std::string root;
   bool force = false;
   bool sync = true;
   unsigned threads = 0;

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "corpus_archive.hpp"
+#include "corpus_pickle.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,6 +168,9 @@ int main(int argc, char** argv) {
   try {
     write(fs::path(argv[1]) / "safetensors_header", safetensors_headers());
     write(fs::path(argv[1]) / "shard_index", shard_indexes());
+    write(fs::path(argv[1]) / "zip", ballast::fuzz::zips());
+    write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
+    write(fs::path(argv[1]) / "pickle", pickles());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

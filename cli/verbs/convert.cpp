@@ -138,6 +138,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   const SaveReport report = execute(plan, options);
   folder.keep();
   bar.clear();
+  for (const Note& note : report.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
   if (session.json) write_json(session, plan, &report);
   say_written(session, plan, report);
   return 0;
@@ -148,7 +149,9 @@ int run_convert(Session& session, const Arguments& arguments) {
 Run add_convert(CLI::App& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.add_option("IN", arguments->in, "a file, a folder, an …index.json, or - for standard input")->required();
-  verb.add_option("OUT", arguments->out, "a .safetensors file, or a folder (one that is there, or NAME/)")->required();
+  verb.add_option("OUT", arguments->out,
+                  "a .safetensors, .pt, .pth, .bin or .ckpt file, or a folder (one that is there, or NAME/)")
+      ->required();
   add_selection_options(verb, session);
   add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
       ->type_name("REGEX=TEMPLATE");
@@ -159,6 +162,8 @@ Run add_convert(CLI::App& verb, Session& session) {
   add_repeated_option(verb, "--metadata", arguments->metadata, "set metadata in what is written")
       ->type_name("KEY=VALUE");
   verb.add_option("--memory", arguments->memory, "for all buffers together; 64MiB by default")->type_name("SIZE");
+  verb.add_flag("--allow-dangerous", session.allow_dangerous, "go on although the file names something dangerous");
+  verb.add_flag("--strict", session.strict, "refuse a source whose checksums are wrong, instead of a note");
   add_force_option(verb, session);
   verb.add_flag("--dry-run", arguments->dry_run, "show what would be written, and write nothing");
   add_sync_option(verb, session);

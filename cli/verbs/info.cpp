@@ -1,6 +1,8 @@
 // info: what is this.
 #include <algorithm>
 #include <memory>
+#include <type_traits>
+#include <variant>
 
 #include <fmt/format.h>
 #include <ballast/summary.hpp>
@@ -51,6 +53,48 @@ void write_patterns(JsonWriter& json, const Summary& summary) {
   json.end();
 }
 
+// Where the file's own nesting is known, its subtrees; elsewhere the first parts of dotted names.
+void write_roots(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary) {
+  if (checkpoint.roots.empty()) return json.array_field("roots", summary.roots);
+  std::vector<std::string> paths;
+  for (const Root& root : checkpoint.roots) paths.push_back(root.path);
+  json.array_field("roots", paths);
+}
+
+void write_value(JsonWriter& json, const PlainValue& value) {
+  json.begin_object();
+  json.field("path", value.path);
+  json.field("type", value.type);
+  std::visit(
+      [&](const auto& held) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
+          json.field("value", nullptr);
+        else
+          json.field("value", held);
+      },
+      value.value);
+  json.end();
+}
+
+void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
+  json.key("composites");
+  json.begin_array(Layout::lines);
+  for (const Composite& composite : checkpoint.composites) {
+    json.begin_object();
+    json.field("name", composite.name);
+    json.field("layout", composite.layout);
+    json.array_field("shape", composite.shape);
+    json.array_field("parts", composite.parts);
+    if (composite.layout == "quantized" && !composite.axis) {
+      json.field("scale", composite.scale);
+      json.field("zero_point", composite.zero_point);
+    }
+    if (composite.axis) json.field("axis", std::uint64_t{*composite.axis});
+    json.end();
+  }
+  json.end();
+}
+
 void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
   const Places places(checkpoint);
   JsonWriter json(session.out, "ballast.info/1");
@@ -74,7 +118,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.begin_object(Layout::lines);
   for (const auto& [key, value] : checkpoint.metadata) json.field(key, value);
   json.end();
-  json.array_field("roots", summary.roots);
+  write_roots(json, checkpoint, summary);
   json.key("tied");
   json.begin_array(Layout::lines);
   for (const auto& names : summary.tied) {
@@ -85,6 +129,19 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.end();
   json.field("wasted_bytes", summary.wasted_bytes);
   write_patterns(json, summary);
+  if (!checkpoint.values.empty()) {
+    json.key("values");
+    json.begin_array(Layout::lines);
+    for (const PlainValue& value : checkpoint.values) write_value(json, value);
+    json.end();
+  }
+  if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
+  if (!checkpoint.dangerous.empty()) {
+    json.key("dangerous");
+    json.begin_array(Layout::lines);
+    for (const Global& global : checkpoint.dangerous) json.value(global.module + "." + global.name);
+    json.end();
+  }
   json.key("notes");
   json.begin_array(Layout::lines);
   for (const Note& note : checkpoint.notes) {
@@ -124,6 +181,51 @@ std::vector<std::string> metadata_lines(const Checkpoint& checkpoint) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : checkpoint.metadata)
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
+  return lines;
+}
+
+std::string value_text(const PlainValue& value) {
+  const auto text = [&](const auto& held) -> std::string {
+    using Held = std::decay_t<decltype(held)>;
+    if constexpr (std::is_same_v<Held, std::monostate>)
+      return "None";
+    else if constexpr (std::is_same_v<Held, bool>)
+      return held ? "True" : "False";
+    else
+      return fmt::format("{}", held);
+  };
+  return std::visit(text, value.value);
+}
+
+std::vector<std::string> value_lines(const Session& session, const Checkpoint& checkpoint) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::string> lines;
+  for (const PlainValue& value : checkpoint.values) {
+    if (!session.verbose && lines.size() == kMost) {
+      lines.push_back(fmt::format("… and {} more; -v shows all", checkpoint.values.size() - kMost));
+      break;
+    }
+    lines.push_back(escape_for_terminal(fmt::format("{} = {}", value.path, value_text(value))));
+  }
+  return lines;
+}
+
+std::vector<std::string> root_lines(const Checkpoint& checkpoint) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> lines;
+  for (const Root& root : checkpoint.roots) {
+    if (lines.size() == kMost) break;
+    lines.push_back(escape_for_terminal(fmt::format("{}, {}", root.path, plural(root.tensors, "tensor"))));
+  }
+  if (!lines.empty())
+    lines[0] += fmt::format("  (--root {} takes it alone)", escape_for_terminal(checkpoint.roots[0].path));
+  return lines;
+}
+
+std::vector<std::string> dangerous_lines(const Checkpoint& checkpoint) {
+  std::vector<std::string> lines;
+  for (const Global& global : checkpoint.dangerous)
+    lines.push_back(escape_for_terminal(fmt::format("{}.{}: {}", global.module, global.name, global.why)));
   return lines;
 }
 
@@ -174,7 +276,10 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.line("parameters", format_count(summary.parameters));
   text.line("bytes", format_bytes(summary.bytes));
   text.list("dtypes", dtype_lines(summary));
+  text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(checkpoint));
+  text.list("roots", root_lines(checkpoint));
+  text.list("values", value_lines(session, checkpoint));
   text.list("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", format_bytes(summary.wasted_bytes));
   text.list("notes", note_lines(checkpoint));

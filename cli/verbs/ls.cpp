@@ -1,5 +1,6 @@
 // ls: one tensor a line.
 #include <memory>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <ballast/text.hpp>
@@ -18,6 +19,15 @@ struct Arguments {
   std::vector<std::string> globs;
 };
 
+// What the parts of sparse, quantized and nested tensors make up, by their names.
+std::unordered_map<std::string_view, std::string_view> layouts_of(const Checkpoint& checkpoint) {
+  std::unordered_map<std::string_view, std::string_view> layouts;
+  for (const Composite& composite : checkpoint.composites) {
+    for (const std::string& part : composite.parts) layouts.emplace(part, composite.layout);
+  }
+  return layouts;
+}
+
 void write_json(Session& session, const Checkpoint& checkpoint) {
   JsonWriter json(session.out, "ballast.ls/1");
   json.field("target", checkpoint.target);
@@ -26,6 +36,7 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
   json.key("tensors");
   json.begin_array(JsonWriter::Layout::lines);
   Places places(checkpoint);
+  const auto layouts = layouts_of(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
     const auto place = places.of(tensor);
     json.begin_object();
@@ -33,7 +44,8 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
     json.field("dtype", ballast::name(tensor.dtype()));
     json.array_field("shape", tensor.shape());
     json.field("bytes", tensor.nbytes());
-    json.field("layout", "strided");
+    const auto layout = layouts.find(name);
+    json.field("layout", layout == layouts.end() ? "strided" : layout->second);
     place ? json.field("file", place->file) : json.field("file", nullptr);
     place && place->offset ? json.field("offset", *place->offset) : json.field("offset", nullptr);
     json.field("contiguous", tensor.is_contiguous());

@@ -24,6 +24,7 @@ Run add_ls(CLI::App& verb, Session& session);
 Run add_cat(CLI::App& verb, Session& session);
 Run add_stats(CLI::App& verb, Session& session);
 Run add_hash(CLI::App& verb, Session& session);
+Run add_scan(CLI::App& verb, Session& session);
 Run add_verify(CLI::App& verb, Session& session);
 Run add_diff(CLI::App& verb, Session& session);
 Run add_meta(CLI::App& verb, Session& session);
@@ -36,6 +37,7 @@ inline constexpr Verb kVerbs[] = {
     {"cat", "the values of a tensor, or a slice of it, as text, JSON, NumPy or raw bytes", add_cat},
     {"stats", "min, max, mean, std, zeros, NaN, Inf, and a histogram", add_stats},
     {"hash", "a SHA-256 for each tensor and one for the whole, whatever the format or sharding", add_hash},
+    {"scan", "every global that a pickle names, with a verdict; runs nothing", add_scan},
     {"verify", "check the structure, the index against its shards, every byte, a manifest", add_verify},
     {"diff", "what differs between two checkpoints: names, dtypes, shapes, values", add_diff},
     {"meta", "read or edit metadata, in place where it fits", add_meta},

@@ -6,12 +6,14 @@
 #include <ballast/dtype.hpp>       // element types
 #include <ballast/error.hpp>       // the one exception
 #include <ballast/float16.hpp>     // 16-bit floats as C++ types
+#include <ballast/global.hpp>      // what a pickle names
 #include <ballast/hash.hpp>        // digests
 #include <ballast/limits.hpp>      // every cap on hostile input
 #include <ballast/metadata.hpp>    // metadata edited in place
 #include <ballast/open.hpp>        // files in
 #include <ballast/progress.hpp>    // how long jobs report and are cancelled
 #include <ballast/save.hpp>        // files out
+#include <ballast/scan.hpp>        // what pickles would import
 #include <ballast/shape.hpp>       // dimensions and strides
 #include <ballast/slice.hpp>       // "0:4, ..., -1"
 #include <ballast/state_dict.hpp>  // tensors by name

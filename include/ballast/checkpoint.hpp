@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include <ballast/global.hpp>
 #include <ballast/state_dict.hpp>
 
 namespace ballast {
@@ -21,13 +23,45 @@ std::string_view name(Format format) noexcept;  // "safetensors", "torch-zip", .
 
 // What is worth saying and is no error: a stale index, leading spaces in a header, a skipped object.
 struct Note {
+  enum class Kind : std::uint8_t {
+    oddity,  // something is not as it should be; a finding of verify()
+    remark,  // all is well, and yet worth a sentence
+  };
   std::string where;
   std::string text;
+  Kind kind = Kind::oddity;
 };
 
 struct CheckpointFile {
   std::string path;  // as it was opened
   std::uint64_t bytes;
+};
+
+// What stands beside the tensors in a pickle: an epoch, a learning rate, an argument.
+struct PlainValue {
+  std::string path;  // as a tensor there would be called
+  std::string type;  // "int", "str", "bytes", "set", "datetime.datetime", ...
+  // What JSON can hold is held; of everything else, and of integers beyond 64 bits, the text that Python would show.
+  std::variant<std::monostate, bool, std::int64_t, double, std::string> value;
+};
+
+// A tensor that a file stores in parts. The parts are tensors of their own, called NAME.indices, NAME.scales and so on.
+struct Composite {
+  std::string name;
+  std::string layout;  // "sparse_coo", "sparse_csr", ..., "quantized", "nested"
+  Shape shape;         // of the whole
+  std::vector<std::string> parts;
+  // Of a quantized tensor: value = (integer - zero_point) * scale. Per channel, both are parts and `axis` says along
+  // which.
+  double scale = 1;
+  std::int64_t zero_point = 0;
+  std::optional<std::size_t> axis;
+};
+
+// A subtree that holds tensors and that `OpenOptions::root` can name.
+struct Root {
+  std::string path;
+  std::uint64_t tensors = 0;
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
@@ -36,6 +70,10 @@ struct Checkpoint {
   StateDict tensors;  // in the file's order, aliases last
   Metadata metadata;
   std::map<std::string, std::string, std::less<>> aliases;  // name -> the name whose tensor it shares by agreement
+  std::vector<PlainValue> values;                           // in the file's order
+  std::vector<Composite> composites;                        // in the file's order
+  std::vector<Root> roots;        // the likeliest state dict first; empty where names are not nested
+  std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;
   std::vector<CheckpointFile> files;
   std::string target;  // what was opened

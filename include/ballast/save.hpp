@@ -1,7 +1,10 @@
 // save: any list of tensors to a file, streamed in bounded memory, in parallel, whole or not at all.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +17,10 @@ namespace ballast {
 struct SaveOptions {
   std::uint64_t max_shard_bytes = 0;  // tensor bytes in a shard; 0 is one file
   bool overwrite = false;
-  bool durable = true;                                   // fsync before and after the rename
-  unsigned threads = 0;                                  // 0 is one a core
+  bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
+  bool strict = false;           // refuse what would only be a note: a checksum that is wrong in the source
+  bool durable = true;           // fsync before and after the rename
+  unsigned threads = 0;          // 0 is one a core
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for all buffers together
   Limits limits{};
   Progress progress{};
@@ -28,13 +33,22 @@ struct SavePlan {
     Tensor tensor;
     std::uint64_t offset;  // in the file
   };
+  struct Piece {
+    std::uint64_t offset;  // in the file
+    std::vector<std::byte> bytes;
+  };
   struct File {
     std::string path;
     std::vector<std::byte> head;  // the bytes before the first item
     std::vector<Item> items;      // in ascending order of offset, disjoint
     std::uint64_t size_bytes = 0;
+    std::uint64_t tensors = 0;  // names in it; several can share an item
+    // The bytes between and behind the items, where they can only be told from the data: called once, when all items
+    // are written, with the CRC-32 of each. Nothing where a format has no such bytes.
+    std::function<std::vector<Piece>(std::span<const std::uint32_t> crc32s)> finish{};
   };
   std::vector<File> files;  // written in this order: an index comes last
+  std::vector<Note> notes;  // what will be lost
   std::uint64_t data_bytes = 0;
   std::uint64_t memory_bytes = 0;  // the most that the buffers will take
 
@@ -43,11 +57,13 @@ struct SavePlan {
 
 struct SaveReport {
   std::vector<CheckpointFile> files;
+  std::vector<Note> notes;  // what was lost, and what was wrong with the source and did not stop the job
   std::uint64_t data_bytes = 0;
   double seconds = 0;
 };
 
-// The format follows from the ending of `path` (".safetensors"); a folder gets "model.safetensors" in it.
+// The format follows from the ending of `path`: ".safetensors", or ".pt", ".pth", ".bin", ".ckpt" for a torch zip. A
+// folder gets "model.safetensors" in it. A checkpoint that names something dangerous is Errc::unsafe.
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options = {});
 SaveReport execute(const SavePlan& plan, const SaveOptions& options = {});
 SaveReport save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options = {});

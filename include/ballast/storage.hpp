@@ -66,6 +66,9 @@ class Storage {
   // Throws Errc::changed if what lies behind the bytes is no longer what was opened.
   virtual void check_unchanged() const {}
 
+  // The CRC-32 that the file declares for all of the bytes, where it does: to be compared by whoever reads them all.
+  virtual std::optional<std::uint32_t> declared_crc32() const { return std::nullopt; }
+
   // False for a tensor that has a dtype and a shape only (meta): reading it is an error.
   virtual bool has_data() const { return true; }
 };

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "checkpoint/aliases.hpp"
+#include "checkpoint/composites.hpp"
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoint/read_source.hpp"
+#include "checkpoint/roots.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/shards.hpp"
-#include "formats/safetensors/reader.hpp"
 
 namespace ballast {
 namespace {
@@ -36,30 +38,31 @@ Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
   return checkpoint;
 }
 
-Checkpoint open_source(const io::ByteSourcePtr& source, const OpenOptions& options) {
-  switch (detect(*source)) {
-    case Content::safetensors: return safetensors::read(source, {options.limits, options.lenient});
-    case Content::json: return open_index(source->name(), options);
-  }
-  return {};
+Checkpoint open_file(const std::string& path, const OpenOptions& options) {
+  const auto source = io::open_file(path);
+  if (detect(*source) == Content::json) return open_index(path, options);
+  return read_source(source, options);
+}
+
+// What every checkpoint goes through, wherever it comes from.
+Checkpoint finish(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
+  checkpoint.target = target;
+  sort_roots(checkpoint);
+  checkpoint = unfold_composites(unfold_aliases(std::move(checkpoint)));
+  return options.root.empty() ? checkpoint : take_root(std::move(checkpoint), options.root);
 }
 
 }  // namespace
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
   std::error_code ignored;
-  Checkpoint checkpoint =
-      fs::is_directory(target, ignored) ? open_folder(target, options) : open_source(io::open_file(target), options);
-  checkpoint.target = target;
-  return unfold_aliases(std::move(checkpoint));
+  const bool is_folder = fs::is_directory(target, ignored);
+  return finish(is_folder ? open_folder(target, options) : open_file(target, options), target, options);
 }
 
 Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name, const OpenOptions& options) {
   const auto source = io::from_memory(std::move(bytes), name);
-  if (detect(*source) == Content::json) {
-    throw Error(Errc::unsupported, "an index of shards names files, and there are none in memory").in(name);
-  }
-  return unfold_aliases(safetensors::read(source, {options.limits, options.lenient}));
+  return finish(read_source(source, options), name, options);
 }
 
 }  // namespace ballast

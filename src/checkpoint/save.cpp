@@ -1,15 +1,32 @@
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "checkpoint/aliases.hpp"
+#include "checkpoint/composites.hpp"
 #include "core/text.hpp"
 #include "save/engine.hpp"
 #include "save/plan.hpp"
 
 namespace ballast {
 namespace {
+
+// Nothing of it would get into the output. But a file that means harm is not to be laundered by accident.
+void refuse_dangerous(const Checkpoint& checkpoint) {
+  if (checkpoint.dangerous.empty()) return;
+  const Global& global = checkpoint.dangerous.front();
+  std::string what = "names " + quote(global.module + "." + global.name);
+  if (!global.why.empty()) what += ", which " + std::string(global.why);
+  if (checkpoint.dangerous.size() > 1)
+    what += fmt::format(", and {} more that is dangerous", checkpoint.dangerous.size() - 1);
+  throw Error(Errc::unsafe, what)
+      .in(global.member.empty() ? checkpoint.target : checkpoint.target + "!/" + global.member)
+      .at_byte(global.offset)
+      .hint("ballast scan shows all of it; --allow-dangerous takes the tensors all the same, and runs nothing");
+}
 
 void refuse_to_overwrite(const SavePlan& plan) {
   for (const SavePlan::File& file : plan.files) {
@@ -22,11 +39,10 @@ void refuse_to_overwrite(const SavePlan& plan) {
 }  // namespace
 
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
-  const Checkpoint folded = fold_aliases(checkpoint);
-  Entries entries;
-  entries.reserve(folded.size());
-  for (const auto& entry : folded) entries.push_back(&entry);
-  return plan_files(entries, folded.metadata, path, options);
+  if (!options.allow_dangerous) refuse_dangerous(checkpoint);
+  // A torch file has tensors that share bytes, safetensors an agreement about names.
+  if (format_for(path) != Format::safetensors) return plan_files(checkpoint, path, options);
+  return plan_files(fold_composites(fold_aliases(checkpoint)), path, options);
 }
 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {

@@ -8,11 +8,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "checkpoint/detect.hpp"
+#include "checkpoint/read_source.hpp"
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
-#include "formats/safetensors/reader.hpp"
 
 namespace ballast {
 namespace {
@@ -30,13 +29,6 @@ bool leaves_its_folder(const std::filesystem::path& path) {
   return !error && there.parent_path() != here;
 }
 
-Checkpoint read_shard(const std::string& path, const OpenOptions& options) {
-  const auto source = io::open_file(path);
-  if (detect(*source) != Content::safetensors)
-    throw Error(Errc::malformed, "this is JSON, not a safetensors file").in(path);
-  return safetensors::read(source, {options.limits, options.lenient});
-}
-
 class Merger {
  public:
   explicit Merger(const ShardIndex* index) : index_(index) {}
@@ -48,6 +40,10 @@ class Merger {
       add_metadata(shard.metadata, std::filesystem::path(paths[i]).filename().string());
       all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
       all_.files.push_back(shard.files.front());
+      if (i == 0) all_.format = shard.format;
+      std::move(shard.values.begin(), shard.values.end(), std::back_inserter(all_.values));
+      std::move(shard.composites.begin(), shard.composites.end(), std::back_inserter(all_.composites));
+      std::move(shard.dangerous.begin(), shard.dangerous.end(), std::back_inserter(all_.dangerous));
       if (leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
       parts.push_back(std::move(shard.tensors));
     }
@@ -162,7 +158,7 @@ class Merger {
 Checkpoint open_shards(const std::vector<std::string>& paths, const ShardIndex* index, const OpenOptions& options) {
   std::vector<Checkpoint> shards(paths.size());
   ThreadPool(paths.size() == 1 ? 1 : options.threads).run(paths.size(), [&](std::size_t i, unsigned) {
-    shards[i] = read_shard(paths[i], options);
+    shards[i] = read_source(io::open_file(paths[i]), options);
   });
 
   std::size_t count = 0;

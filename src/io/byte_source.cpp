@@ -94,7 +94,7 @@ class FileSource final : public ByteSource {
 
   const std::string& name() const override { return path_; }
   std::uint64_t size_bytes() const override { return size_; }
-  bool is_file() const override { return true; }
+  std::optional<FilePosition> file_position(std::uint64_t offset) const override { return FilePosition{path_, offset}; }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
@@ -235,6 +235,39 @@ class FileSource final : public ByteSource {
   mutable std::span<const std::byte> map_;
 };
 
+class Section final : public ByteSource {
+ public:
+  Section(ByteSourcePtr whole, std::uint64_t first, std::uint64_t size, std::string name)
+      : whole_(std::move(whole)), first_(first), size_(size), name_(std::move(name)) {}
+
+  const std::string& name() const override { return name_; }
+  std::uint64_t size_bytes() const override { return size_; }
+
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    require_inside(*this, offset, out.size());
+    whole_->read_at(first_ + offset, out);
+  }
+  std::span<const std::byte> mapped() const override {
+    const auto map = whole_->mapped();
+    return map.empty() ? map : part_of(map, first_, size_);
+  }
+  bool visit(std::uint64_t offset, std::uint64_t size,
+             const std::function<void(std::span<const std::byte>)>& look) const override {
+    require_inside(*this, offset, size);
+    return whole_->visit(first_ + offset, size, look);
+  }
+  void release(std::uint64_t offset, std::uint64_t size) const override { whole_->release(first_ + offset, size); }
+  void check_unchanged() const override { whole_->check_unchanged(); }
+  std::optional<FilePosition> file_position(std::uint64_t offset) const override {
+    return whole_->file_position(first_ + offset);
+  }
+
+ private:
+  ByteSourcePtr whole_;
+  std::uint64_t first_, size_;
+  std::string name_;
+};
+
 [[noreturn]] void refuse_kind(const std::string& path, mode_t mode) {
   throw Error(Errc::invalid_argument, fmt::format("is {}, not a file", kind_of_file(mode))).in(path);
 }
@@ -261,6 +294,11 @@ ByteSourcePtr open_file(const std::string& path) {
 
 ByteSourcePtr from_memory(std::vector<std::byte> bytes, std::string name) {
   return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
+}
+
+ByteSourcePtr section(ByteSourcePtr source, std::uint64_t offset, std::uint64_t size, std::string name) {
+  require_inside(*source, offset, size);
+  return std::make_shared<Section>(std::move(source), offset, size, std::move(name));
 }
 
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,8 +36,12 @@ class ByteSource {
   // Throws Errc::changed if the source is no longer what it was when it was opened.
   virtual void check_unchanged() const {}
 
-  // Whether offsets are positions in a file called name().
-  virtual bool is_file() const { return false; }
+  // Where the byte at `offset` lies in a file, as it is; nothing for memory.
+  struct FilePosition {
+    std::string file;
+    std::uint64_t offset;
+  };
+  virtual std::optional<FilePosition> file_position(std::uint64_t) const { return std::nullopt; }
 };
 
 using ByteSourcePtr = std::shared_ptr<const ByteSource>;
@@ -45,6 +50,9 @@ using ByteSourcePtr = std::shared_ptr<const ByteSource>;
 ByteSourcePtr open_file(const std::string& path);
 
 ByteSourcePtr from_memory(std::vector<std::byte> bytes, std::string name = "<memory>");
+
+// A part of another source, as a source of its own: a stored member of an archive. It must lie inside.
+ByteSourcePtr section(ByteSourcePtr source, std::uint64_t offset, std::uint64_t size, std::string name);
 
 // A whole small file; `limit` is a cap on its size (Errc::limit).
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit);

@@ -16,26 +16,26 @@ class JobMaker {
  public:
   explicit JobMaker(std::uint64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  void add(const SavePlan::Item& item) {
+  void add(const SavePlan::Item& item, std::size_t number) {
     const Tensor& tensor = item.tensor;
     const std::uint64_t size = tensor.nbytes();
     if (size == 0) return;
     if (tensor.storage()->is_sequential()) {
       Job& stream = streams_.try_emplace(tensor.storage().get(), Job{Job::Kind::streamed, {}}).first->second;
-      add_part(stream, {&tensor, 0, size, item.offset});
+      add_part(stream, {&tensor, 0, size, item.offset, number});
       return;
     }
     const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
     if (in_place && size >= kDirectBytes) {
       for (const ByteRange& range : split_by_bytes(size, 1, kPieceBytes)) {
         jobs_.push_back(
-            {Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset}}, range.size});
+            {Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset, number}}, range.size});
       }
       return;
     }
     const std::uint64_t granule = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
     for (const ByteRange& range : split_by_bytes(size, granule <= buffer_bytes_ ? granule : 1, buffer_bytes_)) {
-      gather({&tensor, range.offset, range.size, item.offset + range.offset});
+      gather({&tensor, range.offset, range.size, item.offset + range.offset, number});
     }
   }
 
@@ -60,10 +60,9 @@ class JobMaker {
     job.bytes += part.size;
   }
 
-  // Parts that follow each other in the file share a buffer, and one write.
+  // Parts share a buffer, so that their storage is asked once, until it is full.
   void gather(const Job::Part& part) {
-    const bool follows = !group_.parts.empty() && group_.parts.back().offset + group_.parts.back().size == part.offset;
-    if (!follows || group_.bytes + part.size > buffer_bytes_) flush();
+    if (group_.bytes + part.size > buffer_bytes_) flush();
     add_part(group_, part);
   }
 
@@ -81,7 +80,7 @@ class JobMaker {
 
 std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes) {
   JobMaker maker(buffer_bytes);
-  for (const SavePlan::Item& item : file.items) maker.add(item);
+  for (std::size_t i = 0; i < file.items.size(); ++i) maker.add(file.items[i], i);
   return maker.finish();
 }
 

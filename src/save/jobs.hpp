@@ -1,10 +1,11 @@
 // Jobs: the work of writing one file, cut by bytes so that every thread has some.
 //
 //   direct    one mapped range, written straight from the map
-//   gathered  neighbours in the file, read into one buffer and written at once
+//   gathered  small ranges, read into one buffer; those that are neighbours in the file are written at once
 //   streamed  everything from one sequential storage, read in order by one thread, a buffer at a time
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Job {
   struct Part {
     const Tensor* tensor;
     std::uint64_t first, size, offset;
+    std::size_t item;         // its number in the file
+    std::uint32_t crc32 = 0;  // of these bytes, when they are written
   };
 
   Kind kind;

@@ -4,42 +4,56 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "formats/npy/layout.hpp"
-#include "formats/safetensors/layout.hpp"
 #include "save/engine.hpp"
+#include "save/layouts.hpp"
+#include "save/shards.hpp"
 
 namespace ballast {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEnding = ".safetensors";
+struct OutputFormat {
+  std::string_view ending;
+  Format format;
+  std::unique_ptr<Layouts> (*layouts)(const Checkpoint&, const SaveOptions&);
+};
+
+constexpr OutputFormat kFormats[] = {
+    {".safetensors", Format::safetensors, safetensors_layouts},
+    {".pt", Format::torch_zip, torch_layouts},
+    {".pth", Format::torch_zip, torch_layouts},
+    {".bin", Format::torch_zip, torch_layouts},
+    {".ckpt", Format::torch_zip, torch_layouts},
+};
 
 // A folder stands for the file that Hugging Face's tools would look for in it.
 fs::path file_for(const std::string& path) {
   std::error_code ignored;
   const bool names_folder = !path.empty() && path.back() == '/';
-  if (names_folder || fs::is_directory(path, ignored)) return fs::path(path) / "model.safetensors";
-  if (fs::path(path).extension() == kEnding) return path;
-  throw Error(Errc::unsupported, "cannot tell from its ending in which format " + quote(path) + " should be written")
-      .hint("the name of a safetensors file ends in .safetensors");
+  return names_folder || fs::is_directory(path, ignored) ? fs::path(path) / "model.safetensors" : fs::path(path);
 }
 
-SavePlan::File plan_safetensors(const Entries& entries, const Metadata& metadata, const std::string& path,
-                                const Limits& limits) {
-  const safetensors::Layout layout = safetensors::lay_out(entries, metadata, limits);
-  SavePlan::File file{path, layout.head, {}, layout.size_bytes};
-  file.items.reserve(layout.items.size());
-  for (const auto& item : layout.items) file.items.push_back({std::string(item.name), *item.tensor, item.offset});
-  return file;
+const OutputFormat& output_format(const fs::path& file) {
+  for (const OutputFormat& format : kFormats) {
+    if (file.extension() == format.ending) return format;
+  }
+  throw Error(Errc::unsupported,
+              "cannot tell from its ending in which format " + quote(file.string()) + " should be written")
+      .hint("the name of a safetensors file ends in .safetensors, that of a torch file in .pt, .pth, .bin or .ckpt");
 }
 
-SavePlan::File plan_index(const std::vector<ShardContents>& shards, const std::string& path) {
-  const std::string text = shard_index_json(shards);
+SavePlan::File plan_index(std::span<const ShardContents> shards, std::span<const Bundle> bundles,
+                          const std::string& path) {
+  const std::string text = shard_index_json(shards, bundles);
   const auto bytes = std::as_bytes(std::span(text));
   return {path, {bytes.begin(), bytes.end()}, {}, bytes.size()};
 }
@@ -85,21 +99,27 @@ std::uint64_t SavePlan::total_bytes() const noexcept {
   return total;
 }
 
-SavePlan plan_files(const Entries& entries, const Metadata& metadata, const std::string& path,
-                    const SaveOptions& options) {
+Format format_for(const std::string& path) { return output_format(file_for(path)).format; }
+
+SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   const fs::path file = file_for(path);
-  const std::vector<Entries> shards = split_into_shards(entries, options.max_shard_bytes);
+  const auto layouts = output_format(file).layouts(checkpoint, options);
+  const std::vector<Bundle> bundles = layouts->bundles();
+  const auto shards = split_into_shards(bundles, options.max_shard_bytes);
+
   SavePlan plan;
+  plan.notes = layouts->notes();
   if (shards.size() == 1) {
-    plan.files.push_back(plan_safetensors(entries, metadata, file.string(), options.limits));
+    plan.files.push_back(layouts->lay_out(shards.front(), file.string(), plan.notes));
   } else {
     std::vector<ShardContents> contents;
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      const std::string name = shard_name(file.stem().string(), i + 1, shards.size(), kEnding);
-      plan.files.push_back(plan_safetensors(shards[i], metadata, (file.parent_path() / name).string(), options.limits));
-      contents.push_back({name, shards[i]});
+      const std::string name = shard_name(file.stem().string(), i + 1, shards.size(), file.extension().string());
+      plan.files.push_back(layouts->lay_out(shards[i], (file.parent_path() / name).string(), plan.notes));
+      contents.push_back({name, {}});
+      for (const std::size_t value : shards[i]) contents.back().names.push_back(layouts->name(value));
     }
-    plan.files.push_back(plan_index(contents, file.string() + ".index.json"));
+    plan.files.push_back(plan_index(contents, bundles, file.string() + ".index.json"));
   }
   finish(plan, options);
   return plan;
@@ -109,7 +129,7 @@ SavePlan plan_npy(const Tensor& tensor, const std::string& path, const SaveOptio
   std::vector<std::byte> head = npy::encode_header(tensor);
   const std::uint64_t begin = head.size();
   SavePlan plan;
-  plan.files.push_back({path, std::move(head), {{"", tensor, begin}}, begin + tensor.nbytes()});
+  plan.files.push_back({path, std::move(head), {{"", tensor, begin}}, begin + tensor.nbytes(), 1});
   finish(plan, options);
   return plan;
 }

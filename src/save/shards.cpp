@@ -2,25 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/json_string.hpp"
 
 namespace ballast {
 
-std::vector<Entries> split_into_shards(const Entries& entries, std::uint64_t max_bytes) {
-  std::vector<Entries> shards(1);
+std::vector<std::vector<std::size_t>> split_into_shards(std::span<const Bundle> bundles, std::uint64_t max_bytes) {
+  std::vector<std::vector<std::size_t>> shards(1);
   std::uint64_t used = 0;
-  for (const StateDict::Entry* entry : entries) {
-    const std::uint64_t size = entry->tensor.nbytes();
-    const bool fits = used <= max_bytes && size <= max_bytes - used;
+  for (const Bundle& bundle : bundles) {
+    const bool fits = used <= max_bytes && bundle.bytes <= max_bytes - used;
     if (max_bytes != 0 && !fits && !shards.back().empty()) {
       shards.emplace_back();
       used = 0;
     }
-    shards.back().push_back(entry);
-    used += size;
+    shards.back().insert(shards.back().end(), bundle.members.begin(), bundle.members.end());
+    used += bundle.bytes;
   }
+  for (auto& shard : shards) std::sort(shard.begin(), shard.end());
   return shards;
 }
 
@@ -28,15 +29,15 @@ std::string shard_name(const std::string& stem, std::size_t number, std::size_t 
   return fmt::format("{}-{:05}-of-{:05}{}", stem, number, count, ending);
 }
 
-std::string shard_index_json(const std::vector<ShardContents>& shards) {
+std::string shard_index_json(std::span<const ShardContents> shards, std::span<const Bundle> bundles) {
   std::uint64_t total_bytes = 0, total_parameters = 0;
+  for (const Bundle& bundle : bundles) {
+    total_bytes += bundle.bytes;
+    total_parameters += bundle.numel;
+  }
   std::map<std::string_view, std::string_view> weight_map;
   for (const ShardContents& shard : shards) {
-    for (const StateDict::Entry* entry : shard.entries) {
-      total_bytes += entry->tensor.nbytes();
-      total_parameters += entry->tensor.numel();
-      weight_map.emplace(entry->name, shard.file);
-    }
+    for (const std::string_view name : shard.names) weight_map.emplace(name, shard.file);
   }
   std::string text = fmt::format(
       "{{\n  \"metadata\": {{\n    \"total_parameters\": {},\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{",

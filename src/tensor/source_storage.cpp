@@ -29,8 +29,9 @@ class SourceStorage final : public Storage {
   void check_unchanged() const override { source_->check_unchanged(); }
 
   std::optional<Location> location() const override {
-    if (!source_->is_file()) return std::nullopt;
-    return Location{source_->name(), offset_};
+    const auto position = source_->file_position(offset_);
+    if (!position) return std::nullopt;
+    return Location{position->file, position->offset};
   }
 
  private:

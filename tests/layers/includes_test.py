@@ -13,20 +13,22 @@ ROOT = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).
 # layer (a folder of src/) -> the layers that it may use, besides itself. In order: a layer uses only those above it.
 BELOW_FORMATS = {"core", "io", "kernels", "device", "tensor"}
 FORMATS = {"formats/safetensors", "formats/torch", "formats/gguf", "formats/npy"}
-BELOW_CHECKPOINT = BELOW_FORMATS | FORMATS | {"formats/archive", "save", "hub"}
+UNDER_FORMATS = {"formats/archive", "formats/pickle"}
+BELOW_CHECKPOINT = BELOW_FORMATS | FORMATS | UNDER_FORMATS | {"save", "hub"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
     "kernels": {"core"},
     "device": {"core"},
     "tensor": {"core", "io", "kernels", "device"},
-    # Formats never see each other; zip and tar lie under those that come in them.
+    # Formats never see each other; zip, tar and pickle lie under those that come in them.
     "formats/archive": BELOW_FORMATS,
+    "formats/pickle": BELOW_FORMATS,
     "formats/safetensors": BELOW_FORMATS,
-    "formats/torch": BELOW_FORMATS | {"formats/archive"},
+    "formats/torch": BELOW_FORMATS | UNDER_FORMATS,
     "formats/gguf": BELOW_FORMATS,
-    "formats/npy": BELOW_FORMATS | {"formats/archive"},
-    "save": BELOW_FORMATS | FORMATS | {"formats/archive"},
+    "formats/npy": BELOW_FORMATS | UNDER_FORMATS,
+    "save": BELOW_FORMATS | FORMATS | UNDER_FORMATS,
     "hub": {"core", "io"},
     "checkpoint": BELOW_CHECKPOINT,
     "ops": BELOW_CHECKPOINT | {"checkpoint"},
@@ -45,6 +47,7 @@ PUBLIC_HEADERS = {
     "storage": "tensor",
     "tensor": "tensor",
     "state_dict": "tensor",
+    "global": "core",
     "checkpoint": "tensor",
     "open": "checkpoint",
     "save": "save",
@@ -54,6 +57,7 @@ PUBLIC_HEADERS = {
     "diff": "ops",
     "verify": "ops",
     "summary": "ops",
+    "scan": "ops",
     "metadata": "ops",
     "ballast": "everything",
 }
@@ -62,7 +66,7 @@ PUBLIC_HEADERS = {
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+",
-    "src": r"fmt/.+|hwy/.+|openssl/.+|re2/.+|simdjson\.h|xxhash\.h",
+    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.

@@ -21,6 +21,8 @@ EXPECTED = {
     "libsimdjson": "JSON",
     "libcrypto": "SHA-256",
     "libxxhash": "fast hashes",
+    "libz": "inflate",
+    "libdeflate": "CRC-32",
     "libre2": "regular expressions",
 }
 

@@ -106,6 +106,22 @@ TEST(Engine, ReadsTensorsOfOneStreamInTheOrderOfTheStream) {
   EXPECT_EQ(deflated->restarts(), 1u);
 }
 
+TEST(Engine, InflatesAStreamOnceForAStridedView) {
+  test::TempDir folder;
+  const auto deflated = std::make_shared<test::DeflatedStorage>(some_bytes(3'000'000, 6));
+  Checkpoint views;
+  views.tensors.insert("t", Tensor(DType::u8, {1'000'000, 3}, Strides{1, 1'000'000}, deflated));
+  SaveOptions options;
+  options.memory_bytes = 1 << 18;
+  save(views, folder / "out.safetensors", options);
+  EXPECT_EQ(deflated->restarts(), 1u);
+  EXPECT_EQ(read_all(open(folder / "out.safetensors").at("t")),
+            read_all(Tensor(DType::u8, {3, 1'000'000}, memory_storage(some_bytes(3'000'000, 6))).transpose()));
+
+  options.limits.max_inflated_bytes = 1000;
+  EXPECT_ERROR(save(views, folder / "no.safetensors", options), Errc::limit, "from a compressed stream");
+}
+
 TEST(Engine, KeepsToItsMemory) {
   SaveOptions options;
   options.threads = 2;

@@ -1,0 +1,76 @@
+#include "checkpoint/archive.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/detect.hpp"
+#include "checkpoint/read_source.hpp"
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::string_view kArray = ".npy";
+
+bool is_npz(const archive::Zip& zip) {
+  return !zip.members.empty() && std::all_of(zip.members.begin(), zip.members.end(),
+                                             [](const auto& member) { return member.name.ends_with(kArray); });
+}
+
+std::string joined(const std::string& prefix, std::string_view name) {
+  if (name.empty()) return prefix;
+  return prefix + "/" + std::string(name);
+}
+
+// Everything that the member says, under its name.
+void add_member(Checkpoint member, const std::string& prefix, Checkpoint& all) {
+  for (const auto& [name, tensor] : member) {
+    if (!all.tensors.insert(joined(prefix, name), tensor))
+      throw Error(Errc::malformed, "two tensors are called " + quote(joined(prefix, name)));
+  }
+  for (PlainValue& value : member.values) {
+    value.path = joined(prefix, value.path);
+    all.values.push_back(std::move(value));
+  }
+  for (Composite& composite : member.composites) {
+    composite.name = joined(prefix, composite.name);
+    for (std::string& part : composite.parts) part = joined(prefix, part);
+    all.composites.push_back(std::move(composite));
+  }
+  for (auto& [key, value] : member.metadata) all.metadata.emplace(joined(prefix, key), std::move(value));
+  for (Global& global : member.dangerous) {
+    global.member = joined(prefix, global.member);
+    all.dangerous.push_back(std::move(global));
+  }
+  for (Note& note : member.notes) all.notes.push_back(std::move(note));
+}
+
+}  // namespace
+
+Checkpoint read_archive(const archive::Zip& zip, const OpenOptions& options, std::uint64_t depth) try {
+  Checkpoint all;
+  const bool arrays = is_npz(zip);
+  all.format = arrays ? Format::npz : Format::archive;
+  std::size_t read = 0;
+  for (const archive::ZipMember& member : zip.members) {
+    if (member.is_folder() || member.bytes == 0) continue;
+    const auto source = archive::member_source(zip, member, options.limits);
+    const auto content = detect_quietly(*source);
+    if (!content) continue;
+    ++read;
+    std::string prefix = member.name;
+    if (arrays) prefix.resize(prefix.size() - kArray.size());
+    add_member(read_source(source, options, depth + 1), prefix, all);
+  }
+  if (read == 0) {
+    throw Error(Errc::unsupported, "a zip archive without a checkpoint in it")
+        .hint("torch.save writes one with a member called data.pkl");
+  }
+  return all;
+} catch (Error& error) {
+  throw error.in(zip.source->name());
+}
+
+}  // namespace ballast

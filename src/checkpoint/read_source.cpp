@@ -1,0 +1,63 @@
+#include "checkpoint/read_source.hpp"
+
+#include <ballast/error.hpp>
+
+#include "checkpoint/archive.hpp"
+#include "checkpoint/detect.hpp"
+#include "formats/npy/reader.hpp"
+#include "formats/safetensors/reader.hpp"
+#include "formats/torch/read.hpp"
+
+namespace ballast {
+namespace {
+
+torch::ReadOptions torch_options(const OpenOptions& options, std::uint64_t depth) {
+  const auto nested = [&options, depth](const io::ByteSourcePtr& inner) {
+    return read_source(inner, options, depth + 1);
+  };
+  return {options.limits, options.safety, nested};
+}
+
+Checkpoint read_zip(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
+  const archive::Zip zip = archive::read_zip(source, options.limits);
+  if (torch::is_torch_zip(zip)) return torch::read_zip(zip, torch_options(options, depth));
+  return read_archive(zip, options, depth);
+}
+
+// An array of numbers is a tensor without a name; an array of objects is a pickle after a header.
+Checkpoint read_npy(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
+  const npy::Header header = npy::read_header(*source, options.limits);
+  Checkpoint checkpoint;
+  if (header.type.is_object())
+    checkpoint = torch::read_pickle(source, header.data_offset, torch_options(options, depth));
+  else
+    checkpoint.tensors.insert("", npy::read_tensor(source, header));
+  checkpoint.format = Format::npy;
+  return checkpoint;
+}
+
+Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
+  switch (detect(*source)) {
+    case Content::safetensors: return safetensors::read(source, {options.limits, options.lenient});
+    case Content::zip: return read_zip(source, options, depth);
+    case Content::tar: return torch::read_tar(source, torch_options(options, depth));
+    case Content::pickle: return torch::read_stream(source, torch_options(options, depth));
+    case Content::npy: return read_npy(source, options, depth);
+    case Content::json: break;
+  }
+  throw Error(Errc::unsupported, "this is JSON: an index of shards at best, and not a checkpoint of its own")
+      .in(source->name());
+}
+
+}  // namespace
+
+Checkpoint read_source(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
+  if (depth > options.limits.max_archive_depth) {
+    throw Error(Errc::limit, "archives and checkpoints lie inside each other too deep").in(source->name());
+  }
+  Checkpoint checkpoint = read(source, options, depth);
+  if (depth == 0 && checkpoint.files.empty()) checkpoint.files.push_back({source->name(), source->size_bytes()});
+  return checkpoint;
+}
+
+}  // namespace ballast

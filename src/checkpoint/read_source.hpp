@@ -1,0 +1,13 @@
+// One source to one checkpoint, whatever it is. Folders, indexes and shards are the business of open().
+#pragma once
+
+#include <ballast/open.hpp>
+
+#include "io/byte_source.hpp"
+
+namespace ballast {
+
+// `depth` counts the archives and pickles around this source. An index.json is Errc::unsupported here.
+Checkpoint read_source(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth = 0);
+
+}  // namespace ballast

@@ -1,0 +1,110 @@
+#include "formats/archive/zip.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include "core/text.hpp"
+#include "formats/archive/header_window.hpp"
+#include "formats/archive/inflate_storage.hpp"
+#include "formats/archive/zip_central.hpp"
+#include "formats/archive/zip_end.hpp"
+#include "formats/archive/zip_format.hpp"
+#include "formats/archive/zip_local.hpp"
+#include "formats/archive/zip_report.hpp"
+#include "formats/archive/zip_salvage.hpp"
+#include "tensor/source_storage.hpp"
+
+namespace ballast::archive {
+namespace {
+
+// A range of the file that has a checksum.
+class StoredMember final : public Storage {
+ public:
+  StoredMember(StoragePtr range, std::uint32_t crc32) : range_(std::move(range)), crc32_(crc32) {}
+
+  std::optional<std::uint32_t> declared_crc32() const override { return crc32_; }
+
+  std::uint64_t size_bytes() const override { return range_->size_bytes(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { range_->read(offset, out); }
+  void read_many(std::span<const Range> ranges) const override { range_->read_many(ranges); }
+  std::span<const std::byte> mapped() const override { return range_->mapped(); }
+  bool visit(std::uint64_t offset, std::uint64_t size,
+             const std::function<void(std::span<const std::byte>)>& look) const override {
+    return range_->visit(offset, size, look);
+  }
+  void release(std::uint64_t offset, std::uint64_t size) const override { range_->release(offset, size); }
+  std::optional<Location> location() const override { return range_->location(); }
+  void check_unchanged() const override { range_->check_unchanged(); }
+
+ private:
+  StoragePtr range_;
+  std::uint32_t crc32_;
+};
+
+[[noreturn]] void refuse_method(const Zip& zip, const ZipMember& member) {
+  throw Error(Errc::unsupported, fmt::format("member {} is packed by method {}", quote(member.name), member.method))
+      .in(zip.source->name())
+      .at_byte(member.header_offset);
+}
+
+}  // namespace
+
+const ZipMember* Zip::find(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const ZipMember& member) { return member.name == name; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+Zip read_zip(const io::ByteSourcePtr& source, const Limits& limits, ZipReading reading) {
+  ZipReport report(*source, reading);
+  HeaderWindow window(*source);
+  Zip zip{.source = source, .members = {}, .findings = {}, .reading = reading};
+
+  const auto directory = find_directory(*source, window, report);
+  if (directory) {
+    zip.members = read_central_directory(*directory, window, limits, report);
+    read_local_headers(*source, *directory, window, zip.members, report);
+  }
+  if (reading == ZipReading::lenient) {
+    const bool inside_data = !directory || !directory->is_the_only_one;
+    if (report.has_findings()) add_unlisted_members(*source, inside_data, zip.members, limits, report);
+    bound_overlaps(*source, zip.members, report);
+    measure_deflated_members(*source, zip.members, limits, report);
+  }
+  zip.findings = report.take_findings();
+  return zip;
+}
+
+StoragePtr member_storage(const Zip& zip, const ZipMember& member) {
+  switch (member.method) {
+    case zip_format::kStored:
+      return std::make_shared<StoredMember>(source_storage(zip.source, member.data_offset, member.packed_bytes),
+                                            member.crc32);
+    case zip_format::kDeflated:
+      return inflate_storage(zip.source,
+                             {member.name, member.data_offset, member.packed_bytes, member.bytes, member.crc32},
+                             zip.reading == ZipReading::strict ? StreamEnd::exact : StreamEnd::ignored);
+    default: refuse_method(zip, member);
+  }
+}
+
+io::ByteSourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& limits) {
+  std::string name = zip.source->name() + "!/" + member.name;
+  if (member.is_stored()) return io::section(zip.source, member.data_offset, member.packed_bytes, std::move(name));
+
+  if (member.bytes > limits.max_inflated_bytes)
+    throw Error(Errc::limit,
+                fmt::format("inflates to {} bytes, more than the {} allowed", member.bytes, limits.max_inflated_bytes))
+        .in(name)
+        .hint("unpack the archive first, or raise Limits::max_inflated_bytes");
+  // The size is at most 1032 times that of bytes that are there, so it can be believed so far.
+  const StoragePtr inflated = member_storage(zip, member);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(member.bytes));
+  inflated->read(0, bytes);
+  return io::from_memory(std::move(bytes), std::move(name));
+}
+
+}  // namespace ballast::archive

@@ -1,0 +1,67 @@
+// A strict reader of zip directories: what two programs could understand differently is refused.
+//
+//   local header, name, extra, data [, descriptor]   once a member, from the first byte of the file on
+//   central directory                                one entry a member
+//   zip64 end record, zip64 locator                  where needed, and allowed where not
+//   end record, comment                              ends at the last byte
+//
+// Reading a directory reads the headers and no member's data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/limits.hpp>
+#include <ballast/storage.hpp>
+
+#include "io/byte_source.hpp"
+
+namespace ballast::archive {
+
+struct ZipMember {
+  std::string name;          // as it is in the file: bytes, never used as a path
+  std::uint16_t method = 0;  // 0 stored, 8 deflated
+  std::uint16_t flags = 0;
+  std::uint32_t crc32 = 0;
+  std::uint64_t packed_bytes = 0;  // in the file
+  std::uint64_t bytes = 0;         // unpacked
+  std::uint64_t header_offset = 0;
+  std::uint64_t data_offset = 0;
+
+  bool is_stored() const noexcept { return method == 0; }
+  bool is_folder() const noexcept { return name.ends_with('/'); }
+};
+
+struct ZipFinding {
+  std::uint64_t offset = 0;
+  std::string what;
+};
+
+enum class ZipReading : std::uint8_t {
+  strict,   // the first violation is thrown, Errc::malformed (encryption and other methods: Errc::unsupported)
+  lenient,  // violations are collected; members that can be located at all, by either directory, are there. For scan:
+            // it looks into the data, too, where only they say how far a member goes
+};
+
+struct Zip {
+  io::ByteSourcePtr source;
+  std::vector<ZipMember> members;    // in the order of the central directory
+  std::vector<ZipFinding> findings;  // of a lenient reading; a strict one has none
+  ZipReading reading = ZipReading::strict;
+
+  const ZipMember* find(std::string_view name) const noexcept;  // linear: for a handful of questions
+};
+
+Zip read_zip(const io::ByteSourcePtr& source, const Limits& limits, ZipReading reading = ZipReading::strict);
+
+// The bytes of a member: a view of the file where it is stored, inflated as it is read (sequentially, never past the
+// declared size) where it is deflated. Both declare their CRC-32.
+StoragePtr member_storage(const Zip& zip, const ZipMember& member);
+
+// A member as a source of its own, called "FILE!/MEMBER". A deflated one is inflated whole into memory, up to
+// Limits::max_inflated_bytes.
+io::ByteSourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& limits);
+
+}  // namespace ballast::archive

@@ -1,0 +1,21 @@
+// The central directory of a zip: what it says about each member, before the local headers are asked.
+#pragma once
+
+#include <vector>
+
+#include <ballast/limits.hpp>
+
+#include "formats/archive/header_window.hpp"
+#include "formats/archive/zip_end.hpp"
+#include "formats/archive/zip_report.hpp"
+
+namespace ballast::archive {
+
+// Members whose data_offset is not known yet. Their header_offset lies before the directory, with room for a header.
+std::vector<ZipMember> read_central_directory(const ZipDirectory& directory, HeaderWindow& window, const Limits& limits,
+                                              ZipReport& report);
+
+// Whether the member needs a version of the format that nobody knows; `offset` is the header's that says so.
+void check_version(std::string_view name, std::uint16_t version, std::uint64_t offset, ZipReport& report);
+
+}  // namespace ballast::archive

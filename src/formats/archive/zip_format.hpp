@@ -1,0 +1,35 @@
+// The numbers of the zip format (PKWARE's APPNOTE.TXT) that more than one part of the reader needs.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ballast::archive::zip_format {
+
+inline constexpr std::string_view kLocalHeader{"PK\x03\x04"};
+inline constexpr std::string_view kCentralHeader{"PK\x01\x02"};
+inline constexpr std::string_view kDescriptor{"PK\x07\x08"};
+inline constexpr std::string_view kEndRecord{"PK\x05\x06"};
+inline constexpr std::string_view kZip64EndRecord{"PK\x06\x06"};
+inline constexpr std::string_view kZip64Locator{"PK\x06\x07"};
+
+inline constexpr std::uint64_t kLocalHeaderBytes = 30;
+inline constexpr std::uint64_t kCentralHeaderBytes = 46;
+inline constexpr std::uint64_t kEndRecordBytes = 22;
+inline constexpr std::uint64_t kZip64EndRecordBytes = 56;
+inline constexpr std::uint64_t kZip64LocatorBytes = 20;
+
+// What a 32-bit (16-bit) field says where the number is in a zip64 field.
+inline constexpr std::uint64_t kIn64 = 0xFFFFFFFF;
+inline constexpr std::uint64_t kIn64Short = 0xFFFF;
+
+inline constexpr std::uint16_t kStored = 0;
+inline constexpr std::uint16_t kDeflated = 8;
+
+inline constexpr std::uint16_t kHasDescriptor = 1 << 3;
+inline constexpr std::uint16_t kNameIsUtf8 = 1 << 11;
+
+// No deflate stream says more with a byte: two bits can repeat 258 bytes.
+inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
+
+}  // namespace ballast::archive::zip_format

@@ -1,0 +1,29 @@
+// The local headers of a zip, and the descriptors behind the data: each must say again what the directory says, and
+// with the data between them they fill the file up to the directory, without gaps and without overlaps.
+#pragma once
+
+#include <vector>
+
+#include "formats/archive/header_window.hpp"
+#include "formats/archive/zip_end.hpp"
+#include "formats/archive/zip_extra.hpp"
+#include "formats/archive/zip_report.hpp"
+
+namespace ballast::archive {
+
+// A member as its local header tells it: sizes and CRC may be zero there, if a descriptor follows the data.
+struct ZipLocalHeader {
+  ZipMember member;
+  std::uint16_t version = 0;
+  SpareNumbers spare;  // of its zip64 field
+};
+
+// Throws Errc::malformed where there is none.
+ZipLocalHeader read_local_header(std::uint64_t offset, HeaderWindow& window, ZipReport& report);
+
+// Fills in where the data of each member begin. A lenient reading drops a member without a local header, and adds one
+// wherever the local header tells of another one than the directory; the data of all then lie inside the file.
+void read_local_headers(const io::ByteSource& source, const ZipDirectory& directory, HeaderWindow& window,
+                        std::vector<ZipMember>& members, ZipReport& report);
+
+}  // namespace ballast::archive

@@ -1,0 +1,49 @@
+// Where the violations of a zip go: a strict reading throws the first, a lenient one collects them and goes on.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ballast/error.hpp>
+
+#include "formats/archive/zip.hpp"
+
+namespace ballast::archive {
+
+class ZipReport {
+ public:
+  ZipReport(const io::ByteSource& source, ZipReading reading) : source_(source), reading_(reading) {}
+
+  bool is_strict() const noexcept { return reading_ == ZipReading::strict; }
+  bool has_findings() const noexcept { return !findings_.empty(); }
+
+  // Whether one more would not be listed: then those that come by the million need not be put into words.
+  bool is_full() const noexcept { return findings_.size() > kMaxFindings; }
+
+  // Returns from a lenient reading only. What is no violation of the format (a disk that fails, a limit) is thrown by
+  // both.
+  void add(Error error) {
+    const bool is_violation = error.code() == Errc::malformed || error.code() == Errc::unsupported;
+    if (is_strict() || !is_violation) throw error.in(source_.name());
+    if (findings_.size() < kMaxFindings)
+      findings_.push_back({error.offset().value_or(0), error.message()});
+    else if (findings_.size() == kMaxFindings)
+      findings_.push_back({error.offset().value_or(0), "and more of this kind, which are not listed"});
+  }
+
+  // For what a lenient reading does itself: listed however many findings there are.
+  void note(ZipFinding finding) { findings_.push_back(std::move(finding)); }
+
+  std::vector<ZipFinding> take_findings() { return std::move(findings_); }
+
+ private:
+  // Nobody reads more, and a hostile archive could have millions.
+  static constexpr std::size_t kMaxFindings = 200;
+
+  const io::ByteSource& source_;
+  ZipReading reading_;
+  std::vector<ZipFinding> findings_;
+};
+
+}  // namespace ballast::archive

@@ -1,0 +1,26 @@
+// Reads a NumPy file: the header and nothing else.
+#pragma once
+
+#include <cstdint>
+
+#include <ballast/limits.hpp>
+
+#include "io/byte_source.hpp"
+#include "tensor/numpy_view.hpp"
+
+namespace ballast::npy {
+
+// Magic, version, the length of a Python dict, the dict, then the elements, or a pickle where they are objects.
+struct Header {
+  NumpyType type;
+  Shape shape;
+  bool is_fortran = false;
+  std::uint64_t data_offset = 0;
+};
+
+Header read_header(const io::ByteSource& source, const Limits& limits);
+
+// The one array of the file, which must hold numbers. Bytes must be there for all of it, and none after it.
+Tensor read_tensor(const io::ByteSourcePtr& source, const Header& header);
+
+}  // namespace ballast::npy

@@ -1,0 +1,33 @@
+// The pickle machine: protocols 0 to 5, every opcode, no call instruction.
+//
+// It reads a source through a small window and builds a graph. What a global would do when called is nobody's business
+// here: REDUCE, NEWOBJ, INST and their kind make an object node. All storage is counted against the limits and against
+// the bytes of the file, so a file costs what its size costs, whatever it says.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ballast/error.hpp>
+#include <ballast/limits.hpp>
+
+#include "formats/pickle/graph.hpp"
+
+namespace ballast::pickle {
+
+struct Pickle {
+  NodeId root = kNoNode;
+  std::uint64_t end = 0;  // the byte after STOP
+};
+
+// Runs the pickle that begins at `first` and lies before `last`. Throws Errc::malformed with the byte, or Errc::limit;
+// what the graph had got by then, its globals above all, is still good. One graph may take several pickles of its
+// source.
+Pickle run(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits);
+
+// The same for those who only look for globals: an instruction that makes no sense is a complaint, and the machine goes
+// on behind it. Throws where that is not possible: at a byte that is no instruction, at the end, over a limit.
+Pickle run_leniently(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
+                     std::vector<Error>& complaints);
+
+}  // namespace ballast::pickle

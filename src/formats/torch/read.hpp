@@ -1,0 +1,35 @@
+// PyTorch's files to checkpoints: the zip of today, the stream of the years before 1.6, the tar of 2016, bare pickles.
+//
+// Opening reads the directory and the pickles and nothing else. Stored tensors are views of the file.
+#pragma once
+
+#include <string>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/global.hpp>
+#include <ballast/limits.hpp>
+
+#include "formats/archive/zip.hpp"
+#include "formats/torch/rebuild.hpp"
+
+namespace ballast::torch {
+
+struct ReadOptions {
+  Limits limits{};
+  Safety safety = Safety::inert;
+  NestedReader nested;  // for files inside the bytes of a pickle
+};
+
+// Whether a zip is one of PyTorch's: it has a data.pkl.
+bool is_torch_zip(const archive::Zip& zip);
+
+Checkpoint read_zip(const archive::Zip& zip, const ReadOptions& options);
+Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options);
+
+// A legacy stream or a bare pickle: the value of the first pickle tells them apart.
+Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options);
+
+// The pickle at `first`, in a file of another kind (an npy of objects).
+Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options);
+
+}  // namespace ballast::torch

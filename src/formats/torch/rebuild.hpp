@@ -1,0 +1,67 @@
+// From what a pickle would have called to tensors: every function by which PyTorch rebuilds one, as data.
+//
+// A view is checked against its storage before anybody can read through it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
+
+#include "formats/torch/storage_table.hpp"
+
+namespace ballast::torch {
+
+// One object of the tree as the tensors that it is listed as.
+struct Rebuilt {
+  struct Part {
+    std::string suffix;  // "" for the tensor itself, "indices" for NAME.indices
+    Tensor tensor;
+  };
+  std::vector<Part> parts;
+  std::optional<Composite> composite;  // without its name; its parts are named by suffix
+};
+
+// Opens a file that lies in the bytes of a pickle (torch.storage._load_from_bytes).
+using NestedReader = std::function<Checkpoint(const io::ByteSourcePtr& source)>;
+
+class Rebuilder {
+ public:
+  Rebuilder(const pickle::Graph& graph, StorageTable& storages, const Limits& limits, NestedReader nested)
+      : graph_(graph), storages_(storages), limits_(limits), nested_(std::move(nested)) {}
+
+  // Nothing where the node stands for no tensor. Throws Errc::malformed, or Errc::unsupported for a tensor that is
+  // understood but cannot be shown.
+  std::optional<Rebuilt> rebuild(pickle::NodeId node);
+
+  // The file inside `_load_from_bytes(…)`, opened; nothing where the node is no such call.
+  std::optional<Checkpoint> nested_file(pickle::NodeId node);
+
+ private:
+  struct Call;
+  Call call_of(pickle::NodeId node) const;
+  bool follow(Call& call) const;
+
+  Rebuilt rebuild_call(const Call& call);
+  Tensor tensor_of(const Call& call, std::size_t dtype_argument, std::size_t metadata_argument);
+  Rebuilt quantized(const Call& call);
+  Rebuilt sparse(const Call& call);
+  Rebuilt nested_tensor(const Call& call);
+  Rebuilt meta(const Call& call, std::size_t dtype_argument);
+  Rebuilt legacy_tensor(const Call& call);
+  Tensor plain_tensor(pickle::NodeId node, std::string_view what);
+  Tensor numbers(pickle::NodeId node, std::string_view what);
+
+  Stored storage_of(pickle::NodeId node, std::string_view what);
+  Tensor view(const Stored& stored, DType dtype, const class Arguments& arguments, std::size_t first) const;
+
+  const pickle::Graph& graph_;
+  StorageTable& storages_;
+  const Limits& limits_;
+  NestedReader nested_;
+};
+
+}  // namespace ballast::torch

@@ -1,0 +1,59 @@
+// The storages that a state dict needs in a torch file, and which tensor lies where in which.
+//
+// A tensor gets a storage of its own, as large as itself. Tensors that share bytes where they come from (tied weights,
+// views of one another) share a storage in the file too, wherever that makes the file no larger than copies would.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+
+namespace ballast::torch {
+
+// One value of the dict: a tensor, or one with what makes its integers numbers.
+struct Leaf {
+  std::string_view name;
+  const Tensor* tensor;
+  const Composite* quantized = nullptr;
+  const Tensor *scales = nullptr, *zero_points = nullptr;  // where they differ from channel to channel
+};
+
+// The entries as the values of a dict, in their order; the scales and zero points of quantized tensors become part of
+// those. Throws Errc::unsupported, with a way out, for what torch cannot store. The arguments must outlive the leaves.
+std::vector<Leaf> leaves_of(std::span<const StateDict::Entry* const> entries, std::span<const Composite> composites);
+
+struct Placement {
+  std::size_t record;
+  std::uint64_t first;  // elements of the record before the tensor's first one
+  Strides strides;      // in elements
+};
+
+struct Record {
+  Tensor content;         // contiguous
+  std::string_view name;  // of the first tensor in it
+};
+
+struct Records {
+  std::vector<Record> records;  // in the order in which the pickle comes to them
+  // One for each tensor of each leaf: itself, its scales, its zero points.
+  std::vector<Placement> placements;
+  std::vector<Note> notes;  // about tensors that shared bytes and no longer do
+};
+
+Records assign_records(std::span<const Leaf> leaves);
+
+// Leaves that belong into one file, because they share a storage: their numbers, and the bytes of their records.
+struct Bundle {
+  std::vector<std::size_t> leaves;
+  std::uint64_t bytes = 0, numel = 0;
+};
+std::vector<Bundle> bundles_of(std::span<const Leaf> leaves);
+
+// As torch counts: where it packs two elements into a byte and calls that an element, half of the last dimension.
+Shape torch_shape(const Tensor& tensor);
+
+}  // namespace ballast::torch

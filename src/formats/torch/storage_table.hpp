@@ -1,0 +1,59 @@
+// The storages of a checkpoint, found by the persistent ids in its pickle. Each container keeps them elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ballast/dtype.hpp>
+#include <ballast/storage.hpp>
+#include <ballast/tensor.hpp>
+
+#include "formats/pickle/graph.hpp"
+
+namespace ballast::torch {
+
+// ("storage", StorageType, key, location, numel [, view]), as every container but the tar writes it.
+struct PersistentId {
+  struct View {
+    std::uint64_t first, count;  // elements of the storage that the key names
+  };
+  std::optional<DType> dtype;  // nothing where the storage is untyped
+  std::string key, location;
+  std::uint64_t numel = 0;  // of elements; of bytes where the storage is untyped or packs several in a byte
+  std::optional<View> view;
+
+  std::uint64_t element_bytes() const noexcept;  // what numel counts
+  std::uint64_t size_bytes() const;              // throws where that does not fit 64 bits
+};
+
+// Of a Kind::persistent node, or of the tuple in it. Throws Errc::malformed; nothing where it names no storage
+// (("module", class, source) does not).
+std::optional<PersistentId> parse_persistent_id(const pickle::Graph& graph, pickle::NodeId node);
+
+// What a persistent id stands for.
+struct Stored {
+  StoragePtr storage;
+  std::uint64_t offset = 0, size_bytes = 0;  // in the storage
+  std::optional<DType> dtype;
+};
+
+// A view of a storage, everything in elements. Throws Errc::malformed where it reaches outside, and Errc::unsupported
+// where it begins inside a byte.
+Tensor view_of(const Stored& stored, DType dtype, std::uint64_t offset, Shape shape, Strides strides);
+
+// One past the last element that a view reaches, in elements; nothing where that does not fit. No stride is negative.
+std::optional<std::uint64_t> reach(const Shape& shape, const Strides& strides);
+
+class StorageTable {
+ public:
+  virtual ~StorageTable() = default;
+
+  // Nothing where the id names no storage. Throws Errc::malformed where the storage is not there or has another size.
+  virtual std::optional<Stored> find(const pickle::Graph& graph, pickle::NodeId persistent) = 0;
+
+  // The tensor that a persistent id stands for, in a container that keeps whole tensors aside: the tar.
+  virtual std::optional<Tensor> find_tensor(const pickle::Graph&, pickle::NodeId) { return std::nullopt; }
+};
+
+}  // namespace ballast::torch

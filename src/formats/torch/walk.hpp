@@ -1,0 +1,21 @@
+// From the object in a pickle to named tensors: the tree, flattened.
+//
+// Dicts and lists give their keys and indices; an nn.Module of whatever class gives the names of its state_dict();
+// other unknown objects give their attributes, and their constructor's arguments as <arg0>, <arg1>.
+#pragma once
+
+#include <string>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
+
+#include "formats/torch/rebuild.hpp"
+
+namespace ballast::torch {
+
+// Adds what hangs below `root` to the checkpoint: tensors, composites, plain values, notes. `prefix` is the path of the
+// root itself. Visits shared parts once for each path to them, up to a number that grows with the pickle only.
+void walk(const pickle::Graph& graph, pickle::NodeId root, const std::string& prefix, Rebuilder& rebuilder,
+          const Limits& limits, Checkpoint& checkpoint);
+
+}  // namespace ballast::torch

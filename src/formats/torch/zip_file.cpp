@@ -1,0 +1,167 @@
+// A torch zip:
+//   NAME/data.pkl                 the object
+//   NAME/data/KEY                 a storage each, stored
+//   NAME/byteorder                "little" or "big"; absent before 2.1
+//   NAME/version, NAME/.data/…    of no interest here
+//   NAME/constants.pkl            TorchScript only, with its storages under NAME/constants/KEY, and code beside it
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/text.hpp"
+#include "formats/pickle/machine.hpp"
+#include "formats/torch/globals_check.hpp"
+#include "formats/torch/read.hpp"
+#include "formats/torch/walk.hpp"
+#include "tensor/transformed_storage.hpp"
+
+namespace ballast::torch {
+namespace {
+
+using archive::Zip;
+using archive::ZipMember;
+using pickle::Graph;
+using pickle::NodeId;
+
+constexpr std::string_view kObject = "data.pkl";
+constexpr std::string_view kConstants = "constants.pkl";
+
+// "NAME/", or "" where the members lie at the top; nothing where there is no data.pkl.
+std::optional<std::string_view> find_prefix(const Zip& zip) {
+  std::optional<std::string_view> prefix;
+  for (const ZipMember& member : zip.members) {
+    const std::string_view name = member.name;
+    if (!name.ends_with(kObject)) continue;
+    const std::string_view before = name.substr(0, name.size() - kObject.size());
+    const auto slash = before.find('/');
+    if (!before.empty() && slash != before.size() - 1) continue;  // deeper, or another name that ends alike
+    if (prefix) return std::nullopt;                              // two checkpoints: an archive
+    prefix = before;
+  }
+  return prefix;
+}
+
+class ZipStorages final : public StorageTable {
+ public:
+  // Keys are looked for under `folder`: "NAME/data/".
+  ZipStorages(const Zip& zip, std::string folder, bool is_big_endian)
+      : zip_(zip), folder_(std::move(folder)), is_big_endian_(is_big_endian) {
+    for (const ZipMember& member : zip.members) {
+      if (member.name.starts_with(folder_))
+        members_.emplace(std::string_view(member.name).substr(folder_.size()), &member);
+    }
+  }
+
+  std::optional<Stored> find(const Graph& graph, NodeId node) override {
+    const auto id = parse_persistent_id(graph, node);
+    if (!id) return std::nullopt;
+    const std::uint64_t size = id->size_bytes();
+    const auto found = members_.find(id->key);
+    if (found == members_.end()) {
+      if (size == 0) return Stored{nullptr, 0, 0, id->dtype};
+      throw Error(Errc::malformed, fmt::format("storage {} has no member {}", quote(id->key), quote(folder_ + id->key)))
+          .at_byte(graph[node].offset);
+    }
+    if (found->second->bytes != size) {
+      throw Error(Errc::malformed, fmt::format("storage {} has {} bytes in the pickle, but its member has {}",
+                                               quote(id->key), size, found->second->bytes))
+          .at_byte(graph[node].offset);
+    }
+    return Stored{storage_for(*found->second, *id), 0, size, id->dtype};
+  }
+
+ private:
+  // One storage for each member and byte order, so that tensors that share a member share it here.
+  StoragePtr storage_for(const ZipMember& member, const PersistentId& id) {
+    StoragePtr& plain = plain_[&member];
+    if (!plain) plain = archive::member_storage(zip_, member);
+    // torch swaps what it knows the element type of: an untyped storage stays as it is.
+    const std::uint64_t width = !is_big_endian_ || !id.dtype ? 1 : swapped_bytes(*id.dtype);
+    if (width == 1 || member.bytes == 0) return plain;
+    StoragePtr& swapped = swapped_[{&member, width}];
+    if (!swapped) {
+      Tensor bytes(DType::u8, {member.bytes}, plain);
+      swapped = transformed_storage(std::move(bytes), width, swap_elements(width));
+    }
+    return swapped;
+  }
+
+  const Zip& zip_;
+  std::string folder_;
+  bool is_big_endian_;
+  std::unordered_map<std::string_view, const ZipMember*> members_;
+  std::unordered_map<const ZipMember*, StoragePtr> plain_;
+  std::map<std::pair<const ZipMember*, std::uint64_t>, StoragePtr> swapped_;
+};
+
+bool read_is_big_endian(const Zip& zip, const std::string& prefix, const Limits& limits) {
+  const ZipMember* member = zip.find(prefix + "byteorder");
+  if (!member) return false;
+  if (member->bytes <= 8) {
+    const auto source = archive::member_source(zip, *member, limits);
+    std::string order(static_cast<std::size_t>(member->bytes), '\0');
+    source->read_at(0, std::as_writable_bytes(std::span(order)));
+    if (order == "little") return false;
+    if (order == "big") return true;
+  }
+  throw Error(Errc::malformed, "the member \"byteorder\" says neither \"little\" nor \"big\"")
+      .at_byte(member->data_offset);
+}
+
+class ZipReader {
+ public:
+  ZipReader(const Zip& zip, std::string prefix, const ReadOptions& options, Checkpoint& checkpoint)
+      : zip_(zip),
+        prefix_(std::move(prefix)),
+        options_(options),
+        checkpoint_(checkpoint),
+        is_big_endian_(read_is_big_endian(zip, prefix_, options.limits)) {}
+
+  // The pickle `member` with its storages under `folder`; its names under `path`.
+  void read(std::string_view name, std::string_view folder, const std::string& path) const {
+    const ZipMember* member = zip_.find(prefix_ + std::string(name));
+    const auto source = archive::member_source(zip_, *member, options_.limits);
+    try {
+      Graph graph(source);
+      const pickle::Pickle object = pickle::run(graph, 0, source->size_bytes(), options_.limits);
+      check_globals(graph, options_.safety, member->name, checkpoint_);
+      ZipStorages storages(zip_, prefix_ + std::string(folder), is_big_endian_);
+      Rebuilder rebuilder(graph, storages, options_.limits, options_.nested);
+      walk(graph, object.root, path, rebuilder, options_.limits, checkpoint_);
+    } catch (Error& error) {
+      throw error.in(source->name());
+    }
+  }
+
+ private:
+  const Zip& zip_;
+  std::string prefix_;
+  const ReadOptions& options_;
+  Checkpoint& checkpoint_;
+  bool is_big_endian_;
+};
+
+}  // namespace
+
+bool is_torch_zip(const Zip& zip) { return find_prefix(zip).has_value(); }
+
+Checkpoint read_zip(const Zip& zip, const ReadOptions& options) try {
+  const std::string prefix(find_prefix(zip).value());
+  const bool is_script = zip.find(prefix + std::string(kConstants)) != nullptr;
+  if (is_script && options.safety == Safety::strict) {
+    throw Error(Errc::unsafe, "a TorchScript archive, which weights_only does not allow")
+        .hint("Ballast never runs its code; leave out --weights-only to open the file");
+  }
+  Checkpoint checkpoint;
+  checkpoint.format = is_script ? Format::torchscript : Format::torch_zip;
+  const ZipReader reader(zip, prefix, options, checkpoint);
+  reader.read(kObject, "data/", "");
+  if (is_script) reader.read(kConstants, "constants/", "constants");
+  return checkpoint;
+} catch (Error& error) {
+  throw error.in(zip.source->name());
+}
+
+}  // namespace ballast::torch

@@ -1,0 +1,51 @@
+// The tables behind ggml's block types: the grids of the IQ types, and the values of 4-bit codes and 8-bit scales.
+//
+// A grid turns an index into 8 small integers (IQ1, IQ2) or 4 (IQ3): one word a row, the first of them in its lowest
+// byte. Those of IQ2 and IQ3 are positive, their signs are stored apart; those of IQ1 are -1, 0 and 1.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::kernels {
+
+extern const std::array<std::uint64_t, 256> kIq2XxsGrid;
+extern const std::array<std::uint64_t, 512> kIq2XsGrid;
+extern const std::array<std::uint64_t, 1024> kIq2SGrid;
+extern const std::array<std::uint32_t, 256> kIq3XxsGrid;
+extern const std::array<std::uint32_t, 512> kIq3SGrid;
+extern const std::array<std::uint64_t, 2048> kIq1SGrid;  // also of IQ1_M
+
+// IQ4_NL and IQ4_XS: denser around zero.
+inline constexpr std::array<std::int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                           1,    13,   25,  38,  53,  69,  89,  113};
+
+// MXFP4 and NVFP4: twice the values of E2M1. There is no negative zero.
+inline constexpr std::array<std::int8_t, 16> kFp4Values = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// Where 7 bits stand for 8 signs (IQ2_XXS, IQ2_XS, IQ3_XXS), the last sign makes the number of minuses even.
+constexpr std::uint8_t even_signs(std::uint32_t seven_bits) noexcept {
+  return static_cast<std::uint8_t>(seven_bits | (static_cast<unsigned>(std::popcount(seven_bits)) & 1) << 7);
+}
+
+// Signs as bytes, 255 for minus: eight bits, and seven as above.
+extern const std::array<std::uint64_t, 256> kSignBytes;
+extern const std::array<std::uint64_t, 128> kEvenSignBytes;
+
+// MXFP4: half of E8M0, 2^(e-128), because the values are doubled. 255 is a number like the others, as in ggml.
+constexpr float half_e8m0(std::uint8_t e) noexcept {
+  return std::bit_cast<float>(e < 2 ? 0x0020'0000U << e : (e - 1U) << 23);
+}
+
+// NVFP4: half of E4M3 without its sign bit, which ggml ignores. What would be NaN is zero.
+constexpr float half_ue4m3(std::uint8_t code) noexcept {
+  const std::uint32_t exponent = code >> 3 & 15U, mantissa = code & 7U;
+  if (exponent == 15 && mantissa == 7) return 0;
+  if (exponent == 0) return static_cast<float>(mantissa) * 0x1p-10F;
+  return std::bit_cast<float>((exponent - 7 - 1 + 127) << 23 | mantissa << 20);
+}
+extern const std::array<float, 256> kHalfUe4m3;  // the same, tabled
+
+}  // namespace ballast::kernels

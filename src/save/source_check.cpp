@@ -1,0 +1,119 @@
+#include "save/source_check.hpp"
+
+#include <ballast/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/progress_meter.hpp"
+#include "core/text.hpp"
+#include "kernels/crc32.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
+
+struct Piece {
+  const Storage* storage;
+  ByteRange range;
+  std::uint32_t crc32 = 0;
+};
+
+std::uint32_t read_piece(const Piece& piece, std::vector<std::byte>& buffer, std::uint64_t buffer_bytes) {
+  const auto [offset, size] = piece.range;
+  std::uint32_t crc32 = 0;
+  if (piece.storage->visit(offset, size, [&](auto bytes) { crc32 = kernels::crc32(0, bytes); })) return crc32;
+  for (std::uint64_t done = 0; done < size;) {
+    if (buffer.size() < buffer_bytes) buffer.resize(buffer_bytes);
+    const auto out = std::span(buffer).first(std::min(buffer_bytes, size - done));
+    piece.storage->read(offset + done, out);
+    crc32 = kernels::crc32(crc32, out);
+    done += out.size();
+  }
+  return crc32;
+}
+
+}  // namespace
+
+SourceCheck::SourceCheck(const SavePlan& plan) {
+  const Storage* last = nullptr;  // the tensors of a file often share one, which is then asked once
+  for (const SavePlan::File& file : plan.files) {
+    for (const SavePlan::Item& item : file.items) {
+      const Storage* storage = item.tensor.storage().get();
+      if (storage == nullptr || storage == last) continue;
+      last = storage;
+      const auto declared = storage->declared_crc32();
+      if (declared && sources_.try_emplace(storage, Source{*declared, item.name}).second) order_.push_back(storage);
+    }
+  }
+}
+
+bool SourceCheck::wants(const SavePlan::Item& item) const {
+  if (sources_.empty() || !item.tensor.is_contiguous() || item.tensor.offset() != 0) return false;
+  const auto source = sources_.find(item.tensor.storage().get());
+  return source != sources_.end() && item.tensor.nbytes() == source->first->size_bytes();
+}
+
+void SourceCheck::found(const SavePlan::Item& item, std::uint32_t crc32) {
+  sources_.at(item.tensor.storage().get()).found = crc32;
+}
+
+void SourceCheck::read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress) {
+  std::vector<Piece> pieces;
+  std::uint64_t total = 0;
+  for (const Storage* storage : order_) {
+    if (sources_.at(storage).found) continue;
+    const std::uint64_t size = storage->size_bytes();
+    const std::uint64_t piece_bytes = storage->is_sequential() ? std::max<std::uint64_t>(size, 1) : kPieceBytes;
+    for (const ByteRange& range : split_by_bytes(size, storage->granule(), piece_bytes))
+      pieces.push_back({storage, range});
+    total += size;
+  }
+
+  ProgressMeter meter(progress, "checking", total);
+  std::vector<std::vector<std::byte>> buffers(pool.size());
+  pool.run(pieces.size(), [&](std::size_t i, unsigned worker) {
+    pieces[i].crc32 = read_piece(pieces[i], buffers[worker], buffer_bytes);
+    pieces[i].storage->release(pieces[i].range.offset, pieces[i].range.size);
+    meter.add(pieces[i].range.size);
+  });
+  for (const Piece& piece : pieces) {
+    auto& found = sources_.at(piece.storage).found;
+    found = kernels::combine_crc32(found.value_or(0), piece.crc32, piece.range.size);
+  }
+}
+
+std::vector<Note> SourceCheck::conclude(bool strict) const {
+  struct Wrong {
+    std::string text;
+    std::uint64_t others = 0;
+  };
+  std::vector<std::string> files;
+  std::map<std::string, Wrong> wrong;
+  for (const Storage* storage : order_) {
+    const Source& source = sources_.at(storage);
+    if (source.found.value_or(0) == source.declared) continue;
+    const auto location = storage->location();
+    const std::string text = fmt::format("the bytes of tensor {} have the checksum {:08x}, not {:08x} as the file says",
+                                         quote(source.tensor), source.found.value_or(0), source.declared);
+    if (strict) {
+      Error error(Errc::malformed, text);
+      if (location) error.in(location->file).at_byte(location->offset);
+      throw error.hint("it was damaged, or written without checksums; without --strict this is a warning");
+    }
+    const auto [it, is_new] = wrong.try_emplace(location ? location->file : "", Wrong{text});
+    is_new ? files.push_back(it->first) : void(++it->second.others);
+  }
+
+  std::vector<Note> notes;
+  for (const std::string& file : files) {
+    const Wrong& first = wrong.at(file);
+    notes.push_back(
+        {file, first.others == 0 ? first.text : fmt::format("{}; so it is with {} more", first.text, first.others)});
+  }
+  return notes;
+}
+
+}  // namespace ballast

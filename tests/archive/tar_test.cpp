@@ -1,0 +1,213 @@
+// Tars that are right, and every way they can lie, one row each.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "formats/archive/tar.hpp"
+#include "support/expect_error.hpp"
+#include "support/shared_files.hpp"
+#include "support/tar_file.hpp"
+
+namespace ballast::archive {
+namespace {
+
+using namespace std::string_literals;
+using test::TarFile;
+
+std::string all_of(const Tar& tar) {
+  std::string text;
+  for (const TarMember& member : tar.members) {
+    const auto source = member_source(tar, member);
+    std::string content(source->size_bytes(), '\0');
+    source->read_at(0, std::as_writable_bytes(std::span(content)));
+    text += member.name + "=" + content + ";";
+  }
+  return text;
+}
+std::string read_all(const TarFile& file) { return all_of(read_tar(file.source(), {})); }
+
+TarFile one() { return TarFile().file("a", "data"); }
+TarFile with(const std::function<void(std::string&)>& lie) { return one().change(lie); }
+std::function<void(std::string&)> put(std::size_t offset, const std::string& text) {
+  return [=](std::string& header) { TarFile::put(header, offset, text); };
+}
+
+TEST(Tar, ReadsPlainFiles) {
+  const Tar tar = read_tar(TarFile().file("a", "data").file("b/c", std::string(600, 'x')).file("e", "").source(), {});
+  EXPECT_EQ(all_of(tar), "a=data;b/c=" + std::string(600, 'x') + ";e=;");
+  EXPECT_EQ(tar.find("b/c"), &tar.members[1]);
+  EXPECT_EQ(tar.find("b"), nullptr);
+  EXPECT_EQ(member_source(tar, tar.members[0])->name(), "file!/a");
+}
+
+TEST(Tar, ReadsEveryKindOfHeader) {
+  EXPECT_EQ(read_all(with(put(257, "ustar  \0"s))), "a=data;");                 // GNU
+  EXPECT_EQ(read_all(with(put(257, std::string(8, '\0')))), "a=data;");         // from before the magic
+  EXPECT_EQ(read_all(with(put(156, "\0"s))), "a=data;");                        // and from before the types
+  EXPECT_EQ(read_all(with(put(345, "folder/of"))), "folder/of/a=data;");
+  EXPECT_EQ(read_all(with(put(0, std::string(100, 'n')))), std::string(100, 'n') + "=data;");
+}
+
+TEST(Tar, ReadsLongNames) {
+  const std::string name(300, 'n');
+  EXPECT_EQ(read_all(TarFile().long_name(name).file("short", "data")), name + "=data;");
+  EXPECT_EQ(read_all(TarFile().pax("path", name).file("short", "data")), name + "=data;");
+  EXPECT_EQ(read_all(TarFile().pax("mtime", "1.5").file("a", "data").file("b", "")), "a=data;b=;");
+  EXPECT_EQ(read_all(TarFile().member("g", 'g', TarFile::pax_record("comment", "x")).file("a", "data")), "a=data;");
+}
+
+TEST(Tar, ReadsSizesInEveryForm) {
+  EXPECT_EQ(read_all(with(put(124, "          4 "))), "a=data;");
+  EXPECT_EQ(read_all(with(put(124, "\x80\0\0\0\0\0\0\0\0\0\0\4"s))), "a=data;");
+  EXPECT_EQ(read_all(TarFile().pax("size", "4").file("a", "data")), "a=data;");
+}
+
+TEST(Tar, SkipsFoldersAndLeadingDots) {
+  EXPECT_EQ(read_all(TarFile().member("./", '5').file("./a", "data").member("b/", '5').file("././b/c", "1")),
+            "a=data;b/c=1;");
+}
+
+TEST(Tar, ReadsWithoutItsEnd) {
+  EXPECT_EQ(read_all(one().ending("")), "a=data;");
+  EXPECT_EQ(read_all(one().ending(std::string(512, '\0'))), "a=data;");
+  EXPECT_EQ(read_all(one().ending(std::string(9728, '\0'))), "a=data;");
+  const std::string unpadded = one().text().substr(0, 516);
+  const auto bytes = std::as_bytes(std::span(unpadded));
+  EXPECT_EQ(all_of(read_tar(io::from_memory({bytes.begin(), bytes.end()}), {})), "a=data;");
+}
+
+TEST(Tar, AcceptsChecksumsOfSignedBytes) {
+  const auto file = TarFile().file("\xE9", "data").change_unsealed([](std::string& header) {
+    TarFile::put(header, 148, "        ");
+    int sum = 0;
+    for (const char c : header) sum += static_cast<signed char>(c);
+    TarFile::put(header, 148, TarFile::octal(static_cast<std::uint64_t>(sum), 6) + '\0');
+  });
+  EXPECT_EQ(read_all(file), "\xE9=data;");
+}
+
+TEST(Tar, IsRecognisedByItsChecksum) {
+  const auto looks = [](const std::string& text) { return looks_like_tar(std::as_bytes(std::span(text))); };
+  EXPECT_TRUE(looks(one().text()));
+  EXPECT_TRUE(looks(with(put(257, std::string(8, '\0'))).text()));
+  EXPECT_FALSE(looks(one().text().substr(0, 511)));
+  EXPECT_FALSE(looks(one().change_unsealed(put(0, "b")).text()));
+  EXPECT_FALSE(looks(std::string(512, '\0')));
+  EXPECT_FALSE(looks(std::string(512, ' ')));
+  EXPECT_FALSE(looks(""));
+}
+
+struct Case {
+  const char* name;
+  TarFile file;
+  Errc code;
+  std::string message;
+  std::uint64_t byte;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class HostileTar : public testing::TestWithParam<Case> {};
+
+TEST_P(HostileTar, IsRefusedWithItsByte) {
+  const Case& c = GetParam();
+  EXPECT_ERROR_AT(read_tar(c.file.source(), {}), c.code, c.message, c.byte);
+}
+
+constexpr Errc kMalformed = Errc::malformed, kUnsupported = Errc::unsupported;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HostileTar,
+    testing::ValuesIn(std::vector<Case>{
+        {"AWrongChecksum", one().change_unsealed(put(0, "b")), kMalformed, "the checksum of a tar header is wrong", 148},
+        {"NoChecksum", one().change_unsealed(put(148, "        ")), kMalformed, "checksum", 148},
+        {"ASymbolicLink", TarFile().member("a", '2'), kUnsupported, "member \"a\" is a symbolic link", 0},
+        {"AHardLink", TarFile().member("a", '1'), kUnsupported, "a hard link", 0},
+        {"ADevice", TarFile().member("a", '3'), kUnsupported, "a device", 0},
+        {"APipe", TarFile().member("a", '6'), kUnsupported, "a named pipe", 0},
+        {"ASparseFile", TarFile().member("a", 'S', "data"), kUnsupported, "a sparse file", 0},
+        {"ALongLink", TarFile().member("a", 'K', "data"), kUnsupported, "a link", 0},
+        {"AnUnknownType", TarFile().member("a", 'Z'), kUnsupported, "member \"a\" is of type \"Z\"", 0},
+        {"APaxSparseFile", TarFile().pax("GNU.sparse.major", "1").file("a", "data"), kUnsupported, "GNU.sparse.major", 512},
+        {"APaxLink", TarFile().pax("linkpath", "/etc/passwd").file("a", ""), kUnsupported, "linkpath", 512},
+        {"AFolderWithData", TarFile().member("a/", '5', "data"), kMalformed, "the folder \"a/\" has data", 0},
+        {"TheSameNameTwice", one().file("a", "2"), kMalformed, "two members are called \"a\"", 1024},
+        {"TheSameNameInOtherWords", one().file("./a", "2"), kMalformed, "two members are called \"a\"", 1024},
+        {"NoName", TarFile().file("", "x"), kMalformed, "a file is called \"\"", 0},
+        {"AFolderThatIsAFile", TarFile().file("a/", "x"), kMalformed, "a file is called \"a/\"", 0},
+        {"ANulInALongName", TarFile().long_name("a\0b"s).file("c", ""), kMalformed, "a file is called \"a\\x00b\"", 1024},
+        {"DataBeyondTheFile", with(put(124, "00000010000")), kMalformed, "member \"a\" has 4096 bytes, but only 1536 follow", 0},
+        {"AHugeSize", with(put(124, "77777777777")), kMalformed, "has 8589934591 bytes", 0},
+        {"AHugeBinarySize", with(put(124, "\x80\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s)), kMalformed, "has 18446744073709551615 bytes", 0},
+        {"ABinarySizeOfMoreThan64Bits", with(put(124, "\x80\0\0\1\0\0\0\0\0\0\0\4"s)), kMalformed, "which is no octal number", 124},
+        {"ANegativeBinarySize", with(put(124, std::string(11, '\xFF') + '\xFC')), kMalformed, "which is no octal number", 124},
+        {"ANegativeSize", with(put(124, "-0000000004")), kMalformed, "the size of a tar header is \"-0000000004\\x00\", which is no octal number", 124},
+        {"ASizeThatIsNotOctal", with(put(124, "00000000008")), kMalformed, "no octal number", 124},
+        {"ASizeWithALetter", with(put(124, "4\0x\0\0\0\0\0\0\0\0\0"s)), kMalformed, "no octal number", 124},
+        {"NoSize", with(put(124, std::string(12, ' '))), kMalformed, "no octal number", 124},
+        {"APrefixOfAnOldHeader", TarFile().file("a", "data").change(put(257, "ustar  \0"s)).change(put(345, "x")), kMalformed, "a prefix that its kind has not", 345},
+        {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), kMalformed, "4 bytes in its header but 3 in a pax record", 1024},
+        {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), kMalformed, "member \"a\" has 99999999999 bytes", 1024},
+        {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), kMalformed, "the size of a pax record is \"-4\"", 512},
+        {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), kMalformed, "the size of a pax record", 512},
+        {"TwoPaxPaths", TarFile().member("x", 'x', TarFile::pax_record("path", "a") + TarFile::pax_record("path", "b")).file("c", ""), kMalformed, "two pax records \"path\"", 521},
+        {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), kMalformed, "says that it has 99 bytes", 512},
+        {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), kMalformed, "says that it has 0 bytes", 512},
+        {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), kMalformed, "a pax record without a key", 512},
+        {"APaxRecordWithoutLength", TarFile().member("x", 'x', "path=a\n").file("c", ""), kMalformed, "the length of a pax record is \"path=a\\x0a\"", 512},
+        {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), kMalformed, "gives all members one name", 0},
+        {"TwoLongNames", TarFile().long_name("a").long_name("b").file("c", ""), kMalformed, "described twice", 1024},
+        {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), kMalformed, "two long names", 2048},
+        {"ADescriptionWithoutMember", TarFile().long_name("a"), kMalformed, "ends after the description of a member", 1024},
+        {"ADescriptionThatIsTooLong", TarFile().long_name(std::string(1 << 20, 'a')).file("c", ""), Errc::limit, "the description of a member has 1048577 bytes", 0},
+        {"SomethingBehindTheEnd", one().ending(std::string(1024, '\0') + one().text()), kMalformed, "something follows its end", 2048},
+        {"MuchBehindTheEnd", one().ending(std::string((1 << 20) + 1, '\0')), kMalformed, "1048577 bytes follow its end", 1024},
+        {"HalfAHeader", one().ending("x"), kMalformed, "ends inside a tar header", 1024},
+    }),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HostileTar, IsRefusedOverTheLimit) {
+  Limits limits;
+  limits.max_archive_members = 1;
+  EXPECT_ERROR(read_tar(one().file("b", "").source(), limits), Errc::limit, "more members than the 1 allowed");
+}
+
+TEST(Tar, ReadsTheCheckpointOf2017) {
+  SKIP_WITHOUT_SHARED("fixtures/benign");
+  const auto file = io::open_file(test::shared_path(
+      "fixtures/benign/practical-pytorch__char-rnn-classification__char-rnn-classification.pt"));
+  const Tar tar = read_tar(file, {});
+  std::vector<std::string> names;
+  for (const TarMember& member : tar.members) names.push_back(member.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"sys_info", "pickle", "tensors", "storages"}));
+  EXPECT_EQ(tar.find("storages")->bytes, 211843u);
+}
+
+TEST(Tar, ReadsEveryRealTar) {
+  SKIP_WITHOUT_SHARED("fixtures/benign");
+  int count = 0;
+  for (const auto& path : test::shared_files("fixtures/benign", ".tar")) {
+    const std::string text = test::read_whole_file(path);
+    if (!looks_like_tar(std::as_bytes(std::span(text)))) continue;
+    EXPECT_NE(read_tar(io::open_file(path), {}).find("storages"), nullptr) << path;
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+}
+
+// What every byte of a real one may be changed to: a tar or an Error, nothing else.
+TEST(Tar, SurvivesEveryChangeOfAByte) {
+  const std::string whole = TarFile().long_name("name").file("a", "data").pax("path", "b").file("c", "more").text();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (const char flip : {'\x01', '\x80', '\xFF'}) {
+      std::string text = whole;
+      text[i] = static_cast<char>(text[i] ^ flip);
+      const auto bytes = std::as_bytes(std::span(text));
+      static_cast<void>(test::error_of([&] { read_tar(io::from_memory({bytes.begin(), bytes.end()}), {}); }));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ballast::archive

@@ -1,0 +1,114 @@
+#include "formats/pickle/globals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ballast {
+namespace {
+
+using pickle::judge;
+
+struct Row {
+  std::string_view module, name;
+  Verdict verdict;
+};
+
+constexpr Row kRows[] = {
+    {"collections", "OrderedDict", Verdict::known},
+    {"torch._utils", "_rebuild_tensor_v2", Verdict::known},
+    {"torch", "FloatStorage", Verdict::known},
+    {"torch.cuda", "HalfStorage", Verdict::known},
+    {"torch", "QUInt4x2Storage", Verdict::known},
+    {"torch.sparse", "FloatTensor", Verdict::known},
+    {"torch.cuda.sparse", "HalfTensor", Verdict::known},
+    {"torch", "float8_e4m3fn", Verdict::known},
+    {"torch.nn.modules.linear", "Linear", Verdict::known},
+    {"__torch__.torch.nn.modules.conv.___torch_mangle_0", "Conv2d", Verdict::known},
+    {"__builtin__", "set", Verdict::known},
+    {"__builtin__", "xrange", Verdict::known},
+    {"copy_reg", "_reconstructor", Verdict::known},
+    {"torch.tensor", "_rebuild_from_type_v2", Verdict::known},
+    {"numpy._core.multiarray", "_reconstruct", Verdict::known},
+    {"torch.storage", "_load_from_bytes", Verdict::known},
+    {"pathlib", "PosixPath", Verdict::known},
+
+    {"model", "Net", Verdict::inert},
+    {"functools", "partial", Verdict::inert},
+    {"builtins", "print", Verdict::inert},
+    {"numpy.random._pickle", "__randomstate_ctor", Verdict::inert},
+    {"test", "Net", Verdict::inert},  // somebody's test.py
+    {"osmium", "system", Verdict::inert},
+    {"torch.distributed.checkpoint.metadata", "Metadata", Verdict::inert},
+    {"", "", Verdict::inert},
+
+    {"os", "system", Verdict::dangerous},
+    {"os.path", "join", Verdict::dangerous},  // submodules of what is denied
+    {"nt", "system", Verdict::dangerous},
+    {"subprocess", "Popen.wait", Verdict::dangerous},
+    {"__builtin__", "eval", Verdict::dangerous},
+    {"builtins", "getattr", Verdict::dangerous},
+    {"commands", "getoutput", Verdict::dangerous},  // Python 2's
+    {"cPickle", "loads", Verdict::dangerous},
+    {"pip", "main", Verdict::dangerous},
+    {"pathlib", "Path.unlink", Verdict::dangerous},  // the class is known, its methods are not
+    {"torch", "load", Verdict::dangerous},
+    {"torch", "serialization.os.system", Verdict::dangerous},  // the way through attributes
+    {"torch.serialization", "os", Verdict::dangerous},
+    {"urllib.parse", "sys.modules", Verdict::dangerous},  // even of what is harmless itself
+    {"collections", "OrderedDict.__init__.__globals__", Verdict::dangerous},
+    {"torch.nn.modules.linear", "Linear.forward.__globals__", Verdict::dangerous},
+};
+
+TEST(Globals, AreJudgedByATable) {
+  for (const auto& [module, name, verdict] : kRows) {
+    const auto judgement = judge(module, name);
+    EXPECT_EQ(ballast::name(judgement.verdict), ballast::name(verdict)) << module << "." << name;
+    EXPECT_EQ(judgement.why.empty(), verdict != Verdict::dangerous) << module << "." << name;
+  }
+}
+
+TEST(Globals, OfAnyLengthAreJudgedQuickly) {
+  const std::string dots(1 << 20, '.');
+  EXPECT_EQ(judge("torch", dots).verdict, Verdict::dangerous);
+  EXPECT_EQ(judge(dots, "Net").verdict, Verdict::inert);
+}
+
+TEST(Globals, OfWeightsOnlyAreTorchsOwn) {
+  constexpr std::pair<std::string_view, std::string_view> kAllowed[] = {{"collections", "OrderedDict"},
+                                                                        {"collections", "Counter"},
+                                                                        {"torch", "Size"},
+                                                                        {"torch", "device"},
+                                                                        {"__builtin__", "set"},
+                                                                        {"builtins", "complex"},
+                                                                        {"_codecs", "encode"},
+                                                                        {"torch", "bfloat16"},
+                                                                        {"torch", "uint7"},
+                                                                        {"torch", "FloatTensor"},
+                                                                        {"torch.cuda", "FloatTensor"},
+                                                                        {"torch", "QInt32Storage"},
+                                                                        {"torch.storage", "TypedStorage"},
+                                                                        {"torch.nn.parameter", "Parameter"}};
+  for (const auto& [module, name] : kAllowed)
+    EXPECT_TRUE(pickle::is_allowed_by_weights_only(module, name)) << module << "." << name;
+
+  constexpr std::pair<std::string_view, std::string_view> kRefused[] = {{"numpy", "dtype"},
+                                                                        {"numpy.core.multiarray", "scalar"},
+                                                                        {"torch._utils", "_rebuild_nested_tensor"},
+                                                                        {"pathlib", "PosixPath"},
+                                                                        {"collections", "defaultdict"},
+                                                                        {"argparse", "Namespace"},
+                                                                        {"functools", "partial"},
+                                                                        {"torch.nn.modules.linear", "Linear"},
+                                                                        {"torch.storage", "_load_from_bytes"},
+                                                                        {"builtins", "list"},
+                                                                        {"os", "system"},
+                                                                        {"torch", "load"}};
+  for (const auto& [module, name] : kRefused)
+    EXPECT_FALSE(pickle::is_allowed_by_weights_only(module, name)) << module << "." << name;
+}
+
+}  // namespace
+}  // namespace ballast

@@ -1,0 +1,220 @@
+// Pickles made to cost more than their bytes: deep ones, those that multiply themselves, those that promise much.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "formats/pickle/machine.hpp"
+#include "formats/pickle/scan.hpp"
+#include "support/cpu_time.hpp"
+#include "support/expect_error.hpp"
+#include "support/pickle_writer.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+using pickle::Graph;
+using test::PickleWriter;
+
+void run_whole(const io::ByteSourcePtr& source, const Limits& limits = {}) {
+  Graph graph(source);
+  static_cast<void>(pickle::run(graph, 0, source->size_bytes(), limits));
+}
+
+// On a thread whose whole stack is as small as the system allows, and not more than 64 KiB.
+void on_a_small_stack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 65536), 0);
+  pthread_t thread;
+  const auto start = [](void* given) -> void* {
+    (*static_cast<const std::function<void()>*>(given))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, start, const_cast<std::function<void()>*>(&work)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+std::size_t peak_memory() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+constexpr std::size_t kTenMillion = 10'000'000;
+
+TEST(PickleGrowth, TenMillionNestedListsTakeNoStack) {
+  const auto source = PickleWriter(2).repeat(kTenMillion, "]").repeat(kTenMillion - 1, "a").stop().source();
+  on_a_small_stack([&] { run_whole(source); });
+}
+
+TEST(PickleGrowth, TenMillionNestedTuplesTakeNoStack) {
+  const auto source = PickleWriter(2).none().repeat(kTenMillion, "\x85").stop().source();
+  on_a_small_stack([&] { run_whole(source); });
+}
+
+TEST(PickleGrowth, TenMillionMarksTakeNoStack) {
+  const auto source = PickleWriter(2).repeat(kTenMillion, "(").source();
+  on_a_small_stack([&] { EXPECT_ERROR(run_whole(source), Errc::malformed, "the pickle ends without STOP"); });
+}
+
+TEST(PickleGrowth, NestedScansTakeNoStack) {
+  const auto source = PickleWriter(2).none().repeat(kTenMillion / 10, "\x85").stop().source();
+  on_a_small_stack([&] {
+    pickle::Scan scan;
+    pickle::scan_pickles(source, 0, source->size_bytes(), "", Limits{}, scan);
+    EXPECT_TRUE(scan.findings.empty());
+  });
+}
+
+// The node of a value is 32 bytes; a link to it eight, its place on the stack four. An object has parts besides.
+TEST(PickleGrowth, AByteCostsAtMostSixtyFourBytes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory would be measured";
+#endif
+  constexpr std::size_t kCount = 4'000'000;
+  for (const char* instruction : {"N", "]", "(", "\x85", "2", "\x94", "K\1", ")R", "K\1q\1", "b", "Q"}) {
+    const auto source = PickleWriter(2).global("m", "n").repeat(kCount, instruction).source();
+    const std::size_t before = peak_memory();
+    static_cast<void>(test::error_of([&] { run_whole(source); }));
+    EXPECT_LE(peak_memory() - before, 64 * source->size_bytes()) << instruction;
+  }
+}
+
+TEST(PickleGrowth, AHugeMemoIndexCostsNothing) {
+  PickleWriter writer(2);
+  writer.none();
+  for (std::uint32_t i = 0; i < 1000; ++i) writer.put(0xFFFFFFFF - i * 65537);
+  const auto source = writer.raw("p9223372036854775807\n").get(0xFFFFFFFF).stop().source();
+  const std::size_t before = peak_memory();
+  run_whole(source);
+  EXPECT_LE(peak_memory() - before, std::size_t{8} << 20);
+}
+
+using Build = std::function<PickleWriter(std::size_t count)>;
+
+double seconds_to_run(const io::ByteSourcePtr& source, bool scanned) {
+  double best = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    const double start = test::cpu_seconds();
+    if (scanned) {
+      pickle::Scan scan;
+      pickle::scan_pickles(source, 0, source->size_bytes(), "", Limits{}, scan);
+    } else {
+      static_cast<void>(test::error_of([&] { run_whole(source); }));
+    }
+    best = std::min(best, test::cpu_seconds() - start);
+  }
+  return best;
+}
+
+// See the same in tests/safetensors: anything quadratic is 2.
+void expect_nearly_linear(const Build& build, std::size_t count, bool scanned = false) {
+  const auto small = build(count).source(), large = build(16 * count).source();
+  double exponent = 9;
+  for (int tries = 0; tries < 4 && exponent > 1.6; ++tries) {
+    const double growth = seconds_to_run(large, scanned) / seconds_to_run(small, scanned);
+    exponent = std::min(exponent, std::log(growth) / std::log(static_cast<double>(large->size_bytes()) /
+                                                              static_cast<double>(small->size_bytes())));
+  }
+  EXPECT_LE(exponent, 1.6);
+}
+
+TEST(PickleGrowth, IsLinearForManyValues) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter(2).mark().repeat(n, "K\1").tuple().stop(); }, 20'000);
+}
+
+TEST(PickleGrowth, IsLinearForAppendingOneByOne) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter(2).empty_list().repeat(n, "Na").stop(); }, 20'000);
+}
+
+TEST(PickleGrowth, IsLinearForManyStrings) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter(2).repeat(n, "U\4abcd0").none().stop(); }, 20'000);
+}
+
+TEST(PickleGrowth, IsLinearForLargestIntegers) {
+  std::string integer("\x8b\0\x04\0\0", 5);
+  integer.append(1024, '\x7f');
+  expect_nearly_linear([&](std::size_t n) { return PickleWriter(2).repeat(n, integer).stop(); }, 8);
+}
+
+TEST(PickleGrowth, IsLinearForDigits) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter().raw("L").repeat(n, "9").raw("\n."); }, 4'000);
+}
+
+TEST(PickleGrowth, IsLinearForALineWithoutEnd) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter().raw("V").repeat(n, "x"); }, 200'000);
+}
+
+TEST(PickleGrowth, IsLinearForSparseMemos) {
+  expect_nearly_linear(
+      [](std::size_t n) {
+        PickleWriter writer(2);
+        writer.none();
+        for (std::size_t i = 0; i < n; ++i) writer.put(static_cast<std::uint32_t>(0x80000000 + i * 4096));
+        return writer.stop();
+      },
+      5'000);
+}
+
+// Two long strings in the memo, named as a global again and again: no copy may be made of them.
+TEST(PickleGrowth, IsLinearForLongNamesUsedManyTimes) {
+  const std::string name(60'000, 'a');
+  const std::string again(
+      "h\0h\1\x93"
+      "0",
+      6);
+  const Build build = [&](std::size_t n) {
+    return PickleWriter(4).text(name).put(0).text(name).put(1).repeat(n, again).stop();
+  };
+  expect_nearly_linear(build, 20'000);
+  expect_nearly_linear(build, 20'000, true);
+}
+
+TEST(PickleGrowth, ScansOfManyPicklesAreLinear) {
+  expect_nearly_linear([](std::size_t n) { return PickleWriter().repeat(n, "N."); }, 2'000, true);
+}
+
+TEST(PickleGrowth, ScansOfPicklesInsidePicklesAreLinear) {
+  expect_nearly_linear(
+      [](std::size_t n) {
+        std::string inner = PickleWriter(2).global("os", "system").stop().bytes();
+        PickleWriter writer(2);
+        for (std::size_t i = 0; i < n; ++i) writer.bytes(inner);
+        return writer.stop();
+      },
+      200, true);
+}
+
+TEST(PickleGrowth, ScansOfTextThatLooksLikePicklesAreLinear) {
+  expect_nearly_linear(
+      [](std::size_t n) {
+        const std::string text = PickleWriter().text("(((((((c.\n\n......\n\n.").bytes();
+        return PickleWriter(2).repeat(n, text).none().stop();
+      },
+      1'000, true);
+}
+
+// Fixtures that would fill 256 GB of Python's memory.
+TEST(PickleGrowth, ABillionLaughsCostNothing) {
+  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  const std::size_t before = peak_memory();
+  for (const char* name : {"pickle_injector__billionLaughsAlt.pkl", "pickle_injector__globalLaughs.pt"}) {
+    const auto source = io::open_file(test::shared_path(std::string("fixtures/malicious/") + name));
+    const double start = test::cpu_seconds();
+    run_whole(source);
+    pickle::Scan scan;
+    pickle::scan_pickles(source, 0, source->size_bytes(), "", Limits{}, scan);
+    EXPECT_LT(test::cpu_seconds() - start, 0.05) << name;
+  }
+  EXPECT_LE(peak_memory() - before, std::size_t{32} << 20);
+}
+
+}  // namespace
+}  // namespace ballast

@@ -1,0 +1,283 @@
+#include "formats/pickle/scan.hpp"
+
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "formats/pickle/machine.hpp"
+#include "support/expect_error.hpp"
+#include "support/pickle_writer.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+using pickle::Scan;
+using test::PickleWriter;
+
+Scan scan_of(const io::ByteSourcePtr& source, std::uint64_t first = 0, const Limits& limits = {}) {
+  Scan scan;
+  pickle::scan_pickles(source, first, source->size_bytes(), "", limits, scan);
+  return scan;
+}
+
+Scan scan_of(std::string_view bytes, const Limits& limits = {}) { return scan_of(test::source_of(bytes), 0, limits); }
+
+// "@12@3:5 os.system", member and offset first.
+std::vector<std::string> globals_of(const Scan& scan) {
+  std::vector<std::string> lines;
+  for (const Global& g : scan.globals)
+    lines.push_back(fmt::format("{}:{} {}.{}", g.member, g.offset, g.module, g.name));
+  return lines;
+}
+
+std::vector<std::string> findings_of(const Scan& scan) {
+  std::vector<std::string> lines;
+  for (const auto& f : scan.findings) lines.push_back(fmt::format("{}:{} {}", f.member, f.offset, f.what));
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+std::string attack() { return PickleWriter(2).global("os", "system").text("id").tuple1().reduce().stop().bytes(); }
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t j = 0; j < 3; ++j)
+      three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
+    for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kAlphabet[three >> (18 - 6 * j) & 63];
+  }
+  return out;
+}
+
+std::string written_out(std::string_view bytes, std::string_view before_each) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{}{:02x}", before_each, static_cast<unsigned char>(c));
+  return out;
+}
+
+std::string as_latin1_text(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) out += static_cast<char>(0xC0 | byte >> 6);
+    out += byte >= 0x80 ? static_cast<char>(0x80 | (byte & 0x3F)) : c;
+  }
+  return out;
+}
+
+TEST(PickleScan, SeesEveryPickleOfAStream) {
+  const std::string benign = PickleWriter(4).text("weights").stop().bytes();
+  const auto scan = scan_of(benign + attack() + "N." + attack());
+  EXPECT_EQ(globals_of(scan), (Lines{":17 os.system", ":42 os.system"}));
+  EXPECT_TRUE(scan.findings.empty());
+  EXPECT_EQ(scan.globals[0].verdict, Verdict::dangerous);
+  EXPECT_FALSE(scan.globals[0].why.empty());
+}
+
+TEST(PickleScan, SeesAnOldPickleBehindANewOne) {
+  EXPECT_EQ(globals_of(scan_of("\x80\4N.cos\nsystem\n(S'id'\ntR.")), Lines{":4 os.system"});
+  EXPECT_EQ(globals_of(scan_of("\x80\4N.cos\nsystem\n(S'id'\ntR")), Lines{":4 os.system"});  // it would run half
+}
+
+TEST(PickleScan, TellsOnceOfBytesBehindTheLastPickle) {
+  for (const std::string& tail : {std::string(100, '\0'), std::string(100, '\xff'), std::string("some words\nof text"),
+                                  std::string("c\x01\x02\n\x03\n0000")}) {
+    const auto scan = scan_of(PickleWriter(2).none().stop().bytes() + tail);
+    EXPECT_TRUE(scan.globals.empty());
+    EXPECT_EQ(findings_of(scan), Lines{fmt::format(":4 {} bytes follow the last pickle", tail.size())});
+  }
+}
+
+TEST(PickleScan, SaysWhereAPickleBreaksAndWhatItNamedBefore) {
+  const auto scan = scan_of(PickleWriter(2).global("os", "system").raw("\xff").global("a", "b"));
+  EXPECT_EQ(globals_of(scan), Lines{":2 os.system"});
+  EXPECT_EQ(findings_of(scan), Lines{":13 0xff is no pickle instruction"});
+}
+
+TEST(PickleScan, GoesOnBehindAnInstructionThatMakesNoSense) {
+  const auto scan = scan_of(PickleWriter(2).raw("0").global("os", "system").stop());
+  EXPECT_EQ(globals_of(scan), Lines{":3 os.system"});
+  EXPECT_EQ(findings_of(scan), Lines{":2 POP needs 1 values, the stack holds 0"});
+}
+
+TEST(PickleScan, LooksIntoStrings) {
+  const std::string inner = attack();
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(3).bytes(inner).stop())), Lines{"@7:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(2).raw("U").little_endian(inner.size(), 1).raw(inner).stop())),
+            Lines{"@4:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(2).text(base64(inner)).stop())), Lines{"@7:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(2).text(written_out(inner, "")).stop())), Lines{"@7:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(2).text("b'" + written_out(inner, "\\x") + "'").stop())),
+            Lines{"@7:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(2).text(as_latin1_text(inner)).stop())), Lines{"@7:2 os.system"});
+  EXPECT_EQ(globals_of(scan_of("S'" + written_out(inner, "\\x") + "'\n.")), Lines{"@0:2 os.system"});
+}
+
+TEST(PickleScan, LooksIntoStringsForOldPickles) {
+  const std::string inner = "cos\nsystem\n(S'id'\ntR.";
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(3).bytes(inner).stop())), Lines{"@7:0 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(3).text(base64(inner)).stop())), Lines{"@7:0 os.system"});
+}
+
+TEST(PickleScan, LooksIntoLargeStrings) {
+  const std::string inner = PickleWriter(3).bytes(std::string(100'000, '\0')).raw(attack()).bytes();
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(3).bytes(inner).stop())), Lines{"@7:100009 os.system"});
+  EXPECT_EQ(globals_of(scan_of(PickleWriter(3).text(base64(inner)).stop())), Lines{"@7:100009 os.system"});
+}
+
+TEST(PickleScan, LooksIntoStringsOfStringsToADepth) {
+  std::string nested = attack();
+  for (int i = 0; i < 4; ++i) nested = PickleWriter(3).bytes(nested).stop().bytes();
+  EXPECT_EQ(globals_of(scan_of(nested)), Lines{"@7@7@7@7:2 os.system"});
+  const auto deeper = scan_of(PickleWriter(3).bytes(nested).stop());
+  EXPECT_TRUE(deeper.globals.empty());
+  EXPECT_EQ(findings_of(deeper), Lines{"@7@7@7@7:7 pickles inside each other, deeper than 4"});
+}
+
+TEST(PickleScan, FindsNothingInOrdinaryStrings) {
+  PickleWriter writer(3);
+  for (const char* text : {"class Net(nn.Module):\n    def forward(self, x):\n        return x.\n",
+                           "0123456789abcdef0123456789abcdef01234567", "layer1.weight", "c\n\n.", "{\"a\": [1, 2]}\n",
+                           "aGVsbG8gd29ybGQh", "cHello world\nHow are you\n."})
+    writer.text(text).bytes(text);
+  writer.bytes(std::string(1000, '\0')).bytes(std::string("\x80\x03\x00\x00\x00\x01", 6));
+  const auto scan = scan_of(writer.stop());
+  EXPECT_EQ(globals_of(scan), Lines{});
+  EXPECT_EQ(findings_of(scan), Lines{});
+}
+
+TEST(PickleScan, ListsDangerousGlobalsHoweverManyOthersThereAre) {
+  const auto scan = scan_of(PickleWriter(2).repeat(150'000, "ca\nb\n0").raw(attack()));
+  EXPECT_EQ(scan.globals.size(), 100'001u);
+  EXPECT_EQ(scan.globals.back().module, "os");
+  EXPECT_EQ(scan.findings.size(), 1u);
+}
+
+TEST(PickleScan, CutsNamesThatNobodyWouldRead) {
+  const auto scan = scan_of(PickleWriter(2).global("os", std::string(100'000, 'x')).stop());
+  ASSERT_EQ(scan.globals.size(), 1u);
+  EXPECT_EQ(scan.globals[0].name.size(), 515u);
+  EXPECT_EQ(scan.globals[0].verdict, Verdict::dangerous);
+}
+
+// Real attacks, from scanners' own test suites.
+
+struct Expected {
+  std::string file, member;
+  std::vector<std::string> globals;  // "25 os.system"
+};
+
+std::vector<Expected> expected_globals() {
+  simdjson::dom::parser parser;
+  std::vector<Expected> all;
+  for (const auto entry :
+       test::parse_json_file(parser, test::shared_path("fixtures/expected/_malicious_globals.json")).get_array()) {
+    for (const auto stream : entry["streams"].get_array()) {
+      Expected expected{
+          std::string(entry["file"].get_string().value()), std::string(stream["member"].get_string().value()), {}};
+      for (const auto global : stream["globals"].get_array()) {
+        const auto name = global["name"].get_string().value();
+        if (name.starts_with("None.")) continue;  // where the program that made the list gave up
+        expected.globals.push_back(fmt::format("{} {}", global["offset"].get_uint64().value(), name));
+      }
+      all.push_back(std::move(expected));
+    }
+  }
+  return all;
+}
+
+// The bytes that the list is about; none for archives that only lenient readers open.
+io::ByteSourcePtr source_of(const Expected& expected) {
+  const std::string path = test::shared_path("fixtures/" + expected.file);
+  if (expected.member.empty()) return io::open_file(path);
+  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, nullptr), zip_discard);
+  zip_file_t* member = archive ? zip_fopen(archive.get(), expected.member.c_str(), 0) : nullptr;
+  if (member == nullptr) return nullptr;
+  std::string bytes;
+  char part[4096];
+  for (zip_int64_t size = 0; (size = zip_fread(member, part, sizeof part)) > 0;)
+    bytes.append(part, static_cast<std::size_t>(size));
+  zip_fclose(member);
+  return test::source_of(bytes);
+}
+
+// A NumPy file with objects in it is a pickle behind a header.
+std::uint64_t beginning_of(const io::ByteSourcePtr& source) {
+  std::byte head[10] = {};
+  if (source->size_bytes() < sizeof head) return 0;
+  source->read_at(0, head);
+  const bool is_npy = head[0] == std::byte{0x93} && head[1] == std::byte{'N'};
+  return is_npy ? 10 + std::to_integer<std::uint64_t>(head[8]) + (std::to_integer<std::uint64_t>(head[9]) << 8) : 0;
+}
+
+TEST(PickleScan, NamesWhatRealAttacksNameAtTheirBytes) {
+  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  std::size_t compared = 0;
+  for (const Expected& expected : expected_globals()) {
+    SCOPED_TRACE(expected.file + "!" + expected.member);
+    const auto source = source_of(expected);
+    if (!source || expected.globals.empty()) continue;
+    const auto scan = scan_of(source, beginning_of(source));
+    std::vector<std::string> seen;
+    bool dangerous = false;
+    for (const Global& g : scan.globals) {
+      if (g.member.empty()) seen.push_back(fmt::format("{} {}.{}", g.offset, g.module, g.name));
+      dangerous = dangerous || g.verdict == Verdict::dangerous;
+    }
+    EXPECT_EQ(seen, expected.globals);
+    // The rest name only what anybody names, and do their harm by the way they go about it, or do none.
+    const auto harmless = {"globalLaughs", "sys_module_override", "sleepy", "object_arrays"};
+    const bool is_harmless = std::any_of(harmless.begin(), harmless.end(), [&](const char* part) {
+      return expected.file.find(part) != std::string::npos;
+    });
+    EXPECT_EQ(dangerous, !is_harmless);
+    ++compared;
+  }
+  EXPECT_GE(compared, 60u);
+}
+
+TEST(PickleScan, NamesWhatIsHiddenInRealAttacks) {
+  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  const auto scan = [](const char* name) {
+    return globals_of(scan_of(io::open_file(
+        test::shared_path(fmt::format("fixtures/malicious/modelaudit__samples__pickles__{}.pkl", name)))));
+  };
+  EXPECT_EQ(scan("nested_pickle_raw"), Lines{"@74:30 builtins.print"});
+  EXPECT_EQ(scan("nested_pickle_hex"), Lines{"@56:30 builtins.print"});
+  EXPECT_EQ(scan("decode_exec_chain"), Lines{"@145:30 builtins.print"});
+  EXPECT_EQ(scan("nested_pickle_multistage"), (Lines{"@69@24:30 builtins.print", "@190@24:30 builtins.print"}));
+  EXPECT_EQ(scan("simple_nested"), Lines{});
+}
+
+TEST(PickleScan, TellsOfImportedThingsThatAreChanged) {
+  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  const auto scan =
+      scan_of(io::open_file(test::shared_path("fixtures/malicious/picklescan__data__sys_module_override_sploit.pkl")));
+  const auto findings = findings_of(scan);
+  ASSERT_EQ(findings.size(), 3u);
+  EXPECT_EQ(findings[0], ":72 BUILD changes a global");
+  EXPECT_TRUE(findings[2].starts_with(":98 STACK_GLOBAL needs a module and a name, both short text")) << findings[2];
+}
+
+TEST(PickleScan, CallsNothingDangerousThatIsNot) {
+  SKIP_WITHOUT_SHARED("fixtures/malicious/control-benign");
+  for (const auto& path : test::shared_files("fixtures/malicious/control-benign", ".pkl")) {
+    const auto scan = scan_of(io::open_file(path.string()));
+    EXPECT_TRUE(scan.globals.empty()) << path;
+    EXPECT_TRUE(scan.findings.empty()) << path << findings_of(scan).front();
+  }
+}
+
+}  // namespace
+}  // namespace ballast

@@ -1,0 +1,218 @@
+// Every PyTorch file beside the repository, against what its writer or an independent reader says is in it.
+#include <gtest/gtest.h>
+
+#include <ballast/hash.hpp>
+#include <ballast/open.hpp>
+
+#include <map>
+#include <set>
+
+#include "support/expect_error.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+namespace dom = simdjson::dom;
+
+struct Expected {
+  std::string name, dtype;
+  std::optional<Shape> shape;
+  std::string sha256;
+};
+
+Shape shape_of(dom::element dims) {
+  std::vector<std::uint64_t> shape;
+  for (const dom::element dim : dims.get_array()) shape.push_back(dim);
+  return Shape(shape);
+}
+
+std::string text_of(dom::element object, const char* key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+Expected expected_tensor(dom::element from, const std::string& name, const char* hash = "sha256") {
+  Expected tensor{name, text_of(from, "dtype"), std::nullopt, text_of(from, hash)};
+  dom::element shape;
+  if (from["logical_shape"].get(shape) == simdjson::SUCCESS || from["shape"].get(shape) == simdjson::SUCCESS)
+    tensor.shape = shape_of(shape);
+  return tensor;
+}
+
+// Everything that ls and hash should show of a file, in the words of its expectation.
+std::vector<Expected> all_expected(dom::element file) {
+  std::vector<Expected> all;
+  const auto each = [&](const char* key, auto&& add) {
+    dom::array list;
+    if (file[key].get(list) != simdjson::SUCCESS) return;
+    for (const dom::element entry : list) add(entry, text_of(entry, "name"));
+  };
+  each("tensors", [&](auto entry, auto name) { all.push_back(expected_tensor(entry, name)); });
+  each("numpy", [&](auto entry, auto name) {
+    if (!text_of(entry, "dtype").empty()) all.push_back(expected_tensor(entry, name));
+  });
+  each("sparse", [&](auto entry, auto name) {
+    for (const dom::element part : entry["parts"].get_array())
+      all.push_back(expected_tensor(part, name + "." + text_of(part, "name")));
+  });
+  each("quantized", [&](auto entry, auto name) { all.push_back(expected_tensor(entry, name, "int_repr_sha256")); });
+  each("storages", [&](auto entry, auto name) {
+    Expected storage = expected_tensor(entry, name);
+    storage.shape.reset();
+    all.push_back(storage);
+  });
+  each("nested", [&](auto entry, auto name) {
+    std::size_t number = 0;
+    for (const dom::element part : entry["components"].get_array())
+      all.push_back(expected_tensor(part, name + "." + std::to_string(number++)));
+  });
+  return all;
+}
+
+std::map<std::string, std::string> hashes_of(const Checkpoint& checkpoint) {
+  std::map<std::string, std::string> hashes;
+  for (const auto& tensor : hash(checkpoint).tensors) hashes.emplace(tensor.name, tensor.sha256.value_or(""));
+  return hashes;
+}
+
+void expect_tensors(const Checkpoint& checkpoint, const std::vector<Expected>& expected) {
+  const auto hashes = hashes_of(checkpoint);
+  std::multiset<std::string> all_hashes;
+  for (const auto& [name, sha256] : hashes) all_hashes.insert(sha256);
+  std::map<std::string, int> times;
+  for (const Expected& tensor : expected) ++times[tensor.name];
+  for (const Expected& tensor : expected) {
+    if (times[tensor.name] > 1) {  // two keys of one spelling: the tensors are there, one of them under another name
+      EXPECT_EQ(all_hashes.count(tensor.sha256) > 0, true) << tensor.name;
+      continue;
+    }
+    const Tensor* found = checkpoint.find(tensor.name);
+    ASSERT_NE(found, nullptr) << tensor.name;
+    EXPECT_EQ(hashes.at(tensor.name), tensor.sha256) << tensor.name;
+    if (!tensor.dtype.empty()) EXPECT_EQ(ballast::name(found->dtype()), tensor.dtype) << tensor.name;
+    if (tensor.shape) EXPECT_EQ(found->shape(), *tensor.shape) << tensor.name;
+  }
+}
+
+TEST(TorchVectors, ReadAsTorchWroteThem) {
+  SKIP_WITHOUT_SHARED("vectors/torch2");
+  const auto files = test::shared_files("vectors/torch2", ".expected.json");
+  EXPECT_GE(files.size(), 87u);
+  for (const auto& path : files) {
+    SCOPED_TRACE(path.filename());
+    dom::parser parser;
+    const dom::element expected = test::parse_json_file(parser, path);
+    const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
+    if (bool fails = false; expected["must_fail"].get(fails) == simdjson::SUCCESS && fails) {
+      EXPECT_ERROR(open(file), Errc::malformed, "");
+      continue;
+    }
+    expect_tensors(open(file), all_expected(expected));
+  }
+}
+
+// Exactly what torch.load(weights_only=True) lets through, but for the classes that the real library knows and a table
+// of names cannot: nested tensors, and modules that it was told to trust.
+TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
+  SKIP_WITHOUT_SHARED("vectors/torch2");
+  for (const auto& path : test::shared_files("vectors/torch2", ".expected.json")) {
+    SCOPED_TRACE(path.filename());
+    dom::parser parser;
+    const dom::element expected = test::parse_json_file(parser, path);
+    const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
+    bool loads = false;
+    if (expected["torch_weights_only_loads"].get(loads) != simdjson::SUCCESS || loads) continue;
+    if (bool fails = false; expected["must_fail"].get(fails) == simdjson::SUCCESS && fails) continue;
+    EXPECT_ERROR(open(file, {.safety = Safety::strict}), Errc::unsafe, "weights_only does not allow");
+  }
+}
+
+// The values beside the tensors that JSON can hold as they are.
+TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
+  SKIP_WITHOUT_SHARED("vectors/torch2");
+  std::size_t compared = 0;
+  for (const char* name : {"leaves.pt", "leaves_protocol4.pt", "leaves_legacy.pt", "lightning_like.ckpt",
+                           "checkpoint_nested.pt", "optimizer_adam.pt"}) {
+    SCOPED_TRACE(name);
+    dom::parser parser;
+    const std::string file = test::shared_path(std::string("vectors/torch2/") + name);
+    const dom::element expected = test::parse_json_file(parser, file + ".expected.json");
+    const Checkpoint checkpoint = open(file);
+    std::map<std::string, const PlainValue*> values;
+    for (const PlainValue& value : checkpoint.values) values.emplace(value.path, &value);
+    for (const auto& [path, value] : expected["other"].get_object()) {
+      const auto found = values.find(std::string(path));
+      ASSERT_NE(found, values.end()) << path;
+      const auto& held = found->second->value;
+      if (value.is_bool()) EXPECT_EQ(std::get<bool>(held), value.get_bool().value()) << path;
+      if (value.is_int64()) EXPECT_EQ(std::get<std::int64_t>(held), value.get_int64().value()) << path;
+      if (value.is_double()) EXPECT_EQ(std::get<double>(held), value.get_double().value()) << path;
+      if (value.is_string()) EXPECT_EQ(std::get<std::string>(held), value.get_string().value()) << path;
+      if (value.is_null()) EXPECT_TRUE(std::holds_alternative<std::monostate>(held)) << path;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 4000u);
+}
+
+// A path that runs through dicts and lists is the name; what hangs off objects has names of our own.
+bool is_plain(dom::array path) {
+  for (const dom::element part : path) {
+    std::string_view text;
+    if (part.get(text) == simdjson::SUCCESS &&
+        (text.starts_with('_') || text.starts_with('<') || text.starts_with('{')))
+      return false;
+  }
+  return true;
+}
+
+TEST(TorchFixtures, HoldWhatAnIndependentReaderFound) {
+  SKIP_WITHOUT_SHARED("fixtures/benign");
+  const auto files = test::shared_files("fixtures/expected", ".json");
+  std::size_t tensors = 0;
+  for (const auto& path : files) {
+    if (!path.filename().string().starts_with("benign__")) continue;
+    SCOPED_TRACE(path.filename());
+    dom::parser parser;
+    const dom::element expected = test::parse_json_file(parser, path);
+    const Checkpoint checkpoint = open(test::shared_path("fixtures/" + text_of(expected, "file")));
+    const auto hashes = hashes_of(checkpoint);
+    std::multiset<std::string> all_hashes;
+    for (const auto& [name, sha256] : hashes) all_hashes.insert(sha256);
+    for (const dom::element tensor : expected["tensors"].get_array()) {
+      const std::string sha256 = text_of(tensor, "sha256"), name = text_of(tensor, "name");
+      if (sha256.empty()) continue;
+      EXPECT_TRUE(all_hashes.contains(sha256)) << name;
+      dom::array parts;
+      if (tensor["path"].get(parts) == simdjson::SUCCESS && is_plain(parts))
+        EXPECT_TRUE(checkpoint.contains(name)) << name;
+      ++tensors;
+    }
+  }
+  EXPECT_GT(tensors, 4000u);
+}
+
+TEST(TorchFixtures, WithoutAnExpectationOpenAllTheSame) {
+  SKIP_WITHOUT_SHARED("fixtures/benign");
+  for (const auto& path : test::shared_files("fixtures/benign", "")) {
+    SCOPED_TRACE(path.filename());
+    if (path.filename() == "burn__reader__broken.pt") {
+      EXPECT_ERROR(open(path.string()), Errc::malformed, "");
+      continue;
+    }
+    EXPECT_NO_THROW(static_cast<void>(open(path.string())));
+  }
+  const Checkpoint tar = open(test::shared_path("fixtures/benign/burn__reader__tar_multi_dtype.tar"));
+  EXPECT_EQ(tar.size(), 3u);
+  EXPECT_TRUE(tar.contains("storages.0"));
+  EXPECT_EQ(tar.at("storages.1").dtype(), DType::f64);
+
+  const Checkpoint agent =
+      open(test::shared_path("fixtures/benign/rl-trained-agents__a2c__CartPole-v1_1__CartPole-v1.zip"));
+  EXPECT_EQ(agent.format, Format::archive);
+  EXPECT_TRUE(agent.contains("policy.pth/mlp_extractor.policy_net.0.weight"));
+}
+
+}  // namespace
+}  // namespace ballast
