@@ -12,6 +12,7 @@
 #include "formats/archive/zip.hpp"
 #include "formats/npy/reader.hpp"
 #include "formats/pickle/scan.hpp"
+#include "formats/torch/read.hpp"
 
 namespace ballast {
 namespace {
@@ -57,7 +58,7 @@ class Scanner {
       case Content::zip: return scan_zip(source, member, depth);
       case Content::tar: return scan_tar(source, member, depth);
       case Content::npy: return scan_npy(source, member);
-      case Content::pickle: return scan_pickles(source, 0, member);
+      case Content::pickle: return scan_stream(source, member);
       case Content::safetensors: static_cast<void>(read_source(source, options_)); return;
       case Content::json: return;
     }
@@ -87,16 +88,28 @@ class Scanner {
 
   void scan_npy(const io::ByteSourcePtr& source, const std::string& member) {
     const npy::Header header = npy::read_header(*source, options_.limits);
-    if (header.type.is_object()) scan_pickles(source, header.data_offset, member);
+    if (header.type.is_object()) scan_pickles(source, header.data_offset, source->size_bytes(), member);
   }
 
-  void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, const std::string& member) {
+  // In a whole legacy stream the storages are known, and nothing in them is a pickle.
+  void scan_stream(const io::ByteSourcePtr& source, const std::string& member) {
+    const auto stream = torch::stream_extent(source, options_.limits);
+    if (!stream) return scan_pickles(source, 0, source->size_bytes(), member);
+    scan_pickles(source, 0, stream->pickles_end, member);
+    if (stream->end == source->size_bytes()) return;
+    find(source->name(), stream->end, "bytes follow the checkpoint");
+    scan_pickles(source, stream->end, source->size_bytes(), member);
+  }
+
+  void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last,
+                    const std::string& member) {
     pickle::Scan scan;
-    pickle::scan_pickles(source, first, source->size_bytes(), member, options_.limits, scan);
+    pickle::scan_pickles(source, first, last, member, options_.limits, scan);
     take(source, std::move(scan));
   }
 
-  // It has no magic. It may be a pickle of protocol 0, which has none: then it names something, or runs to its end.
+  // It has no magic. It may be a pickle of protocol 0, which has none: then it runs to its end, or names something that
+  // is worth naming. Numbers and texts name nonsense at most.
   void scan_unknown(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
     if (depth == 0) {
       const Content content = detect(*source);  // says what it is where it is nothing for us
@@ -104,7 +117,8 @@ class Scanner {
     }
     pickle::Scan scan;
     pickle::scan_pickles(source, 0, source->size_bytes(), member, options_.limits, scan);
-    const bool is_pickle = !scan.globals.empty() || scan.findings.empty();
+    const auto is_telling = [](const Global& global) { return global.verdict != Verdict::inert; };
+    const bool is_pickle = scan.findings.empty() || std::any_of(scan.globals.begin(), scan.globals.end(), is_telling);
     if (is_pickle) return take(source, std::move(scan));
     if (depth == 0) static_cast<void>(read_source(source, options_));  // says what is wrong with it
   }

@@ -1,5 +1,8 @@
 #include "save/layouts.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "core/text.hpp"
@@ -63,10 +66,12 @@ class TorchLayouts final : public Layouts {
       notes.push_back({checkpoint_.target, std::move(text), Note::Kind::remark});
     };
     if (has_metadata()) add("a torch state dict has no place for metadata: it is left out");
-    for (const Composite& composite : checkpoint_.composites) {
-      if (composite.layout != "quantized")
-        add("tensor " + quote(composite.name) + " is " + composite.layout + ": its parts are written one by one");
-    }
+    const auto is_in_parts = [](const Composite& composite) { return composite.layout != "quantized"; };
+    const auto first = std::ranges::find_if(checkpoint_.composites, is_in_parts);
+    if (first == checkpoint_.composites.end()) return notes;
+    const auto others = std::count_if(first + 1, checkpoint_.composites.end(), is_in_parts);
+    add(fmt::format("tensor {} is {}: its parts are written one by one{}", quote(first->name), first->layout,
+                    others == 0 ? "" : fmt::format("; so it is with {} more", others)));
     return notes;
   }
 

@@ -92,7 +92,7 @@ TEST(PickleScan, SeesAnOldPickleBehindANewOne) {
 
 TEST(PickleScan, TellsOnceOfBytesBehindTheLastPickle) {
   for (const std::string& tail : {std::string(100, '\0'), std::string(100, '\xff'), std::string("some words\nof text"),
-                                  std::string("c\x01\x02\n\x03\n0000")}) {
+                                  std::string("c\x01\x02\n\x03\n0000"), std::string("\x80\x02\0\0\0\0\0\0", 8)}) {
     const auto scan = scan_of(PickleWriter(2).none().stop().bytes() + tail);
     EXPECT_TRUE(scan.globals.empty());
     EXPECT_EQ(findings_of(scan), Lines{fmt::format(":4 {} bytes follow the last pickle", tail.size())});

@@ -23,9 +23,6 @@ namespace {
 // A directory is read at once, if it is no larger than this.
 constexpr std::uint64_t kReadAhead = 4 << 20;
 
-// Versions go up to 6.3; Python refuses what needs a later one.
-constexpr int kNewestVersion = 63;
-
 struct Flag {
   std::uint16_t bits;
   const char* what;

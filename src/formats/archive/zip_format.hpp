@@ -29,6 +29,9 @@ inline constexpr std::uint16_t kDeflated = 8;
 inline constexpr std::uint16_t kHasDescriptor = 1 << 3;
 inline constexpr std::uint16_t kNameIsUtf8 = 1 << 11;
 
+// Versions of the format go up to 6.3; Python refuses what needs a later one.
+inline constexpr int kNewestVersion = 63;
+
 // No deflate stream says more with a byte: two bits can repeat 258 bytes.
 inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
 

@@ -23,7 +23,7 @@ using namespace zip_format;
 namespace {
 
 constexpr std::uint64_t kMaxOverlap = 4;  // times the size of the file
-constexpr int kNewestVersion = 63;
+constexpr std::uint64_t kReadAhead = 64 << 10;  // one read serves many small members
 
 // Finds a text from the beginning of a source to its end, in one pass.
 class Search {
@@ -114,6 +114,7 @@ class Salvage {
     const std::uint64_t go_on = offset + kLocalHeader.size();
     ZipLocalHeader local;
     try {
+      window_.at(offset, kLocalHeaderBytes, kReadAhead);
       local = read_local_header(offset, window_, report_);
     } catch (const Error& error) {
       if (error.code() != Errc::malformed) throw;
@@ -128,8 +129,9 @@ class Salvage {
       member.packed_bytes = find_data_end(member.data_offset) - member.data_offset;
     member.packed_bytes = std::min(member.packed_bytes, source_.size_bytes() - member.data_offset);
     if (member.is_stored()) member.bytes = member.packed_bytes;
-    report_.add(
-        Error(Errc::malformed, fmt::format("member {} is not in the directory", quote(member.name))).at_byte(offset));
+    if (!report_.is_full())
+      report_.add(
+          Error(Errc::malformed, fmt::format("member {} is not in the directory", quote(member.name))).at_byte(offset));
     if (members_.size() >= limits_.max_archive_members)
       throw Error(Errc::limit, fmt::format("has more members than the {} allowed", limits_.max_archive_members));
     const std::uint64_t behind_name = offset + kLocalHeaderBytes + member.name.size();

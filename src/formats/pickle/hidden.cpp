@@ -95,7 +95,7 @@ constexpr LengthBytes kLengthBytes[] = {{'U', 1},    {'T', 4},    {'X', 4},    {
 }  // namespace
 
 bool begins_with_proto(std::string_view bytes) {
-  return bytes.size() >= 3 && bytes[0] == '\x80' && static_cast<unsigned char>(bytes[1]) <= 5;
+  return bytes.size() >= 3 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
 bool may_name_a_global(std::string_view bytes) {

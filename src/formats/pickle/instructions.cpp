@@ -18,20 +18,26 @@ std::string_view name_of(Kind kind) { return kKindNames[static_cast<std::size_t>
 
 }  // namespace
 
-void Machine::complain_as(Errc code, std::string_view what) const {
-  Complaint complaint(code, fmt::format("{} {}", op_->name, what));
-  complaint.at_byte(at_);
-  throw complaint;
+void Machine::throw_failure(Errc code, std::string_view what) const {
+  Failure failure(code, fmt::format("{} {}", op_->name, what));
+  failure.at_byte(at_);
+  throw failure;
 }
 
-void Machine::complain_about(NodeId target) const { complain("changes {}", name_of(graph_.kind(target))); }
+void Machine::complain_as(Errc code, std::string_view what) {
+  if (complaints_ == nullptr) throw_failure(code, what);
+  if (complaints_->size() == kMostComplaints) return;
+  complaints_->push_back(Error(code, fmt::format("{} {}", op_->name, what)).at_byte(at_));
+}
+
+void Machine::complain_about(NodeId target) { complain("changes {}", name_of(graph_.kind(target))); }
 
 void Machine::require(std::size_t count) const {
-  if (stack_.size() - floor() < count) complain("needs {} values, the stack holds {}", count, stack_.size() - floor());
+  if (stack_.size() - floor() < count) fail("needs {} values, the stack holds {}", count, stack_.size() - floor());
 }
 
 std::size_t Machine::pop_mark() {
-  if (marks_.empty()) complain("finds no MARK");
+  if (marks_.empty()) fail("finds no MARK");
   const std::size_t first = marks_.back();
   marks_.pop_back();
   return first;
@@ -185,7 +191,7 @@ bool Machine::set_items(NodeId target, std::size_t first) {
 void Machine::append() {
   require(2);
   const NodeId item = pop();
-  if (!takes(top(), Kind::list)) complain_about(top());
+  if (!takes(top(), Kind::list)) return complain_about(top());
   graph_.append(top(), item);
 }
 
@@ -193,7 +199,7 @@ void Machine::append() {
 NodeId Machine::below(std::size_t first) {
   if (first > floor()) return stack_[first - 1];
   stack_.shrink(first);
-  complain("finds nothing below the MARK");
+  fail("finds nothing below the MARK");
 }
 
 void Machine::append_all_to(Kind kind) {
@@ -208,7 +214,7 @@ void Machine::append_all_to(Kind kind) {
 void Machine::set_item() {
   require(3);
   const NodeId value = pop(), key = pop();
-  if (!takes(top(), Kind::dict)) complain_about(top());
+  if (!takes(top(), Kind::dict)) return complain_about(top());
   graph_.set_item(top(), key, value);
 }
 
@@ -218,7 +224,7 @@ void Machine::set_all_items() {
   if (first == stack_.size()) return;
   if (!takes(target, Kind::dict)) {
     stack_.shrink(first);
-    complain_about(target);
+    return complain_about(target);
   }
   if (set_items(target, first)) complain("finds a key without a value");
 }
@@ -244,7 +250,7 @@ void Machine::obj() {
   const std::size_t first = pop_mark();
   if (first == stack_.size()) {
     empty<Kind::none>();
-    complain("finds no class above the MARK");
+    fail("finds no class above the MARK");
   }
   const NodeId callee = stack_[first];
   const NodeId arguments = collect(Kind::tuple, first + 1);
@@ -294,7 +300,7 @@ void Machine::get_from(std::uint64_t index) {
 
 void Machine::put_line() {
   const auto index = index_line();
-  if (!index) complain("has no index");
+  if (!index) return complain("has no index");
   put_at(*index);
 }
 

@@ -22,26 +22,29 @@
 
 namespace ballast::pickle {
 
-// An instruction that makes no sense where it stands. Its bytes have been read, and the stack is as it would be after
-// it, so that those who only look for globals can go on.
-class Complaint : public Error {
+// An instruction that cannot do what it says, and whose bytes have been read.
+class Failure : public Error {
  public:
   using Error::Error;
 };
 
-// A stack of values, a stack of marks (each a height of the first), and a memo. An instruction reads its bytes first,
-// then takes from the stack, then complains. A value that cannot be read is None to those who go on.
+// A stack of values, a stack of marks (each a height of the first), and a memo.
+//
+// An instruction reads its bytes first, then takes from the stack, then gives back, then complains: those who only look
+// for globals can go on behind it. What it cannot read is None to them. They never stop for a complaint, because Python
+// would let much of it pass; where it finds less on the stack than it needs, it fails, and Python would stop there too.
 class Machine {
  public:
-  Machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits)
+  // Without a list, the first complaint is thrown.
+  Machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits, std::vector<Error>* complaints)
       : graph_(graph),
         window_(*graph.source(), first, last, limits.max_pickle_bytes),
         most_nodes_(limits.max_pickle_nodes),
         first_node_(graph.size()),
-        first_link_(graph.link_count()) {}
+        first_link_(graph.link_count()),
+        complaints_(complaints) {}
 
-  // Up to STOP. Complaints are thrown where nobody collects them.
-  Pickle run(std::vector<Error>* complaints);
+  Pickle run();  // up to STOP
 
  private:
   struct Opcode {
@@ -49,6 +52,7 @@ class Machine {
     std::string_view name;
     void (Machine::*run)();  // nothing: no instruction
   };
+  static constexpr std::size_t kMostComplaints = 100;  // that are kept; a pickle with more of them is noise
   static const std::array<Opcode, 68> kOpcodes;
   static const std::array<Opcode, 256> kByByte;
   static constexpr std::array<Opcode, 256> by_byte(const std::array<Opcode, 68>& opcodes);
@@ -57,11 +61,16 @@ class Machine {
   void check_limits() const;
 
   template <class... Words>
-  [[noreturn]] void complain(fmt::format_string<Words...> what, Words&&... words) const {
+  void complain(fmt::format_string<Words...> what, Words&&... words) {
     complain_as(Errc::malformed, fmt::format(what, std::forward<Words>(words)...));
   }
-  [[noreturn]] void complain_as(Errc code, std::string_view what) const;
-  [[noreturn]] void complain_about(NodeId target) const;
+  void complain_as(Errc code, std::string_view what);
+  void complain_about(NodeId target);
+  template <class... Words>
+  [[noreturn]] void fail(fmt::format_string<Words...> what, Words&&... words) const {
+    throw_failure(Errc::malformed, fmt::format(what, std::forward<Words>(words)...));
+  }
+  [[noreturn]] void throw_failure(Errc code, std::string_view what) const;
 
   // The stack. What lies below the last mark is out of reach.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
@@ -207,6 +216,7 @@ class Machine {
   Window window_;
   const std::uint64_t most_nodes_;
   const std::size_t first_node_, first_link_;  // a graph may hold other pickles already
+  std::vector<Error>* const complaints_;
   FlatArray<NodeId> stack_;
   FlatArray<std::uint32_t> marks_;
   Memo memo_;

@@ -5,11 +5,6 @@
 #include "formats/pickle/instructions.hpp"
 
 namespace ballast::pickle {
-namespace {
-
-constexpr std::size_t kMostComplaints = 100;  // a pickle with more of them is noise
-
-}  // namespace
 
 // In the order of Python's pickle.py.
 constexpr std::array<Machine::Opcode, 68> Machine::kOpcodes = {{
@@ -96,13 +91,13 @@ constexpr std::array<Machine::Opcode, 256> Machine::by_byte(const std::array<Opc
 
 constexpr std::array<Machine::Opcode, 256> Machine::kByByte = Machine::by_byte(Machine::kOpcodes);
 
-Pickle Machine::run(std::vector<Error>* complaints) {
+Pickle Machine::run() {
   while (root_ == kNoNode) {
     try {
       step();
-    } catch (const Complaint& complaint) {
-      if (complaints == nullptr || complaints->size() == kMostComplaints) throw;
-      complaints->push_back(complaint);
+    } catch (const Failure& failure) {
+      if (complaints_ == nullptr || complaints_->size() == kMostComplaints) throw;
+      complaints_->push_back(failure);
     }
   }
   return {root_, window_.position()};
@@ -135,7 +130,7 @@ namespace {
 Pickle run_machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
                    std::vector<Error>* complaints) {
   try {
-    return Machine(graph, first, last, limits).run(complaints);
+    return Machine(graph, first, last, limits, complaints).run();
   } catch (Error& error) {
     error.in(graph.source()->name());
     throw;

@@ -71,8 +71,7 @@ class Scanner {
   }
 
  private:
-  // One pickle after the other. The first one counts whatever it is; what follows a STOP may be raw data, and counts
-  // where it begins with PROTO, or is an old pickle.
+  // One pickle after the other. The first one counts whatever it is; what follows a STOP may be raw data.
   void pickles_of(const Place& place) {
     std::uint64_t at = place.first;
     for (std::size_t count = 0; at < place.last; ++count) {
@@ -80,14 +79,17 @@ class Scanner {
         return find(place, at, fmt::format("more than {} pickles, one after the other", count));
       const bool guess = count != 0 && !has_proto(place, at);
       const Attempt attempt = run(place, at, guess ? guess_limits() : limits_);
-      if (guess && !attempt.stopped && !names_something(attempt.graph)) return tell_trailing(place, at);
-      if (guess && attempt.stopped && !attempt.complaints.empty() && !names_something(attempt.graph))
-        return tell_trailing(place, at);
+      if (count != 0 && !is_pickle(attempt, !guess)) return tell_trailing(place, at);
       report(place, attempt);
       look_inside(place, attempt.graph);
       if (!attempt.stopped) return;
       at = attempt.end;
     }
+  }
+
+  // Raw data is no instructions for long, and names nothing that could be a module's name.
+  static bool is_pickle(const Attempt& attempt, bool proto) {
+    return names_something(attempt.graph) || (attempt.stopped && (proto || attempt.complaints.empty()));
   }
 
   static bool has_proto(const Place& place, std::uint64_t at) {
@@ -206,6 +208,8 @@ class Scanner {
     const bool proto = has_proto(inner, 0);
     const Attempt attempt = run(inner, 0, proto ? limits_ : guess_limits());
     const bool names = names_something(attempt.graph), ends_well = attempt.stopped && attempt.complaints.empty();
+    if (proto && !attempt.complaints.empty() && attempt.complaints.back().code() == Errc::limit)
+      find(place, offset, fmt::format("a string that begins like a pickle: {}", attempt.complaints.back().message()));
     if (proto ? !names && !ends_well : !names || !ends_well) return false;
     if (attempt.stopped && attempt.end == inner.last && is_plain(attempt.graph)) return true;
     if (inner.depth > limits_.max_archive_depth) {

@@ -29,6 +29,13 @@ Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options)
 // A legacy stream or a bare pickle: the value of the first pickle tells them apart.
 Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options);
 
+// Where the pickles of a legacy stream end, and where its storages do; nothing where it is no such stream, or a broken
+// one. What lies between is numbers.
+struct StreamExtent {
+  std::uint64_t pickles_end = 0, end = 0;
+};
+std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const Limits& limits);
+
 // The pickle at `first`, in a file of another kind (an npy of objects).
 Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options);
 

@@ -129,6 +129,21 @@ void note_rest(const io::ByteSource& source, std::uint64_t end, Checkpoint& chec
       {source.name(), fmt::format("{} bytes after the checkpoint are ignored", source.size_bytes() - end)});
 }
 
+struct Stream {
+  Pickle object, keys;
+};
+
+// The five pickles; nothing where the first is not the magic number.
+std::optional<Stream> run_stream(Graph& graph, const Limits& limits) {
+  const std::uint64_t last = graph.source()->size_bytes();
+  const Pickle magic = pickle::run(graph, 0, last, limits);
+  if (!is_magic(graph, magic.root)) return std::nullopt;
+  const Pickle version = pickle::run(graph, magic.end, last, limits);
+  const Pickle system = pickle::run(graph, version.end, last, limits);
+  const Pickle object = pickle::run(graph, system.end, last, limits);
+  return Stream{object, pickle::run(graph, object.end, last, limits)};
+}
+
 }  // namespace
 
 Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options) try {
@@ -146,22 +161,27 @@ Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, con
   throw error.in(source->name());
 }
 
-Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options) try {
-  const std::uint64_t last = source->size_bytes();
+std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const Limits& limits) try {
   Graph graph(source);
-  const Pickle magic = pickle::run(graph, 0, last, options.limits);
-  if (!is_magic(graph, magic.root)) return read_pickle(source, 0, options);
+  const auto stream = run_stream(graph, limits);
+  if (!stream) return std::nullopt;
+  const StreamStorages storages(graph, stream->keys.root, stream->keys.end);
+  return StreamExtent{stream->keys.end, storages.end()};
+} catch (const Error&) {
+  return std::nullopt;
+}
 
-  const Pickle version = pickle::run(graph, magic.end, last, options.limits);
-  const Pickle system = pickle::run(graph, version.end, last, options.limits);
-  const Pickle object = pickle::run(graph, system.end, last, options.limits);
-  const Pickle keys = pickle::run(graph, object.end, last, options.limits);
+Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options) try {
+  Graph graph(source);
+  const auto stream = run_stream(graph, options.limits);
+  if (!stream) return read_pickle(source, 0, options);
+
   Checkpoint checkpoint;
   checkpoint.format = Format::torch_legacy;
   check_globals(graph, options.safety, "", checkpoint);
-  StreamStorages storages(graph, keys.root, keys.end);
+  StreamStorages storages(graph, stream->keys.root, stream->keys.end);
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
-  walk(graph, object.root, "", rebuilder, options.limits, checkpoint);
+  walk(graph, stream->object.root, "", rebuilder, options.limits, checkpoint);
   note_rest(*source, storages.end(), checkpoint);
   return checkpoint;
 } catch (Error& error) {
