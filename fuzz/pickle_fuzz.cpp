@@ -19,7 +19,13 @@ namespace {
 
 using ballast::Error;
 using ballast::Limits;
-using namespace ballast::pickle;
+using ballast::pickle::Graph;
+using ballast::pickle::Kind;
+using ballast::pickle::kNoNode;
+using ballast::pickle::Node;
+using ballast::pickle::NodeId;
+using ballast::pickle::ObjectParts;
+using ballast::pickle::Pickle;
 
 void require(bool condition, const char* what) {
   if (condition) return;
@@ -62,7 +68,7 @@ void check(const Graph& graph, std::uint64_t size) {
 
 std::optional<Pickle> run_strictly(Graph& graph, std::uint64_t size, const Limits& limits) {
   try {
-    return run(graph, 0, size, limits);
+    return ballast::pickle::run(graph, 0, size, limits);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -83,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   std::vector<Error> complaints;
   try {
-    const Pickle same = run_leniently(lenient, 0, size, limits, complaints);
+    const Pickle same = ballast::pickle::run_leniently(lenient, 0, size, limits, complaints);
     if (pickle) require(same.end == pickle->end && same.root == pickle->root, "lenient and strict end differently");
   } catch (const Error&) {
     require(!pickle, "lenient refuses what strict reads");
@@ -92,8 +98,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(!pickle || (complaints.empty() && lenient.size() == strict.size()), "lenient reads something else");
   require(lenient.globals().size() >= strict.globals().size(), "lenient sees fewer globals");
 
-  Scan scan;
-  scan_pickles(source, 0, size, "", limits, scan);
+  ballast::pickle::Scan scan;
+  ballast::pickle::scan_pickles(source, 0, size, "", limits, scan);
   require(scan.globals.size() >= lenient.globals().size(), "the scan sees fewer globals");
   return 0;
 }

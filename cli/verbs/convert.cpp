@@ -119,12 +119,20 @@ class OutputFolder {
   bool created_ = false;
 };
 
+// Most who convert a training checkpoint want the model in it.
+void suggest_root(const Session& session, const Checkpoint& checkpoint) {
+  if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
+  const std::string& root = checkpoint.roots[0].path;
+  session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
+}
+
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
         .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
   }
   const Checkpoint checkpoint = wanted_checkpoint(session, arguments);
+  suggest_root(session, checkpoint);
   SaveOptions options = save_options(session, arguments);
   const SavePlan plan = plan_save(checkpoint, arguments.out, options);
   if (arguments.dry_run) {

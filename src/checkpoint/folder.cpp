@@ -3,6 +3,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -15,8 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".safetensors";
-constexpr std::string_view kIndexEnding = ".safetensors.index.json";
+// What a folder may hold, the best first. A folder that has files of several kinds has one model in several formats.
+struct Family {
+  std::string_view what;
+  std::string_view ending;
+  std::string_view index_ending;
+  std::string_view usual_name;
+};
+constexpr std::array kFamilies = {
+    Family{"safetensors", ".safetensors", ".safetensors.index.json", "model.safetensors"},
+    Family{"PyTorch", ".bin", ".bin.index.json", "pytorch_model.bin"},
+    Family{"PyTorch", ".pt", ".pt.index.json", "model.pt"},
+    Family{"PyTorch", ".pth", ".pth.index.json", "model.pth"},
+    Family{"PyTorch", ".ckpt", ".ckpt.index.json", "model.ckpt"},
+};
+
+// What trainers put beside the model.
+constexpr std::array kNoModels = {"training_args.bin", "optimizer.bin",       "optimizer.pt",  "scheduler.bin",
+                                  "scheduler.pt",      "random_states_0.pkl", "rng_state.pth", "scaler.pt"};
 
 // "model-00002-of-00005.safetensors"
 struct ShardName {
@@ -33,7 +50,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 }
 
 std::optional<ShardName> parse_shard_name(std::string_view file) {
-  file.remove_suffix(kEnding.size());
+  file.remove_suffix(file.size() - file.rfind('.'));
   const auto of = file.rfind("-of-");
   if (of == std::string_view::npos) return std::nullopt;
   const auto dash = file.rfind('-', of == 0 ? 0 : of - 1);
@@ -57,8 +74,10 @@ std::vector<std::string> list(const std::string& folder) {
 
 std::vector<std::string> ending_in(const std::vector<std::string>& names, std::string_view ending) {
   std::vector<std::string> found;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(found),
-               [&](const std::string& name) { return name.ends_with(ending) && !name.starts_with('.'); });
+  std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
+    return name.ends_with(ending) && !name.starts_with('.') &&
+           std::find(kNoModels.begin(), kNoModels.end(), name) == kNoModels.end();
+  });
   return found;
 }
 
@@ -89,8 +108,7 @@ std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
 }
 
 // Without an index: the shards of the one set that there is, all of them, or else the only file.
-std::vector<std::string> choose(const std::vector<std::string>& files) {
-  if (files.empty()) throw Error(Errc::not_found, "the folder has no safetensors file").hint("give the file itself");
+std::vector<std::string> choose(const std::vector<std::string>& files, const Family& family) {
   const auto sets = find_sets(files);
   if (sets.size() > 1) {
     std::vector<std::string> stems;
@@ -99,7 +117,8 @@ std::vector<std::string> choose(const std::vector<std::string>& files) {
         .hint("open one file by its name");
   }
   if (sets.empty() && files.size() > 1) {
-    throw Error(Errc::invalid_argument, "the folder has several safetensors files: " + joined(files))
+    throw Error(Errc::invalid_argument,
+                "the folder has several " + std::string(family.what) + " files: " + joined(files))
         .hint("open one of them by its name");
   }
   if (sets.empty()) return files;
@@ -118,30 +137,37 @@ std::vector<std::string> choose(const std::vector<std::string>& files) {
 
 FolderContents look_into(const std::string& folder) try {
   const auto names = list(folder);
-  const auto indexes = ending_in(names, kIndexEnding);
-  const auto files = ending_in(names, kEnding);
+  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& candidate) {
+    return !ending_in(names, candidate.ending).empty() || !ending_in(names, candidate.index_ending).empty();
+  });
+  if (family == kFamilies.end()) {
+    throw Error(Errc::not_found, "the folder has no checkpoint that goes by one of the usual names")
+        .hint("give the file itself");
+  }
+  const auto indexes = ending_in(names, family->index_ending);
+  const auto files = ending_in(names, family->ending);
   const auto path = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
   const auto has = [](const std::vector<std::string>& in, std::string_view name) {
     return std::find(in.begin(), in.end(), name) != in.end();
   };
 
   FolderContents contents;
-  const bool usual_index = has(indexes, "model.safetensors.index.json");
-  if (usual_index || indexes.size() == 1) {
-    contents.index = path(usual_index ? "model.safetensors.index.json" : indexes.front());
+  const std::string usual_index = std::string(family->usual_name) + ".index.json";
+  if (has(indexes, usual_index) || indexes.size() == 1) {
+    contents.index = path(has(indexes, usual_index) ? usual_index : indexes.front());
     return contents;
   }
   if (indexes.size() > 1) {
     throw Error(Errc::invalid_argument, "the folder has several indexes: " + joined(indexes))
         .hint("open one of them by its name");
   }
-  const bool usual_file = has(files, "model.safetensors");
-  const auto chosen = usual_file ? std::vector<std::string>{"model.safetensors"} : choose(files);
+  const bool usual_file = has(files, family->usual_name);
+  const auto chosen = usual_file ? std::vector<std::string>{std::string(family->usual_name)} : choose(files, *family);
   for (const std::string& file : chosen) contents.files.push_back(path(file));
   if (const auto others = files.size() - chosen.size(); others != 0) {
-    const std::string what = usual_file ? "model.safetensors" : std::to_string(chosen.size()) + " shards";
-    contents.notes.push_back(
-        {folder, "opened " + what + "; " + std::to_string(others) + " other safetensors files are beside it"});
+    const std::string what = usual_file ? std::string(family->usual_name) : std::to_string(chosen.size()) + " shards";
+    contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other " +
+                                          std::string(family->what) + " files are beside it"});
   }
   return contents;
 } catch (Error& error) {

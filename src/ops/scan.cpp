@@ -80,9 +80,16 @@ class Scanner {
 
   void scan_tar(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
     const archive::Tar tar = archive::read_tar(source, options_.limits);
+    const auto under = [&](const std::string& name) { return member.empty() ? name : member + "/" + name; };
+    // In those of a checkpoint, pickles and numbers take turns.
+    const auto pickles = torch::find_tar_pickles(tar, options_.limits);
+    for (const torch::TarPickle& part : pickles) {
+      scan_pickles(archive::member_source(tar, *tar.find(part.member)), part.first, part.last, under(part.member));
+    }
     for (const archive::TarMember& inner : tar.members) {
-      const std::string name = member.empty() ? inner.name : member + "/" + inner.name;
-      scan_source(archive::member_source(tar, inner), name, depth + 1);
+      const auto is_done = [&](const torch::TarPickle& part) { return part.member == inner.name; };
+      if (std::any_of(pickles.begin(), pickles.end(), is_done)) continue;
+      scan_source(archive::member_source(tar, inner), under(inner.name), depth + 1);
     }
   }
 

@@ -15,6 +15,7 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "io/byte_source.hpp"
+#include "kernels/crc32.hpp"
 #include "ops/chunks.hpp"
 
 namespace ballast {
@@ -42,7 +43,10 @@ class Verifier {
     try {
       const Checkpoint checkpoint = open(target_, options_.open);
       report_.tensors = checkpoint.size();
-      if (options_.read_data) read_everything(checkpoint);
+      if (options_.read_data) {
+        read_everything(checkpoint);
+        check_sums(checkpoint);
+      }
     } catch (const Error& error) {
       if (error.code() == Errc::cancelled) throw;
       find(error.where(), describe(error));
@@ -147,6 +151,30 @@ class Verifier {
       for_each_chunk(*tensors[parts[i].number], parts[i].first, parts[i].size, touch, &meter);
     });
     report_.bytes_read = total;
+  }
+
+  // The checksums that a file declares for its storages: of zip members.
+  void check_sums(const Checkpoint& checkpoint) {
+    struct Source {
+      std::string_view tensor;  // the first in it
+      StoragePtr storage;
+    };
+    std::vector<Source> sources;
+    std::set<const Storage*> seen;
+    for (const auto& [name, tensor] : checkpoint) {
+      const StoragePtr& storage = tensor.storage();
+      if (storage && storage->declared_crc32() && seen.insert(storage.get()).second) sources.push_back({name, storage});
+    }
+    std::vector<std::uint32_t> sums(sources.size());
+    ThreadPool(options_.open.threads).run(sources.size(), [&](std::size_t i, unsigned) {
+      const Tensor bytes(DType::u8, {sources[i].storage->size_bytes()}, sources[i].storage);
+      const auto add = [&](std::span<const std::byte> chunk) { sums[i] = kernels::crc32(sums[i], chunk); };
+      for_each_chunk(bytes, 0, bytes.nbytes(), add);
+    });
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (sums[i] == *sources[i].storage->declared_crc32()) continue;
+      find(target_, "the checksum of the bytes of tensor " + quote(sources[i].tensor) + " is wrong");
+    }
   }
 
   const std::string& target_;

@@ -22,7 +22,9 @@ namespace {
 
 constexpr std::uint64_t kMostBuffer = std::uint64_t{8} << 20;  // more does not make a write faster
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{64} << 10;
-constexpr std::uint64_t kChecksumStep = std::uint64_t{256} << 10;  // in the second-level cache
+// Of a mapped range. It stays in the second-level cache from its checksum to its write; and even without a checksum,
+// writes of 4 MiB from a map cost half as much again (ext4, Linux 6.18).
+constexpr std::uint64_t kDirectStep = std::uint64_t{512} << 10;
 
 unsigned thread_count(const SaveOptions& options) { return options.threads ? options.threads : available_threads(); }
 
@@ -57,11 +59,9 @@ class FileWriter {
   }
 
   void write_direct(Job::Part& part) {
-    // What has just been summed up is still in the cache when it is written.
-    const std::uint64_t step = wants_crc32_[part.item] ? kChecksumStep : part.size;
     const auto bytes = part.tensor->bytes().subspan(part.first, part.size);
-    for (std::uint64_t done = 0; done < part.size; done += step) {
-      const auto piece = bytes.subspan(done, std::min(step, part.size - done));
+    for (std::uint64_t done = 0; done < part.size; done += kDirectStep) {
+      const auto piece = bytes.subspan(done, std::min(kDirectStep, part.size - done));
       if (wants_crc32_[part.item]) add_mapped_crc32(part, done, piece);
       write_mapped(part, done, piece);
     }

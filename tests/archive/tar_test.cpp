@@ -42,9 +42,9 @@ TEST(Tar, ReadsPlainFiles) {
 }
 
 TEST(Tar, ReadsEveryKindOfHeader) {
-  EXPECT_EQ(read_all(with(put(257, "ustar  \0"s))), "a=data;");                 // GNU
-  EXPECT_EQ(read_all(with(put(257, std::string(8, '\0')))), "a=data;");         // from before the magic
-  EXPECT_EQ(read_all(with(put(156, "\0"s))), "a=data;");                        // and from before the types
+  EXPECT_EQ(read_all(with(put(257, "ustar  \0"s))), "a=data;");          // GNU
+  EXPECT_EQ(read_all(with(put(257, std::string(8, '\0')))), "a=data;");  // from before the magic
+  EXPECT_EQ(read_all(with(put(156, "\0"s))), "a=data;");                 // and from before the types
   EXPECT_EQ(read_all(with(put(345, "folder/of"))), "folder/of/a=data;");
   EXPECT_EQ(read_all(with(put(0, std::string(100, 'n')))), std::string(100, 'n') + "=data;");
 }
@@ -120,7 +120,8 @@ constexpr Errc kMalformed = Errc::malformed, kUnsupported = Errc::unsupported;
 INSTANTIATE_TEST_SUITE_P(
     All, HostileTar,
     testing::ValuesIn(std::vector<Case>{
-        {"AWrongChecksum", one().change_unsealed(put(0, "b")), kMalformed, "the checksum of a tar header is wrong", 148},
+        {"AWrongChecksum", one().change_unsealed(put(0, "b")), kMalformed, "the checksum of a tar header is wrong",
+         148},
         {"NoChecksum", one().change_unsealed(put(148, "        ")), kMalformed, "checksum", 148},
         {"ASymbolicLink", TarFile().member("a", '2'), kUnsupported, "member \"a\" is a symbolic link", 0},
         {"AHardLink", TarFile().member("a", '1'), kUnsupported, "a hard link", 0},
@@ -129,40 +130,64 @@ INSTANTIATE_TEST_SUITE_P(
         {"ASparseFile", TarFile().member("a", 'S', "data"), kUnsupported, "a sparse file", 0},
         {"ALongLink", TarFile().member("a", 'K', "data"), kUnsupported, "a link", 0},
         {"AnUnknownType", TarFile().member("a", 'Z'), kUnsupported, "member \"a\" is of type \"Z\"", 0},
-        {"APaxSparseFile", TarFile().pax("GNU.sparse.major", "1").file("a", "data"), kUnsupported, "GNU.sparse.major", 512},
+        {"APaxSparseFile", TarFile().pax("GNU.sparse.major", "1").file("a", "data"), kUnsupported, "GNU.sparse.major",
+         512},
         {"APaxLink", TarFile().pax("linkpath", "/etc/passwd").file("a", ""), kUnsupported, "linkpath", 512},
         {"AFolderWithData", TarFile().member("a/", '5', "data"), kMalformed, "the folder \"a/\" has data", 0},
         {"TheSameNameTwice", one().file("a", "2"), kMalformed, "two members are called \"a\"", 1024},
         {"TheSameNameInOtherWords", one().file("./a", "2"), kMalformed, "two members are called \"a\"", 1024},
         {"NoName", TarFile().file("", "x"), kMalformed, "a file is called \"\"", 0},
         {"AFolderThatIsAFile", TarFile().file("a/", "x"), kMalformed, "a file is called \"a/\"", 0},
-        {"ANulInALongName", TarFile().long_name("a\0b"s).file("c", ""), kMalformed, "a file is called \"a\\x00b\"", 1024},
-        {"DataBeyondTheFile", with(put(124, "00000010000")), kMalformed, "member \"a\" has 4096 bytes, but only 1536 follow", 0},
+        {"ANulInALongName", TarFile().long_name("a\0b"s).file("c", ""), kMalformed, "a file is called \"a\\x00b\"",
+         1024},
+        {"DataBeyondTheFile", with(put(124, "00000010000")), kMalformed,
+         "member \"a\" has 4096 bytes, but only 1536 follow", 0},
         {"AHugeSize", with(put(124, "77777777777")), kMalformed, "has 8589934591 bytes", 0},
-        {"AHugeBinarySize", with(put(124, "\x80\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s)), kMalformed, "has 18446744073709551615 bytes", 0},
-        {"ABinarySizeOfMoreThan64Bits", with(put(124, "\x80\0\0\1\0\0\0\0\0\0\0\4"s)), kMalformed, "which is no octal number", 124},
-        {"ANegativeBinarySize", with(put(124, std::string(11, '\xFF') + '\xFC')), kMalformed, "which is no octal number", 124},
-        {"ANegativeSize", with(put(124, "-0000000004")), kMalformed, "the size of a tar header is \"-0000000004\\x00\", which is no octal number", 124},
+        {"AHugeBinarySize", with(put(124, "\x80\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s)), kMalformed,
+         "has 18446744073709551615 bytes", 0},
+        {"ABinarySizeOfMoreThan64Bits", with(put(124, "\x80\0\0\1\0\0\0\0\0\0\0\4"s)), kMalformed,
+         "which is no octal number", 124},
+        {"ANegativeBinarySize", with(put(124, std::string(11, '\xFF') + '\xFC')), kMalformed,
+         "which is no octal number", 124},
+        {"ANegativeSize", with(put(124, "-0000000004")), kMalformed,
+         "the size of a tar header is \"-0000000004\\x00\", which is no octal number", 124},
         {"ASizeThatIsNotOctal", with(put(124, "00000000008")), kMalformed, "no octal number", 124},
         {"ASizeWithALetter", with(put(124, "4\0x\0\0\0\0\0\0\0\0\0"s)), kMalformed, "no octal number", 124},
         {"NoSize", with(put(124, std::string(12, ' '))), kMalformed, "no octal number", 124},
-        {"APrefixOfAnOldHeader", TarFile().file("a", "data").change(put(257, "ustar  \0"s)).change(put(345, "x")), kMalformed, "a prefix that its kind has not", 345},
-        {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), kMalformed, "4 bytes in its header but 3 in a pax record", 1024},
-        {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), kMalformed, "member \"a\" has 99999999999 bytes", 1024},
-        {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), kMalformed, "the size of a pax record is \"-4\"", 512},
-        {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), kMalformed, "the size of a pax record", 512},
-        {"TwoPaxPaths", TarFile().member("x", 'x', TarFile::pax_record("path", "a") + TarFile::pax_record("path", "b")).file("c", ""), kMalformed, "two pax records \"path\"", 521},
-        {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), kMalformed, "says that it has 99 bytes", 512},
-        {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), kMalformed, "says that it has 0 bytes", 512},
-        {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), kMalformed, "a pax record without a key", 512},
-        {"APaxRecordWithoutLength", TarFile().member("x", 'x', "path=a\n").file("c", ""), kMalformed, "the length of a pax record is \"path=a\\x0a\"", 512},
-        {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), kMalformed, "gives all members one name", 0},
+        {"APrefixOfAnOldHeader", TarFile().file("a", "data").change(put(257, "ustar  \0"s)).change(put(345, "x")),
+         kMalformed, "a prefix that its kind has not", 345},
+        {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), kMalformed,
+         "4 bytes in its header but 3 in a pax record", 1024},
+        {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), kMalformed,
+         "member \"a\" has 99999999999 bytes", 1024},
+        {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), kMalformed,
+         "the size of a pax record is \"-4\"", 512},
+        {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), kMalformed,
+         "the size of a pax record", 512},
+        {"TwoPaxPaths",
+         TarFile().member("x", 'x', TarFile::pax_record("path", "a") + TarFile::pax_record("path", "b")).file("c", ""),
+         kMalformed, "two pax records \"path\"", 521},
+        {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), kMalformed,
+         "says that it has 99 bytes", 512},
+        {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), kMalformed,
+         "says that it has 0 bytes", 512},
+        {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), kMalformed,
+         "a pax record without a key", 512},
+        {"APaxRecordWithoutLength", TarFile().member("x", 'x', "path=a\n").file("c", ""), kMalformed,
+         "the length of a pax record is \"path=a\\x0a\"", 512},
+        {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), kMalformed,
+         "gives all members one name", 0},
         {"TwoLongNames", TarFile().long_name("a").long_name("b").file("c", ""), kMalformed, "described twice", 1024},
-        {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), kMalformed, "two long names", 2048},
-        {"ADescriptionWithoutMember", TarFile().long_name("a"), kMalformed, "ends after the description of a member", 1024},
-        {"ADescriptionThatIsTooLong", TarFile().long_name(std::string(1 << 20, 'a')).file("c", ""), Errc::limit, "the description of a member has 1048577 bytes", 0},
-        {"SomethingBehindTheEnd", one().ending(std::string(1024, '\0') + one().text()), kMalformed, "something follows its end", 2048},
-        {"MuchBehindTheEnd", one().ending(std::string((1 << 20) + 1, '\0')), kMalformed, "1048577 bytes follow its end", 1024},
+        {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), kMalformed, "two long names",
+         2048},
+        {"ADescriptionWithoutMember", TarFile().long_name("a"), kMalformed, "ends after the description of a member",
+         1024},
+        {"ADescriptionThatIsTooLong", TarFile().long_name(std::string(1 << 20, 'a')).file("c", ""), Errc::limit,
+         "the description of a member has 1048577 bytes", 0},
+        {"SomethingBehindTheEnd", one().ending(std::string(1024, '\0') + one().text()), kMalformed,
+         "something follows its end", 2048},
+        {"MuchBehindTheEnd", one().ending(std::string((1 << 20) + 1, '\0')), kMalformed, "1048577 bytes follow its end",
+         1024},
         {"HalfAHeader", one().ending("x"), kMalformed, "ends inside a tar header", 1024},
     }),
     [](const auto& info) { return std::string(info.param.name); });
@@ -175,8 +200,8 @@ TEST(HostileTar, IsRefusedOverTheLimit) {
 
 TEST(Tar, ReadsTheCheckpointOf2017) {
   SKIP_WITHOUT_SHARED("fixtures/benign");
-  const auto file = io::open_file(test::shared_path(
-      "fixtures/benign/practical-pytorch__char-rnn-classification__char-rnn-classification.pt"));
+  const auto file = io::open_file(
+      test::shared_path("fixtures/benign/practical-pytorch__char-rnn-classification__char-rnn-classification.pt"));
   const Tar tar = read_tar(file, {});
   std::vector<std::string> names;
   for (const TarMember& member : tar.members) names.push_back(member.name);

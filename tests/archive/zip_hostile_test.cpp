@@ -69,126 +69,265 @@ ZipFile zip64(const std::function<void(Zip64End&)>& lie) { return one().zip64(li
 
 std::vector<Case> end_records() {
   return {
-      {"BytesAfterTheEnd", one().suffix("x"), kMalformed, "1 bytes follow the end record, which says that its comment has 0", 102},
+      {"BytesAfterTheEnd", one().suffix("x"), kMalformed,
+       "1 bytes follow the end record, which says that its comment has 0", 102},
       {"AZeroAfterTheEnd", one().suffix("\0"s), kMalformed, "1 bytes follow the end record", 102},
-      {"ACommentThatIsTooShort", ending([](ZipEnd& e) { e.comment_bytes = 5; }), kMalformed, "0 bytes follow the end record, which says that its comment has 5", 102},
-      {"ACommentThatIsTooLong", one().comment("comment").change_end([](ZipEnd& e) { e.comment_bytes = 3; }), kMalformed, "7 bytes follow", 102},
-      {"ASecondEndRecordInTheComment", one().comment(ZipFile().text()), kMalformed, "a directory of 0 bytes at byte 0 does not end where", 104},
-      {"ASecondSignatureInTheComment", one().comment("--PK\x05\x06--"), kMalformed, "a second end record begins inside the first", 106},
-      {"ASecondRecordBehindTheFirst", one().suffix(one().text()), kMalformed, "does not end where the end record begins", 186},
-      {"TheDirectoryElsewhere", ending([](ZipEnd& e) { e.directory_offset -= 1; }), kMalformed, "a directory of 47 bytes at byte 34 does not end where the end record begins, at byte 82", 82},
-      {"TheDirectoryBeyondTheEnd", ending([](ZipEnd& e) { e.directory_offset = 0xFFFFFFFE; }), kMalformed, "does not end where", 82},
-      {"ADirectoryThatIsTooShort", ending([](ZipEnd& e) { e.directory_bytes -= 1; }), kMalformed, "does not end where", 82},
-      {"BytesBehindTheDirectory", ending([](ZipEnd& e) { e.before_end = "xx"; }), kMalformed, "does not end where the end record begins, at byte 84", 84},
+      {"ACommentThatIsTooShort", ending([](ZipEnd& e) { e.comment_bytes = 5; }), kMalformed,
+       "0 bytes follow the end record, which says that its comment has 5", 102},
+      {"ACommentThatIsTooLong", one().comment("comment").change_end([](ZipEnd& e) { e.comment_bytes = 3; }), kMalformed,
+       "7 bytes follow", 102},
+      {"ASecondEndRecordInTheComment", one().comment(ZipFile().text()), kMalformed,
+       "a directory of 0 bytes at byte 0 does not end where", 104},
+      {"ASecondSignatureInTheComment", one().comment("--PK\x05\x06--"), kMalformed,
+       "a second end record begins inside the first", 106},
+      {"ASecondRecordBehindTheFirst", one().suffix(one().text()), kMalformed,
+       "does not end where the end record begins", 186},
+      {"TheDirectoryElsewhere", ending([](ZipEnd& e) { e.directory_offset -= 1; }), kMalformed,
+       "a directory of 47 bytes at byte 34 does not end where the end record begins, at byte 82", 82},
+      {"TheDirectoryBeyondTheEnd", ending([](ZipEnd& e) { e.directory_offset = 0xFFFFFFFE; }), kMalformed,
+       "does not end where", 82},
+      {"ADirectoryThatIsTooShort", ending([](ZipEnd& e) { e.directory_bytes -= 1; }), kMalformed, "does not end where",
+       82},
+      {"BytesBehindTheDirectory", ending([](ZipEnd& e) { e.before_end = "xx"; }), kMalformed,
+       "does not end where the end record begins, at byte 84", 84},
       {"BytesBeforeTheArchive", one().prefix("MZ"), kMalformed, "does not end where", 84},
-      {"BytesBeforeTheFirstMember", with([](ZipEntry& e) { e.before = "MZ"; }), kMalformed, "2 bytes lie before the first member", 0},
+      {"BytesBeforeTheFirstMember", with([](ZipEntry& e) { e.before = "MZ"; }), kMalformed,
+       "2 bytes lie before the first member", 0},
       {"AnotherDisk", ending([](ZipEnd& e) { e.disk = 1; }), kUnsupported, "in several parts", 82},
-      {"ADirectoryOnAnotherDisk", ending([](ZipEnd& e) { e.directory_disk = 1; }), kUnsupported, "in several parts", 82},
-      {"TwoCountsOfMembers", ending([](ZipEnd& e) { e.members_on_disk = 2; }), kMalformed, "counts 2 members on this disk but 1 in all", 82},
-      {"TooManyMembers", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 2; }), kMalformed, "the directory has 1 members, but the end record says 2", 35},
-      {"TooFewMembers", ZipFile().stored("a", "").stored("b", "").change_end([](ZipEnd& e) { e.members_on_disk = e.member_count = 1; }), kMalformed, "the directory has 2 members, but the end record says 1", 62},
-      {"NoMembersAtAll", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 0; }), kMalformed, "the directory has 1 members, but the end record says 0", 35},
-      {"MembersWithoutRoom", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 60000; }), kMalformed, "the directory has 1 members, but the end record says 60000", 35},
-      {"ADirectoryWithoutMembers", ending([](ZipEnd& e) { e.directory_bytes = 0; e.directory_offset = 82; e.member_count = e.members_on_disk = 0; }), kMalformed, "82 bytes lie before the first member", 0},
+      {"ADirectoryOnAnotherDisk", ending([](ZipEnd& e) { e.directory_disk = 1; }), kUnsupported, "in several parts",
+       82},
+      {"TwoCountsOfMembers", ending([](ZipEnd& e) { e.members_on_disk = 2; }), kMalformed,
+       "counts 2 members on this disk but 1 in all", 82},
+      {"TooManyMembers", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 2; }), kMalformed,
+       "the directory has 1 members, but the end record says 2", 35},
+      {"TooFewMembers",
+       ZipFile().stored("a", "").stored("b", "").change_end([](ZipEnd& e) { e.members_on_disk = e.member_count = 1; }),
+       kMalformed, "the directory has 2 members, but the end record says 1", 62},
+      {"NoMembersAtAll", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 0; }), kMalformed,
+       "the directory has 1 members, but the end record says 0", 35},
+      {"MembersWithoutRoom", ending([](ZipEnd& e) { e.members_on_disk = e.member_count = 60000; }), kMalformed,
+       "the directory has 1 members, but the end record says 60000", 35},
+      {"ADirectoryWithoutMembers", ending([](ZipEnd& e) {
+         e.directory_bytes = 0;
+         e.directory_offset = 82;
+         e.member_count = e.members_on_disk = 0;
+       }),
+       kMalformed, "82 bytes lie before the first member", 0},
   };
 }
 
 std::vector<Case> zip64_records() {
   return {
-      {"Zip64CountsOtherwise", zip64([](Zip64End& e) { e.member_count = e.members_on_disk = 2; }), kMalformed, "the number of members on this disk is 1 in the end record but 2 in the zip64 end record", 158},
-      {"Zip64PutsTheDirectoryElsewhere", zip64([](Zip64End& e) { e.directory_offset = 0; }), kMalformed, "the offset of the directory is 35 in the end record but 0", 158},
-      {"Zip64MakesTheDirectoryShorter", zip64([](Zip64End& e) { e.directory_bytes = 46; }), kMalformed, "the size of the directory is 47 in the end record but 46", 158},
-      {"Zip64OnAnotherDisk", zip64([](Zip64End& e) { e.disk = 1; }), kMalformed, "the disk number is 0 in the end record but 1", 158},
-      {"Zip64BothElsewhere", zip64([](Zip64End& e) { e.directory_offset = 1; }).change_end([](ZipEnd& e) { e.directory_offset = 1; }), kMalformed, "does not end where the end record begins, at byte 82", 82},
+      {"Zip64CountsOtherwise", zip64([](Zip64End& e) { e.member_count = e.members_on_disk = 2; }), kMalformed,
+       "the number of members on this disk is 1 in the end record but 2 in the zip64 end record", 158},
+      {"Zip64PutsTheDirectoryElsewhere", zip64([](Zip64End& e) { e.directory_offset = 0; }), kMalformed,
+       "the offset of the directory is 35 in the end record but 0", 158},
+      {"Zip64MakesTheDirectoryShorter", zip64([](Zip64End& e) { e.directory_bytes = 46; }), kMalformed,
+       "the size of the directory is 47 in the end record but 46", 158},
+      {"Zip64OnAnotherDisk", zip64([](Zip64End& e) { e.disk = 1; }), kMalformed,
+       "the disk number is 0 in the end record but 1", 158},
+      {"Zip64BothElsewhere",
+       zip64([](Zip64End& e) { e.directory_offset = 1; }).change_end([](ZipEnd& e) { e.directory_offset = 1; }),
+       kMalformed, "does not end where the end record begins, at byte 82", 82},
       {"ALocatorOfAnotherDisk", zip64([](Zip64End& e) { e.locator_disk = 1; }), kUnsupported, "in several parts", 138},
       {"ALocatorOfManyDisks", zip64([](Zip64End& e) { e.disk_count = 2; }), kUnsupported, "in several parts", 138},
-      {"ALocatorThatPointsElsewhere", zip64([](Zip64End& e) { e.record_offset = 35; }), kMalformed, "points to byte 35, but the record before it would begin at byte 82", 146},
-      {"ALocatorThatPointsBeyond", zip64([](Zip64End& e) { e.record_offset = UINT64_MAX; }), kMalformed, "points to byte 18446744073709551615", 146},
-      {"BytesBetweenRecordAndLocator", zip64([](Zip64End& e) { e.between = "x"; }), kMalformed, "points to byte 82, but the record before it would begin at byte 83", 147},
-      {"AnExtensionOfTheRecord", zip64([](Zip64End& e) { e.extension = "more"; e.rest_bytes = 48; }), kMalformed, "points to byte 82, but the record before it would begin at byte 86", 150},
-      {"ARecordThatIsTooLong", zip64([](Zip64End& e) { e.rest_bytes = 45; }), kMalformed, "says that it has 45 more bytes", 86},
-      {"ALocatorWithoutRecord", ending([](ZipEnd& e) { e.before_end = std::string(56, 'x') + "PK\x06\x07" + u32(0) + u64(82) + u32(1); }), kMalformed, "no zip64 end record where its locator says", 82},
+      {"ALocatorThatPointsElsewhere", zip64([](Zip64End& e) { e.record_offset = 35; }), kMalformed,
+       "points to byte 35, but the record before it would begin at byte 82", 146},
+      {"ALocatorThatPointsBeyond", zip64([](Zip64End& e) { e.record_offset = UINT64_MAX; }), kMalformed,
+       "points to byte 18446744073709551615", 146},
+      {"BytesBetweenRecordAndLocator", zip64([](Zip64End& e) { e.between = "x"; }), kMalformed,
+       "points to byte 82, but the record before it would begin at byte 83", 147},
+      {"AnExtensionOfTheRecord", zip64([](Zip64End& e) {
+         e.extension = "more";
+         e.rest_bytes = 48;
+       }),
+       kMalformed, "points to byte 82, but the record before it would begin at byte 86", 150},
+      {"ARecordThatIsTooLong", zip64([](Zip64End& e) { e.rest_bytes = 45; }), kMalformed,
+       "says that it has 45 more bytes", 86},
+      {"ALocatorWithoutRecord",
+       ending([](ZipEnd& e) { e.before_end = std::string(56, 'x') + "PK\x06\x07" + u32(0) + u64(82) + u32(1); }),
+       kMalformed, "no zip64 end record where its locator says", 82},
   };
 }
 
 std::vector<Case> directories() {
   return {
-      {"NoEntryWhereOneBegins", with([](ZipEntry& e) { e.central.signature = "PK\x01\x03"; }), kMalformed, "something else where an entry should begin", 35},
-      {"ANameThatIsTooLong", with([](ZipEntry& e) { e.central.name_bytes = 2; }), kMalformed, "ends inside the name", 81},
-      {"AnExtraFieldThatIsTooLong", with([](ZipEntry& e) { e.central.extra_bytes = 1; }), kMalformed, "ends inside the extra field", 82},
-      {"ACommentPastTheDirectory", with([](ZipEntry& e) { e.comment_bytes = 100; }), kMalformed, "ends inside the comment", 82},
-      {"ANameThatIsTooShort", with([](ZipEntry& e) { e.central.name = "ab"; e.central.name_bytes = 1; }), kMalformed, "ends inside the directory entry", 82},
+      {"NoEntryWhereOneBegins", with([](ZipEntry& e) { e.central.signature = "PK\x01\x03"; }), kMalformed,
+       "something else where an entry should begin", 35},
+      {"ANameThatIsTooLong", with([](ZipEntry& e) { e.central.name_bytes = 2; }), kMalformed, "ends inside the name",
+       81},
+      {"AnExtraFieldThatIsTooLong", with([](ZipEntry& e) { e.central.extra_bytes = 1; }), kMalformed,
+       "ends inside the extra field", 82},
+      {"ACommentPastTheDirectory", with([](ZipEntry& e) { e.comment_bytes = 100; }), kMalformed,
+       "ends inside the comment", 82},
+      {"ANameThatIsTooShort", with([](ZipEntry& e) {
+         e.central.name = "ab";
+         e.central.name_bytes = 1;
+       }),
+       kMalformed, "ends inside the directory entry", 82},
       {"NoName", with([](ZipEntry& e) { e.central.name = e.local.name = ""; }), kMalformed, "a member has no name", 80},
-      {"ANulInTheName", with([](ZipEntry& e) { e.central.name = e.local.name = "a\0b"s; }), kMalformed, "the name \"a\\x00b\" has a zero byte in it", 84},
-      {"NoUtf8", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x800; e.central.name = e.local.name = "a\xff"; }), kMalformed, "is no UTF-8, but its flags say so", 83},
-      {"TheSameNameTwice", ZipFile().stored("a", "1").stored("b", "2").stored("a", "3"), kMalformed, "two members are called \"a\"", 64},
-      {"TheSameMemberTwice", ZipFile().stored("a", "1").stored("b", "").change([](ZipEntry& e) { e.has_local = false; e.header_offset = 0; }), kMalformed, "the data of member \"a\" end at byte 32, but the next thing begins at byte 0", 0},
-      {"AnEndRecordInAComment", with([](ZipEntry& e) { e.comment = "-PK\x05\x06"; }), kMalformed, "the directory entry of member \"a\" has an end record's signature in it", 83},
-      {"AnEndRecordInAName", with([](ZipEntry& e) { e.central.name = e.local.name = "PK\x05\x06"; }), kMalformed, "an end record's signature in it", 84},
+      {"ANulInTheName", with([](ZipEntry& e) { e.central.name = e.local.name = "a\0b"s; }), kMalformed,
+       "the name \"a\\x00b\" has a zero byte in it", 84},
+      {"NoUtf8", with([](ZipEntry& e) {
+         e.central.flags = e.local.flags = 0x800;
+         e.central.name = e.local.name = "a\xff";
+       }),
+       kMalformed, "is no UTF-8, but its flags say so", 83},
+      {"TheSameNameTwice", ZipFile().stored("a", "1").stored("b", "2").stored("a", "3"), kMalformed,
+       "two members are called \"a\"", 64},
+      {"TheSameMemberTwice", ZipFile().stored("a", "1").stored("b", "").change([](ZipEntry& e) {
+         e.has_local = false;
+         e.header_offset = 0;
+       }),
+       kMalformed, "the data of member \"a\" end at byte 32, but the next thing begins at byte 0", 0},
+      {"AnEndRecordInAComment", with([](ZipEntry& e) { e.comment = "-PK\x05\x06"; }), kMalformed,
+       "the directory entry of member \"a\" has an end record's signature in it", 83},
+      {"AnEndRecordInAName", with([](ZipEntry& e) { e.central.name = e.local.name = "PK\x05\x06"; }), kMalformed,
+       "an end record's signature in it", 84},
       {"AnotherDiskForAMember", with([](ZipEntry& e) { e.disk = 1; }), kUnsupported, "member \"a\" is on disk 1", 35},
-      {"Encrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 1; }), kUnsupported, "member \"a\" is encrypted (flags 0x0001)", 35},
-      {"Patched", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x20; }), kUnsupported, "is a patch to another file", 35},
-      {"StronglyEncrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x40; }), kUnsupported, "is encrypted", 35},
-      {"HeadersEncrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x2000; }), kUnsupported, "has its header encrypted", 35},
-      {"UndefinedFlags", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x8000; }), kUnsupported, "flags whose meaning is not defined", 35},
-      {"AnotherMethod", with([](ZipEntry& e) { e.central.method = e.local.method = 12; }), kUnsupported, "packed by method 12", 35},
+      {"Encrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 1; }), kUnsupported,
+       "member \"a\" is encrypted (flags 0x0001)", 35},
+      {"Patched", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x20; }), kUnsupported,
+       "is a patch to another file", 35},
+      {"StronglyEncrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x40; }), kUnsupported,
+       "is encrypted", 35},
+      {"HeadersEncrypted", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x2000; }), kUnsupported,
+       "has its header encrypted", 35},
+      {"UndefinedFlags", with([](ZipEntry& e) { e.central.flags = e.local.flags = 0x8000; }), kUnsupported,
+       "flags whose meaning is not defined", 35},
+      {"AnotherMethod", with([](ZipEntry& e) { e.central.method = e.local.method = 12; }), kUnsupported,
+       "packed by method 12", 35},
       {"AnotherVersion", with([](ZipEntry& e) { e.central.version = 64; }), kUnsupported, "needs version 6.4", 35},
-      {"StoredButSmaller", with([](ZipEntry& e) { e.central.bytes = e.local.bytes = 5; }), kMalformed, "is stored, but 4 bytes are said to become 5", 35},
-      {"ABomb", ZipFile().deflated("a", "data").change([](ZipEntry& e) { e.central.bytes = e.local.bytes = 0x7FFFFFFF; }), kMalformed, "inflate to 2147483647, more than 1032 times", 37},
-      {"AHeaderInsideTheDirectory", with([](ZipEntry& e) { e.header_offset = 6; }), kMalformed, "the local header of member \"a\" would be at byte 6, but the directory begins at byte 35", 35},
-      {"AHeaderBeyondTheFile", with([](ZipEntry& e) { e.header_offset = 0xFFFFFFF0; }), kMalformed, "would be at byte 4294967280", 35},
+      {"StoredButSmaller", with([](ZipEntry& e) { e.central.bytes = e.local.bytes = 5; }), kMalformed,
+       "is stored, but 4 bytes are said to become 5", 35},
+      {"ABomb",
+       ZipFile().deflated("a", "data").change([](ZipEntry& e) { e.central.bytes = e.local.bytes = 0x7FFFFFFF; }),
+       kMalformed, "inflate to 2147483647, more than 1032 times", 37},
+      {"AHeaderInsideTheDirectory", with([](ZipEntry& e) { e.header_offset = 6; }), kMalformed,
+       "the local header of member \"a\" would be at byte 6, but the directory begins at byte 35", 35},
+      {"AHeaderBeyondTheFile", with([](ZipEntry& e) { e.header_offset = 0xFFFFFFF0; }), kMalformed,
+       "would be at byte 4294967280", 35},
   };
 }
 
 std::vector<Case> local_headers() {
   return {
-      {"NoLocalHeader", with([](ZipEntry& e) { e.local.signature = "PK\x03\x05"; }), kMalformed, "no local header where the directory says", 0},
-      {"AnotherName", with([](ZipEntry& e) { e.local.name = "b"; }), kMalformed, "the directory calls a member \"a\", but its local header \"b\"", 30},
+      {"NoLocalHeader", with([](ZipEntry& e) { e.local.signature = "PK\x03\x05"; }), kMalformed,
+       "no local header where the directory says", 0},
+      {"AnotherName", with([](ZipEntry& e) { e.local.name = "b"; }), kMalformed,
+       "the directory calls a member \"a\", but its local header \"b\"", 30},
       {"ALongerName", with([](ZipEntry& e) { e.local.name = "ab"; }), kMalformed, "its local header \"ab\"", 30},
-      {"AnotherMethodInOne", with([](ZipEntry& e) { e.local.method = 8; }), kMalformed, "the method of member \"a\" is 0 in the directory but 8 in its local header", 8},
-      {"OtherFlagsInOne", with([](ZipEntry& e) { e.local.flags = 0x800; }), kMalformed, "the flag word of member \"a\" is 0 in the directory but 2048", 6},
+      {"AnotherMethodInOne", with([](ZipEntry& e) { e.local.method = 8; }), kMalformed,
+       "the method of member \"a\" is 0 in the directory but 8 in its local header", 8},
+      {"OtherFlagsInOne", with([](ZipEntry& e) { e.local.flags = 0x800; }), kMalformed,
+       "the flag word of member \"a\" is 0 in the directory but 2048", 6},
       {"EncryptedInOne", with([](ZipEntry& e) { e.local.flags = 1; }), kMalformed, "the flag word of member", 6},
-      {"AnotherCrc", with([](ZipEntry& e) { e.local.crc32 = 1; }), kMalformed, "the CRC-32 of member \"a\" is 2918445923 in the directory but 1", 14},
+      {"AnotherCrc", with([](ZipEntry& e) { e.local.crc32 = 1; }), kMalformed,
+       "the CRC-32 of member \"a\" is 2918445923 in the directory but 1", 14},
       {"NoCrc", with([](ZipEntry& e) { e.local.crc32 = 0; }), kMalformed, "the CRC-32 of member", 14},
-      {"AnotherPackedSize", with([](ZipEntry& e) { e.local.packed_bytes = 3; }), kMalformed, "the packed size of member \"a\" is 4 in the directory but 3", 18},
-      {"AnotherSize", with([](ZipEntry& e) { e.local.bytes = 3; }), kMalformed, "the unpacked size of member \"a\" is 4 in the directory but 3", 22},
+      {"AnotherPackedSize", with([](ZipEntry& e) { e.local.packed_bytes = 3; }), kMalformed,
+       "the packed size of member \"a\" is 4 in the directory but 3", 18},
+      {"AnotherSize", with([](ZipEntry& e) { e.local.bytes = 3; }), kMalformed,
+       "the unpacked size of member \"a\" is 4 in the directory but 3", 22},
       {"AnotherVersionInOne", with([](ZipEntry& e) { e.local.version = 99; }), kUnsupported, "needs version 9.9", 0},
-      {"NoDescriptor", streamed_with([](ZipEntry& e) { e.descriptor = ""; }), kMalformed, "0 bytes lie behind the data of member \"a\", where a descriptor belongs", 35},
-      {"ADescriptorThatIsTooLong", streamed_with([](ZipEntry& e) { e.descriptor += "x"; }), kMalformed, "17 bytes lie behind the data", 35},
-      {"ADescriptorWithoutFlag", with([](ZipEntry& e) { e.descriptor = "PK\x07\x08" + u32(e.local.crc32) + u32(4) + u32(4); }), kMalformed, "16 bytes lie behind the data of member \"a\", where nothing belongs", 35},
-      {"ADescriptorOfAnotherCrc", streamed_with([](ZipEntry& e) { e.descriptor[4] ^= 1; }), kMalformed, "the descriptor behind member \"a\" says something else", 35},
-      {"ADescriptorOfAnotherSize", streamed_with([](ZipEntry& e) { e.descriptor[12] ^= 1; }), kMalformed, "the descriptor behind member \"a\"", 35},
-      {"ADescriptorOfAnotherPackedSize", streamed_with([](ZipEntry& e) { e.descriptor[8] ^= 1; }), kMalformed, "the descriptor behind member \"a\"", 35},
-      {"ADescriptorOfAnotherSignature", streamed_with([](ZipEntry& e) { e.descriptor[0] = 'p'; }), kMalformed, "the descriptor behind member \"a\"", 35},
-      {"AnotherSizeBeforeADescriptor", streamed_with([](ZipEntry& e) { e.local.bytes = 5; }), kMalformed, "the unpacked size of member", 22},
-      {"AGap", one().stored("b", "").change([](ZipEntry& e) { e.before = "hidden"; }), kMalformed, "6 bytes lie behind the data of member \"a\", where nothing belongs", 35},
-      {"AGapBeforeTheDirectory", ending([](ZipEnd& e) { e.before_directory = "x"; e.directory_offset += 1; }), kMalformed, "1 bytes lie behind", 35},
-      {"DataOverTheDirectory", with([](ZipEntry& e) { for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 5; }), kMalformed, "the data of member \"a\" end at byte 36, but the next thing begins at byte 35", 0},
-      {"DataBeyondTheFile", with([](ZipEntry& e) { for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 0x7FFFFFFF; }), kMalformed, "end at byte 2147483678, but the next thing begins at byte 35", 0},
-      {"DataOverTheNextMember", with([](ZipEntry& e) { for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 8; }).stored("b", "data"), kMalformed, "the data of member \"a\" end at byte 39, but the next thing begins at byte 35", 0},
-      {"AMemberInsideAnother", ZipFile().stored("outer", one().text()).stored("a", "data").change([](ZipEntry& e) { e.has_local = false; e.header_offset = 35; }), kMalformed, "the data of member \"outer\" end at byte 139, but the next thing begins at byte 35", 0},
-      {"AMemberThatIsNotListed", one().stored("b", "").change([](ZipEntry& e) { e.is_listed = false; }), kMalformed, "31 bytes lie behind the data of member \"a\"", 35},
+      {"NoDescriptor", streamed_with([](ZipEntry& e) { e.descriptor = ""; }), kMalformed,
+       "0 bytes lie behind the data of member \"a\", where a descriptor belongs", 35},
+      {"ADescriptorThatIsTooLong", streamed_with([](ZipEntry& e) { e.descriptor += "x"; }), kMalformed,
+       "17 bytes lie behind the data", 35},
+      {"ADescriptorWithoutFlag",
+       with([](ZipEntry& e) { e.descriptor = "PK\x07\x08" + u32(e.local.crc32) + u32(4) + u32(4); }), kMalformed,
+       "16 bytes lie behind the data of member \"a\", where nothing belongs", 35},
+      {"ADescriptorOfAnotherCrc", streamed_with([](ZipEntry& e) { e.descriptor[4] ^= 1; }), kMalformed,
+       "the descriptor behind member \"a\" says something else", 35},
+      {"ADescriptorOfAnotherSize", streamed_with([](ZipEntry& e) { e.descriptor[12] ^= 1; }), kMalformed,
+       "the descriptor behind member \"a\"", 35},
+      {"ADescriptorOfAnotherPackedSize", streamed_with([](ZipEntry& e) { e.descriptor[8] ^= 1; }), kMalformed,
+       "the descriptor behind member \"a\"", 35},
+      {"ADescriptorOfAnotherSignature", streamed_with([](ZipEntry& e) { e.descriptor[0] = 'p'; }), kMalformed,
+       "the descriptor behind member \"a\"", 35},
+      {"AnotherSizeBeforeADescriptor", streamed_with([](ZipEntry& e) { e.local.bytes = 5; }), kMalformed,
+       "the unpacked size of member", 22},
+      {"AGap", one().stored("b", "").change([](ZipEntry& e) { e.before = "hidden"; }), kMalformed,
+       "6 bytes lie behind the data of member \"a\", where nothing belongs", 35},
+      {"AGapBeforeTheDirectory", ending([](ZipEnd& e) {
+         e.before_directory = "x";
+         e.directory_offset += 1;
+       }),
+       kMalformed, "1 bytes lie behind", 35},
+      {"DataOverTheDirectory", with([](ZipEntry& e) {
+         for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 5;
+       }),
+       kMalformed, "the data of member \"a\" end at byte 36, but the next thing begins at byte 35", 0},
+      {"DataBeyondTheFile", with([](ZipEntry& e) {
+         for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 0x7FFFFFFF;
+       }),
+       kMalformed, "end at byte 2147483678, but the next thing begins at byte 35", 0},
+      {"DataOverTheNextMember", with([](ZipEntry& e) {
+                                  for (auto* h : {&e.central, &e.local}) h->packed_bytes = h->bytes = 8;
+                                }).stored("b", "data"),
+       kMalformed, "the data of member \"a\" end at byte 39, but the next thing begins at byte 35", 0},
+      {"AMemberInsideAnother", ZipFile().stored("outer", one().text()).stored("a", "data").change([](ZipEntry& e) {
+         e.has_local = false;
+         e.header_offset = 35;
+       }),
+       kMalformed, "the data of member \"outer\" end at byte 139, but the next thing begins at byte 35", 0},
+      {"AMemberThatIsNotListed", one().stored("b", "").change([](ZipEntry& e) { e.is_listed = false; }), kMalformed,
+       "31 bytes lie behind the data of member \"a\"", 35},
   };
 }
 
 std::vector<Case> extra_fields() {
   return {
-      {"HalfARecord", with([](ZipEntry& e) { e.central.extra = "\x55\x54\x05"s; }), kMalformed, "ends inside the extra field", 84},
-      {"ARecordThatIsTooLong", with([](ZipEntry& e) { e.central.extra = "\x55\x54\x05\0abcd"s; }), kMalformed, "ends inside the extra field", 86},
-      {"ALocalRecordThatIsTooLong", with([](ZipEntry& e) { e.local.extra = "\x55\x54\x05\0abcd"s; }), kMalformed, "ends inside the extra field", 35},
-      {"TwoZip64Fields", with([](ZipEntry& e) { e.central.extra = extra_record(1, "") + extra_record(1, ""); }), kMalformed, "two records of the kind 0x0001", 86},
-      {"ASecondName", with([](ZipEntry& e) { e.central.extra = extra_record(0x7075, "\1" + u32(test::crc32_of("a")) + "b"); }), kMalformed, "member \"a\" has a second name, \"b\"", 86},
-      {"ASecondLocalName", with([](ZipEntry& e) { e.local.extra = extra_record(0x7075, "\1" + u32(test::crc32_of("a")) + "b"); }), kMalformed, "member \"a\" has a second name, \"b\"", 35},
-      {"NoZip64Field", with([](ZipEntry& e) { e.central.bytes = kIn64; }), kMalformed, "the unpacked size is in a zip64 field that is not there", 35},
-      {"NoLocalZip64Field", with([](ZipEntry& e) { e.local.packed_bytes = kIn64; }), kMalformed, "the packed size is in a zip64 field that is not there", 0},
-      {"AShortZip64Field", with([](ZipEntry& e) { e.central.bytes = kIn64; e.central.extra = extra_record(1, u32(4)); }), kMalformed, "ends inside the unpacked size", 86},
-      {"ALongZip64Field", with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(4) + u64(4) + u64(0) + u32(0) + "x"); }), kMalformed, "longer than any known one", 110},
-      {"AZip64FieldThatSaysOtherwise", with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(5) + u64(4)); }), kMalformed, "the zip64 field of member \"a\" holds 5", 82},
-      {"ALocalZip64FieldThatSaysOtherwise", with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(4) + u64(5)); }), kMalformed, "the zip64 field in the local header of member \"a\" holds 5", 0},
-      {"AZip64SizeThatIsHuge", with([](ZipEntry& e) { e.central.bytes = e.central.packed_bytes = kIn64; e.central.extra = extra_record(1, u64(UINT64_MAX) + u64(UINT64_MAX)); }), kMalformed, "the packed size of member \"a\" is 18446744073709551615 in the directory but 4", 18},
-      {"AZip64OffsetThatIsHuge", with([](ZipEntry& e) { e.header_offset = kIn64; e.central.extra = extra_record(1, u64(UINT64_MAX - 3)); }), kMalformed, "would be at byte 18446744073709551612", 35},
-      {"AZip64DiskThatIsNotZero", with([](ZipEntry& e) { e.disk = 0xFFFF; e.central.extra = extra_record(1, u32(1)); }), kUnsupported, "is on disk 1", 35},
-      {"AZip64FieldInAnotherOrder", with([](ZipEntry& e) { e.header_offset = kIn64; e.central.extra = extra_record(1, u64(4) + u64(4) + u64(0)); }), kMalformed, "the zip64 field has more numbers than the header refers to", 94},
+      {"HalfARecord", with([](ZipEntry& e) { e.central.extra = "\x55\x54\x05"s; }), kMalformed,
+       "ends inside the extra field", 84},
+      {"ARecordThatIsTooLong", with([](ZipEntry& e) { e.central.extra = "\x55\x54\x05\0abcd"s; }), kMalformed,
+       "ends inside the extra field", 86},
+      {"ALocalRecordThatIsTooLong", with([](ZipEntry& e) { e.local.extra = "\x55\x54\x05\0abcd"s; }), kMalformed,
+       "ends inside the extra field", 35},
+      {"TwoZip64Fields", with([](ZipEntry& e) { e.central.extra = extra_record(1, "") + extra_record(1, ""); }),
+       kMalformed, "two records of the kind 0x0001", 86},
+      {"ASecondName",
+       with([](ZipEntry& e) { e.central.extra = extra_record(0x7075, "\1" + u32(test::crc32_of("a")) + "b"); }),
+       kMalformed, "member \"a\" has a second name, \"b\"", 86},
+      {"ASecondLocalName",
+       with([](ZipEntry& e) { e.local.extra = extra_record(0x7075, "\1" + u32(test::crc32_of("a")) + "b"); }),
+       kMalformed, "member \"a\" has a second name, \"b\"", 35},
+      {"NoZip64Field", with([](ZipEntry& e) { e.central.bytes = kIn64; }), kMalformed,
+       "the unpacked size is in a zip64 field that is not there", 35},
+      {"NoLocalZip64Field", with([](ZipEntry& e) { e.local.packed_bytes = kIn64; }), kMalformed,
+       "the packed size is in a zip64 field that is not there", 0},
+      {"AShortZip64Field", with([](ZipEntry& e) {
+         e.central.bytes = kIn64;
+         e.central.extra = extra_record(1, u32(4));
+       }),
+       kMalformed, "ends inside the unpacked size", 86},
+      {"ALongZip64Field",
+       with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(4) + u64(4) + u64(0) + u32(0) + "x"); }),
+       kMalformed, "longer than any known one", 110},
+      {"AZip64FieldThatSaysOtherwise", with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(5) + u64(4)); }),
+       kMalformed, "the zip64 field of member \"a\" holds 5", 82},
+      {"ALocalZip64FieldThatSaysOtherwise", with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(4) + u64(5)); }),
+       kMalformed, "the zip64 field in the local header of member \"a\" holds 5", 0},
+      {"AZip64SizeThatIsHuge", with([](ZipEntry& e) {
+         e.central.bytes = e.central.packed_bytes = kIn64;
+         e.central.extra = extra_record(1, u64(UINT64_MAX) + u64(UINT64_MAX));
+       }),
+       kMalformed, "the packed size of member \"a\" is 18446744073709551615 in the directory but 4", 18},
+      {"AZip64OffsetThatIsHuge", with([](ZipEntry& e) {
+         e.header_offset = kIn64;
+         e.central.extra = extra_record(1, u64(UINT64_MAX - 3));
+       }),
+       kMalformed, "would be at byte 18446744073709551612", 35},
+      {"AZip64DiskThatIsNotZero", with([](ZipEntry& e) {
+         e.disk = 0xFFFF;
+         e.central.extra = extra_record(1, u32(1));
+       }),
+       kUnsupported, "is on disk 1", 35},
+      {"AZip64FieldInAnotherOrder", with([](ZipEntry& e) {
+         e.header_offset = kIn64;
+         e.central.extra = extra_record(1, u64(4) + u64(4) + u64(0));
+       }),
+       kMalformed, "the zip64 field has more numbers than the header refers to", 94},
   };
 }
 

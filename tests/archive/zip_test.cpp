@@ -134,6 +134,11 @@ TEST(Zip, ReadsTheZip64FieldThatTorchWritesIntoLocalHeaders) {
               e.descriptor = "PK\x07\x08" + u32(e.central.crc32) + u64(4) + u64(4);
             })),
             "first=1;a=data;");
+  EXPECT_EQ(read_all(ZipFile().stored("first", "1").stored("empty", "").change([](ZipEntry& e) {
+              e.local.extra = e.central.extra = extra_record(1, u64(36));
+              e.header_offset = 0xFFFFFFFF;
+            })),
+            "first=1;empty=;");
 }
 
 TEST(Zip, KeepsArchivesInsideOfArchivesApart) {

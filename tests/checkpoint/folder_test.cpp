@@ -139,7 +139,7 @@ TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
 TEST(Folder, WithoutAnythingSaysSo) {
   const TempDir folder;
   folder.write("pytorch_model.bin", "x");
-  EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has no safetensors file");
+  EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has no checkpoint that goes by one of the usual names");
 }
 
 // The most usual broken download: a clone without LFS.

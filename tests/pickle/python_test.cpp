@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,11 +17,9 @@
 namespace ballast {
 namespace {
 
-std::string python() {
-  return std::filesystem::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3";  // Debian's, where there is one
-}
-
-std::string output_of(const std::string& command) {
+// Nothing where there is no Python 3.
+std::string oracle(const std::string& arguments) {
+  const std::string command = "python3 '" BALLAST_SOURCE_DIR "/tests/pickle/oracle.py' " + arguments;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
   std::string all;
   char part[4096];
@@ -84,7 +80,7 @@ bool is_on_purpose(const std::string& complaint) {
 }
 
 TEST(PickleMachine, ReadsWhatPythonWrites) {
-  const std::string lines = output_of(python() + " '" BALLAST_SOURCE_DIR "/tests/pickle/oracle.py' 20260301 1800");
+  const std::string lines = oracle("20260301 1800");
   if (lines.empty()) GTEST_SKIP() << "there is no Python 3 here";
   const Tally tally = compare(lines, [](const std::string&) { return false; });
   EXPECT_GT(tally.same, 1500u);
@@ -92,7 +88,7 @@ TEST(PickleMachine, ReadsWhatPythonWrites) {
 }
 
 TEST(PickleMachine, ReadsDamagedPicklesAsPythonDoes) {
-  const std::string lines = output_of(python() + " '" BALLAST_SOURCE_DIR "/tests/pickle/oracle.py' 7 600 6");
+  const std::string lines = oracle("7 600 6");
   if (lines.empty()) GTEST_SKIP() << "there is no Python 3 here";
   const Tally tally = compare(lines, is_on_purpose);
   EXPECT_GT(tally.same, 2000u) << tally.only_python << " " << tally.only_ours;

@@ -1,6 +1,7 @@
 #include "formats/archive/zip.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,6 +51,11 @@ class StoredMember final : public Storage {
       .at_byte(member.header_offset);
 }
 
+ZipDirectoryState state_of(const std::optional<ZipDirectory>& directory) {
+  if (!directory) return ZipDirectoryState::missing;
+  return directory->is_the_only_one ? ZipDirectoryState::sound : ZipDirectoryState::doubtful;
+}
+
 }  // namespace
 
 const ZipMember* Zip::find(std::string_view name) const noexcept {
@@ -69,8 +75,7 @@ Zip read_zip(const io::ByteSourcePtr& source, const Limits& limits, ZipReading r
     read_local_headers(*source, *directory, window, zip.members, report);
   }
   if (reading == ZipReading::lenient) {
-    const bool inside_data = !directory || !directory->is_the_only_one;
-    if (report.has_findings()) add_unlisted_members(*source, inside_data, zip.members, limits, report);
+    if (report.has_findings()) add_unlisted_members(*source, state_of(directory), zip.members, limits, report);
     bound_overlaps(*source, zip.members, report);
     measure_deflated_members(*source, zip.members, limits, report);
   }

@@ -22,7 +22,7 @@ using namespace zip_format;
 
 namespace {
 
-constexpr std::uint64_t kMaxOverlap = 4;  // times the size of the file
+constexpr std::uint64_t kMaxOverlap = 4;        // times the size of the file
 constexpr std::uint64_t kReadAhead = 64 << 10;  // one read serves many small members
 
 // Finds a text from the beginning of a source to its end, in one pass.
@@ -83,8 +83,10 @@ std::vector<std::uint64_t> header_offsets_of(const std::vector<ZipMember>& membe
 
 class Salvage {
  public:
-  Salvage(const io::ByteSource& source, std::vector<ZipMember>& members, const Limits& limits, ZipReport& report)
+  Salvage(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
+          const Limits& limits, ZipReport& report)
       : source_(source),
+        directory_(directory),
         window_(source),
         headers_(source, kLocalHeader),
         signatures_(source, kLocalHeader.substr(0, 2)),
@@ -92,9 +94,9 @@ class Salvage {
         limits_(limits),
         report_(report) {}
 
-  void run(bool inside_data) {
+  void run() {
     const auto known_headers = header_offsets_of(members_);
-    const auto explained = inside_data ? std::vector<Extent>{} : extents_of(members_);
+    const auto explained = directory_ == ZipDirectoryState::sound ? extents_of(members_) : std::vector<Extent>{};
     auto extent = explained.begin();
     std::uint64_t at = 0;
     while (const auto found = headers_.next(at)) {
@@ -125,11 +127,10 @@ class Salvage {
         !member.name.empty() && member.name.find('\0') == std::string::npos && (local.version & 0xFF) <= kNewestVersion;
     if (!is_plausible) return go_on;
 
-    if ((member.flags & kHasDescriptor) != 0 && member.packed_bytes == 0)
-      member.packed_bytes = find_data_end(member.data_offset) - member.data_offset;
+    if ((member.flags & kHasDescriptor) != 0 && member.packed_bytes == 0) find_data_end(member);
     member.packed_bytes = std::min(member.packed_bytes, source_.size_bytes() - member.data_offset);
     if (member.is_stored()) member.bytes = member.packed_bytes;
-    if (!report_.is_full())
+    if (directory_ != ZipDirectoryState::missing && !report_.is_full())
       report_.add(
           Error(Errc::malformed, fmt::format("member {} is not in the directory", quote(member.name))).at_byte(offset));
     if (members_.size() >= limits_.max_archive_members)
@@ -140,27 +141,36 @@ class Salvage {
   }
 
   // Data of which no header says how many there are end at a descriptor that does, or where something else begins.
-  std::uint64_t find_data_end(std::uint64_t begin) {
-    auto found = signatures_.next(begin);
-    for (; found && is_inside(*found, kDescriptor.size(), source_.size_bytes()); found = signatures_.next(*found + 1)) {
-      const auto bytes = window_.at(*found, kDescriptor.size());
+  void find_data_end(ZipMember& member) {
+    std::uint64_t end = source_.size_bytes();
+    auto found = signatures_.next(member.data_offset);
+    for (; found && is_inside(*found, kDescriptor.size(), end); found = signatures_.next(*found + 1)) {
+      const auto bytes = window_.at(*found, kDescriptor.size(), kReadAhead);
       const std::string_view signature(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      if (signature == kLocalHeader || signature == kCentralHeader) return *found;
-      if (signature == kDescriptor && is_descriptor_of(*found, *found - begin)) return *found;
+      const bool is_header = signature == kLocalHeader || signature == kCentralHeader;
+      if (is_header || (signature == kDescriptor && take_descriptor(*found, member))) {
+        end = *found;
+        break;
+      }
     }
-    return source_.size_bytes();
+    member.packed_bytes = end - member.data_offset;
   }
 
-  bool is_descriptor_of(std::uint64_t offset, std::uint64_t packed_bytes) {
+  bool take_descriptor(std::uint64_t offset, ZipMember& member) {
     if (!is_inside(offset, 16, source_.size_bytes())) return false;
     Cursor in(window_.at(offset, 16), offset);
-    in.skip(8, "descriptor");
+    in.skip(kDescriptor.size(), "descriptor");
+    const std::uint32_t crc32 = in.u32("CRC-32");
     const std::uint64_t low = in.u32("packed size");
-    const std::uint64_t high = in.u32("packed size");
-    return low == packed_bytes || (high << 32 | low) == packed_bytes;
+    const std::uint64_t high = in.u32("packed size");  // or the unpacked size, in a short one
+    const std::uint64_t packed_bytes = offset - member.data_offset;
+    if (low != packed_bytes && (high << 32 | low) != packed_bytes) return false;
+    member.crc32 = crc32;
+    return true;
   }
 
   const io::ByteSource& source_;
+  ZipDirectoryState directory_;
   HeaderWindow window_;
   Search headers_, signatures_;
   std::vector<ZipMember>& members_;
@@ -170,9 +180,9 @@ class Salvage {
 
 }  // namespace
 
-void add_unlisted_members(const io::ByteSource& source, bool inside_data, std::vector<ZipMember>& members,
+void add_unlisted_members(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
                           const Limits& limits, ZipReport& report) {
-  Salvage(source, members, limits, report).run(inside_data);
+  Salvage(source, directory, members, limits, report).run();
 }
 
 void bound_overlaps(const io::ByteSource& source, std::vector<ZipMember>& members, ZipReport& report) {

@@ -2,6 +2,7 @@
 // work that the others can cause.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <ballast/limits.hpp>
@@ -11,9 +12,15 @@
 
 namespace ballast::archive {
 
-// Looks for local headers and adds the members that are not there yet. The data of those that are there are searched
-// too if `inside_data`: where nobody can say which directory is the right one.
-void add_unlisted_members(const io::ByteSource& source, bool inside_data, std::vector<ZipMember>& members,
+// What is known about the directory decides where to look, and whether a member that it does not have is a finding.
+enum class ZipDirectoryState : std::uint8_t {
+  missing,   // then everything is looked through
+  doubtful,  // nobody can say which one is right: so are the data of its members
+  sound,     // they are not
+};
+
+// Looks for local headers, and adds the members that are not there yet.
+void add_unlisted_members(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
                           const Limits& limits, ZipReport& report);
 
 // Gives each deflated member the size that it really has.

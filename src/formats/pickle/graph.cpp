@@ -10,7 +10,7 @@
 namespace ballast::pickle {
 namespace {
 
-constexpr std::size_t kSmallestArena = 1024, kLargestArena = 256 * 1024;
+constexpr std::size_t kSmallestArena = 1024, kLargestArena = std::size_t{256} << 10;
 
 bool has_chars(Kind kind) {
   return kind == Kind::text || kind == Kind::bytes || kind == Kind::bytearray || kind == Kind::big_integer;

@@ -121,15 +121,15 @@ std::optional<Integer> parse_integer(std::string_view text, int base) {
   const bool negative = digits.starts_with('-');
   if (negative || digits.starts_with('+')) digits.remove_prefix(1);
   if (base == 0) base = take_base(digits);
-  auto plain = plain_digits(digits, base);
+  const auto plain = plain_digits(digits, base);
   if (!plain) return std::nullopt;
-  if (negative) plain->insert(0, 1, '-');
+  std::string spelled = negative ? "-" + *plain : *plain;
 
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(plain->data(), plain->data() + plain->size(), value, base);
+  const auto [end, error] = std::from_chars(spelled.data(), spelled.data() + spelled.size(), value, base);
   if (error == std::errc()) return Integer(value);
   if (base != 10) return std::nullopt;
-  return Integer(std::move(*plain));
+  return Integer(std::move(spelled));
 }
 
 Integer integer_from_twos_complement(std::span<const std::byte> bytes) {

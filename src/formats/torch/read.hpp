@@ -9,6 +9,7 @@
 #include <ballast/global.hpp>
 #include <ballast/limits.hpp>
 
+#include "formats/archive/tar.hpp"
 #include "formats/archive/zip.hpp"
 #include "formats/torch/rebuild.hpp"
 
@@ -25,6 +26,13 @@ bool is_torch_zip(const archive::Zip& zip);
 
 Checkpoint read_zip(const archive::Zip& zip, const ReadOptions& options);
 Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options);
+
+// The pickles between the numbers in a tar's "storages" and "tensors", as far as they can be told apart.
+struct TarPickle {
+  std::string member;
+  std::uint64_t first = 0, last = 0;
+};
+std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& limits);
 
 // A legacy stream or a bare pickle: the value of the first pickle tells them apart.
 Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options);

@@ -35,16 +35,22 @@ using pickle::Pickle;
 // A member that holds pickles and numbers in turn.
 class MemberReader {
  public:
-  MemberReader(io::ByteSourcePtr source, const Limits& limits)
-      : source_(std::move(source)), graph_(source_), limits_(limits) {}
+  MemberReader(const archive::Tar& tar, const archive::TarMember& member, const Limits& limits,
+               std::vector<TarPickle>& pickles)
+      : source_(archive::member_source(tar, member)),
+        graph_(source_),
+        limits_(limits),
+        name_(member.name),
+        pickles_(pickles) {}
 
   const Graph& graph() const noexcept { return graph_; }
   const io::ByteSourcePtr& source() const noexcept { return source_; }
   std::uint64_t position() const noexcept { return at_; }
 
   NodeId pickle() {
+    pickles_.push_back({name_, at_, source_->size_bytes()});  // until it is known where it ends
     const Pickle next = pickle::run(graph_, at_, source_->size_bytes(), limits_);
-    at_ = next.end;
+    pickles_.back().last = at_ = next.end;
     return next.root;
   }
 
@@ -83,6 +89,8 @@ class MemberReader {
   io::ByteSourcePtr source_;
   Graph graph_;
   const Limits& limits_;
+  std::string name_;
+  std::vector<TarPickle>& pickles_;
   std::uint64_t at_ = 0;
 };
 
@@ -94,7 +102,9 @@ std::string key_of(const Graph& graph, NodeId node) {
 
 class TarTensors final : public StorageTable {
  public:
-  TarTensors(const archive::Tar& tar, const Limits& limits) {
+  // What is wrong with a global in the members goes to `checkpoint`; where their pickles lie, to `pickles`.
+  TarTensors(const archive::Tar& tar, const Limits& limits, Checkpoint& checkpoint, std::vector<TarPickle>& pickles)
+      : checkpoint_(checkpoint), pickles_(pickles) {
     read_storages(tar, limits);
     if (tar.find("tensors")) read_tensors(tar, limits);
   }
@@ -123,11 +133,12 @@ class TarTensors final : public StorageTable {
   }
 
   void read_storages(const archive::Tar& tar, const Limits& limits) {
-    MemberReader in(archive::member_source(tar, require(tar, "storages")), limits);
+    MemberReader in(tar, require(tar, "storages"), limits, pickles_);
     try {
       const std::uint64_t count = in.count("storages");
       for (std::uint64_t i = 0; i < count; ++i) read_storage(in);
       if (in.position() < in.source()->size_bytes()) read_views(in);
+      check_globals(in.graph(), Safety::inert, "storages", checkpoint_);
     } catch (Error& error) {
       throw error.in(in.source()->name());
     }
@@ -168,10 +179,11 @@ class TarTensors final : public StorageTable {
   }
 
   void read_tensors(const archive::Tar& tar, const Limits& limits) {
-    MemberReader in(archive::member_source(tar, require(tar, "tensors")), limits);
+    MemberReader in(tar, require(tar, "tensors"), limits, pickles_);
     try {
       const std::uint64_t count = in.count("tensors");
       for (std::uint64_t i = 0; i < count; ++i) read_tensor(in, limits);
+      check_globals(in.graph(), Safety::inert, "tensors", checkpoint_);
     } catch (Error& error) {
       throw error.in(in.source()->name());
     }
@@ -200,12 +212,25 @@ class TarTensors final : public StorageTable {
       throw Error(Errc::malformed, fmt::format("tensor {} is there twice", quote(key)));
   }
 
+  Checkpoint& checkpoint_;
+  std::vector<TarPickle>& pickles_;
   std::unordered_map<std::string, Stored> storages_;
   std::vector<std::pair<std::string, Stored>> in_order_;
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
 }  // namespace
+
+std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& limits) {
+  Checkpoint unused;
+  std::vector<TarPickle> pickles;
+  try {
+    TarTensors(tar, limits, unused, pickles);
+  } catch (const Error&) {
+    // the last of them reaches to the end of its member then
+  }
+  return pickles;
+}
 
 Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options) try {
   if (options.safety == Safety::strict) {
@@ -217,9 +242,10 @@ Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options)
   if (!object || !tar.find("storages")) {
     throw Error(Errc::unsupported, "a tar archive, and not one of PyTorch's").hint("unpack it first");
   }
-  TarTensors tensors(tar, options.limits);
   Checkpoint checkpoint;
   checkpoint.format = Format::torch_tar;
+  std::vector<TarPickle> pickles;
+  TarTensors tensors(tar, options.limits, checkpoint, pickles);
   const auto pickled = archive::member_source(tar, *object);
   Graph graph(pickled);
   const Pickle root = pickle::run(graph, 0, pickled->size_bytes(), options.limits);
