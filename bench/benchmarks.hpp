@@ -10,6 +10,7 @@ void bench_shards(Report& report);
 void bench_load(Report& report);
 void bench_casts(Report& report);
 void bench_gather(Report& report);
+void bench_torch(Report& report);
 void bench_ggml_decode(Report& report);
 
 }  // namespace ballast::bench

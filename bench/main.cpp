@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   ballast::bench::bench_load(report);
   ballast::bench::bench_casts(report);
   ballast::bench::bench_gather(report);
+  ballast::bench::bench_torch(report);
   ballast::bench::bench_ggml_decode(report);
   return report.exit_code();
 }

@@ -49,7 +49,8 @@ class JsonWriter {
     }
     char text[32];
     const auto result = std::to_chars(text, text + sizeof text, number);
-    raw({text, static_cast<std::size_t>(result.ptr - text)});
+    const std::string_view shortest(text, static_cast<std::size_t>(result.ptr - text));
+    raw(shortest == "-0" ? "-0.0" : shortest);  // which would read back as an integer, without its sign
   }
 
   template <class T>

@@ -49,7 +49,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
 
 std::uint64_t tensors_in(const SavePlan& plan) {
   std::uint64_t count = 0;
-  for (const auto& file : plan.files) count += file.items.size();
+  for (const auto& file : plan.files) count += file.tensors;
   return count;
 }
 
@@ -62,7 +62,7 @@ void write_json(Session& session, const SavePlan& plan, const SaveReport* report
     json.begin_object();
     json.field("path", file.path);
     json.field("bytes", file.size_bytes);
-    json.field("tensors", file.items.size());
+    json.field("tensors", file.tensors);
     json.end();
   }
   json.end();
@@ -79,7 +79,7 @@ void write_plan(Session& session, const SavePlan& plan) {
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
     table.row({escape_for_terminal(file.path),
-               file.path.ends_with(".json") ? "index" : plural(file.items.size(), "tensor"),
+               file.path.ends_with(".json") ? "index" : plural(file.tensors, "tensor"),
                for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
   }
   table.finish();
@@ -136,6 +136,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   SaveOptions options = save_options(session, arguments);
   const SavePlan plan = plan_save(checkpoint, arguments.out, options);
   if (arguments.dry_run) {
+    for (const Note& note : plan.notes) session.note(note.text);
     session.json ? write_json(session, plan, nullptr) : write_plan(session, plan);
     return 0;
   }

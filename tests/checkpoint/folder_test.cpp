@@ -138,7 +138,8 @@ TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
 
 TEST(Folder, WithoutAnythingSaysSo) {
   const TempDir folder;
-  folder.write("pytorch_model.bin", "x");
+  folder.write("training_args.bin", "x");
+  folder.write("README.md", "x");
   EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has no checkpoint that goes by one of the usual names");
 }
 

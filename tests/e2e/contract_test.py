@@ -12,6 +12,7 @@ from support import *
 GOLDEN = SOURCE / "tests" / "golden"
 SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
 VECTORS = SHARED / "vectors" / "safetensors"
+TORCH = SHARED / "vectors" / "torch2"
 
 SHARED_CASES = [
     "all_dtypes_torch.safetensors", "all_dtypes_numpy.safetensors", "shapes.safetensors", "names_odd.safetensors",
@@ -20,6 +21,13 @@ SHARED_CASES = [
     "ok_leading_space.safetensors", "ok_extra_field.safetensors", "ok_metadata_null.safetensors", "sharded_hub",
     "sharded_transformers", "sharded_transformers/model.safetensors.index.json",
     "sharded_transformers/model-00002-of-00003.safetensors", "single_transformers",
+]
+
+TORCH_CASES = [
+    "all_dtypes.pt", "big_endian.pt", "conj_neg.pt", "exotic_float4_e2m1fn_x2.pt", "lightning_like.ckpt", "meta.pt",
+    "module_tied_lm.pt", "nested_tensor.pt", "numpy_inside.pt", "odd_keys.pt", "plain_pickle_protocol4.pkl", "quantized.pt",
+    "quantized_quint4x2.pt", "rezip_deflate.pt", "root_tensor.pt", "sparse.pt", "storages.pt", "tied_legacy.pt",
+    "torchscript_script.pt", "views.pt",
 ]
 
 
@@ -36,6 +44,7 @@ class Contract(TestCase):
 
     def test_the_example(self):
         self.check(SOURCE / "examples", "tiny.safetensors")
+        self.check(SOURCE / "examples", "tiny.pt")
 
     def test_the_awkward_vectors(self):
         if not VECTORS.is_dir():
@@ -43,6 +52,13 @@ class Contract(TestCase):
         for target in SHARED_CASES:
             with self.subTest(target):
                 self.check(VECTORS, target)
+
+    def test_the_awkward_torch_files(self):
+        if not TORCH.is_dir():
+            self.skipTest(f"the reference vectors of {TORCH} (shared) are not there")
+        for target in TORCH_CASES:
+            with self.subTest(target):
+                self.check(TORCH, target)
 
     def test_a_name_that_is_there_twice(self):
         if not VECTORS.is_dir():

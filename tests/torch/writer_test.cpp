@@ -393,6 +393,14 @@ TEST(TorchWriter, WritesZip64FieldsWhereAndOnlyWhereTorchDoes) {
   EXPECT_TRUE(tail.ends_with(std::string("\xFF\xFF\xFF\xFF\0\0", 6)));
 }
 
+TEST(TorchWriter, RefusesWhatNoFileCanHold) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  Checkpoint vast;
+  vast.tensors.insert("a", Tensor(DType::u8, {kHalf}, std::make_shared<VastStorage>(kHalf)));
+  vast.tensors.insert("b", Tensor(DType::u8, {kHalf}, std::make_shared<VastStorage>(kHalf)));
+  EXPECT_ERROR(plan_save(vast, "m.pt"), Errc::limit, "larger than any file can be");
+}
+
 TEST(PickleWriter, WritesIntegersAsCPythonDoes) {
   const auto written = [](auto value) {
     torch::PickleWriter out;

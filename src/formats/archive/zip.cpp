@@ -85,10 +85,10 @@ Zip read_zip(const io::ByteSourcePtr& source, const Limits& limits, ZipReading r
 
 StoragePtr member_storage(const Zip& zip, const ZipMember& member) {
   switch (member.method) {
-    case zip_format::kStored:
+    case kStored:
       return std::make_shared<StoredMember>(source_storage(zip.source, member.data_offset, member.packed_bytes),
                                             member.crc32);
-    case zip_format::kDeflated:
+    case kDeflated:
       return inflate_storage(zip.source,
                              {member.name, member.data_offset, member.packed_bytes, member.bytes, member.crc32},
                              zip.reading == ZipReading::strict ? StreamEnd::exact : StreamEnd::ignored);

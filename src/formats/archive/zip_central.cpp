@@ -16,8 +16,6 @@
 
 namespace ballast::archive {
 
-using namespace zip_format;
-
 namespace {
 
 // A directory is read at once, if it is no larger than this.

@@ -11,8 +11,6 @@
 
 namespace ballast::archive {
 
-using namespace zip_format;
-
 namespace {
 
 // The end record and its zip64 twin say the same things, in other widths.
@@ -22,6 +20,7 @@ struct EndRecord {
   std::uint64_t members_on_disk = 0, member_count = 0;
   std::uint64_t directory_bytes = 0, directory_offset = 0;
   std::uint64_t comment_bytes = 0;
+  bool is_the_only_one = true;
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -94,7 +93,8 @@ std::optional<EndRecord> find_end_record(const io::ByteSource& source, HeaderWin
     return std::nullopt;
   }
   const std::uint64_t offset = tail_offset + found;
-  const EndRecord end = read_end_record(window.at(offset, kEndRecordBytes), offset);
+  EndRecord end = read_end_record(window.at(offset, kEndRecordBytes), offset);
+  end.is_the_only_one = tail.find(kEndRecord) == tail.rfind(kEndRecord);
   const std::uint64_t follow = tail.size() - found - kEndRecordBytes;
   if (end.comment_bytes != follow)
     report.add(Error(Errc::malformed, fmt::format("{} bytes follow the end record, which says that its comment has {}",
@@ -188,7 +188,6 @@ std::optional<ZipDirectory> locate(const EndRecord& end, ZipReport& report) {
 std::optional<ZipDirectory> find_directory(const io::ByteSource& source, HeaderWindow& window, ZipReport& report) {
   const auto end = find_end_record(source, window, report);
   if (!end) return std::nullopt;
-  const bool is_the_only_one = !report.has_findings();
 
   EndRecord decisive = *end;
   try {
@@ -201,7 +200,7 @@ std::optional<ZipDirectory> find_directory(const io::ByteSource& source, HeaderW
   }
   require_one_disk(decisive, report);
   auto directory = locate(decisive, report);
-  if (directory) directory->is_the_only_one = is_the_only_one;
+  if (directory) directory->is_the_only_one = end->is_the_only_one;
   return directory;
 }
 

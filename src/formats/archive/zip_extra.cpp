@@ -10,8 +10,6 @@
 
 namespace ballast::archive {
 
-using namespace zip_format;
-
 namespace {
 
 constexpr std::uint16_t kZip64Tag = 0x0001;

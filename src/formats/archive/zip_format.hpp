@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace ballast::archive::zip_format {
+namespace ballast::archive {
 
 inline constexpr std::string_view kLocalHeader{"PK\x03\x04"};
 inline constexpr std::string_view kCentralHeader{"PK\x01\x02"};
@@ -35,4 +35,4 @@ inline constexpr int kNewestVersion = 63;
 // No deflate stream says more with a byte: two bits can repeat 258 bytes.
 inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
-}  // namespace ballast::archive::zip_format
+}  // namespace ballast::archive

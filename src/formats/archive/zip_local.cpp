@@ -18,8 +18,6 @@
 
 namespace ballast::archive {
 
-using namespace zip_format;
-
 namespace {
 
 // torch pads the extra field to align the data by 64, and may have a zip64 field in it: so much is read with a header.

@@ -18,8 +18,6 @@
 
 namespace ballast::archive {
 
-using namespace zip_format;
-
 namespace {
 
 constexpr std::uint64_t kMaxOverlap = 4;        // times the size of the file

@@ -172,6 +172,7 @@ constexpr std::string_view kAllowedByWeightsOnly[] = {
     "torch._utils._rebuild_device_tensor_from_cpu_tensor",
     "torch._utils._rebuild_device_tensor_from_numpy",
     "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch._utils._rebuild_nested_tensor",  // since 2.14
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._utils._rebuild_qtensor",
