@@ -29,7 +29,7 @@ void require(bool condition, const char* what, const std::string& why = {}) {
 
 Limits small_limits() {
   Limits limits;
-  limits.max_inflated_bytes = 1 << 20;
+  limits.max_inflated_bytes = 1 << 18;
   limits.max_archive_members = 1000;
   return limits;
 }

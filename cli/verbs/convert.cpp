@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <ballast/densify.hpp>
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
 #include <ballast/text.hpp>
@@ -20,7 +21,7 @@ struct Arguments {
   std::string in, out;
   std::vector<std::string> renames, metadata;
   std::string dtype, max_shard_size, memory;
-  bool dry_run = false;
+  bool dense = false, dry_run = false;
 };
 
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
@@ -31,6 +32,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
+  if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
   for (const auto& text : arguments.metadata) {
     auto [key, value] = split_assignment(text, "--metadata author=me");
@@ -166,6 +168,7 @@ Run add_convert(CLI::App& verb, Session& session) {
       ->type_name("REGEX=TEMPLATE");
   verb.add_option("--dtype", arguments->dtype, "cast floating tensors: round to nearest even, NaN kept")
       ->type_name("DTYPE");
+  verb.add_flag("--dense", arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
   verb.add_option("--max-shard-size", arguments->max_shard_size, "split into shards of at most this much")
       ->type_name("SIZE");
   add_repeated_option(verb, "--metadata", arguments->metadata, "set metadata in what is written")

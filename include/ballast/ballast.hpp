@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/checkpoint.hpp>  // a state dict and what the file says around it
+#include <ballast/densify.hpp>     // sparse and quantized tensors as dense ones
 #include <ballast/diff.hpp>        // comparisons
 #include <ballast/dtype.hpp>       // element types
 #include <ballast/error.hpp>       // the one exception

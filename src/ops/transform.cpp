@@ -90,6 +90,10 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
     aliases.emplace(renamed(removed), renamed(kept));
   }
   checkpoint.aliases = std::move(aliases);
+  for (Composite& composite : checkpoint.composites) {
+    composite.name = renamed(composite.name);
+    for (std::string& part : composite.parts) part = renamed(part);
+  }
   return checkpoint;
 }
 

@@ -58,6 +58,8 @@ PUBLIC_HEADERS = {
     "verify": "ops",
     "summary": "ops",
     "scan": "ops",
+    "densify": "ops",
+    "fields": "tensor",
     "metadata": "ops",
     "ballast": "everything",
 }

@@ -96,7 +96,7 @@ TEST(Globals, OfWeightsOnlyAreTorchsOwn) {
 
   constexpr std::pair<std::string_view, std::string_view> kRefused[] = {{"numpy", "dtype"},
                                                                         {"numpy.core.multiarray", "scalar"},
-                                                                        {"torch._utils", "_rebuild_nested_tensor"},
+                                                                        {"torch._utils", "_rebuild_sparse_csr_tensor"},
                                                                         {"pathlib", "PosixPath"},
                                                                         {"collections", "defaultdict"},
                                                                         {"argparse", "Namespace"},

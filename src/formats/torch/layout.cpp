@@ -1,5 +1,7 @@
 #include "formats/torch/layout.hpp"
 
+#include <ballast/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kMax32 = 0xFFFFFFFF;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLocalHeaderBytes = 30;
 constexpr std::uint64_t kEntryBytes = 46;
 constexpr std::uint64_t kExtraHeaderBytes = 4;  // a tag and a size
@@ -58,7 +61,7 @@ struct Member {
 void place(Member& member, std::uint64_t offset) {
   member.header_offset = offset;
   const std::uint64_t headers = kLocalHeaderBytes + member.name.size() + member.zip64_bytes() + kExtraHeaderBytes;
-  member.data_offset = fits(checked_align_up(offset + headers, kAlignment), "the size of the file");
+  member.data_offset = (offset + headers + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // Of the extra field, the local copy has no size after packing: when torch writes it, it does not know that yet.
@@ -217,7 +220,10 @@ class Archive {
   void add(std::string_view name, std::uint64_t size) {
     Member& member = members_.emplace_back(Member{folder_ + std::string(name), size});
     place(member, end_);
-    end_ = fits(checked_add(member.data_offset + member.descriptor_bytes(), size), "the size of the file");
+    // So far from 64 bits that headers can be added without a look.
+    const auto end = checked_add(member.data_offset + member.descriptor_bytes(), size);
+    if (!end || *end > kMostBytes) throw Error(Errc::limit, "the file would be larger than any file can be");
+    end_ = *end;
   }
 
   void append_tail(Bytes& out) {

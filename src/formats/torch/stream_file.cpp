@@ -14,6 +14,7 @@
 #include "core/cursor.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/machine.hpp"
+#include "formats/pickle/scan.hpp"
 #include "formats/torch/globals_check.hpp"
 #include "formats/torch/read.hpp"
 #include "formats/torch/walk.hpp"
@@ -123,10 +124,16 @@ class NoStorages final : public StorageTable {
   }
 };
 
-void note_rest(const io::ByteSource& source, std::uint64_t end, Checkpoint& checkpoint) {
-  if (end == source.size_bytes()) return;
+// It is no part of the checkpoint, but another program may read on: what is named there counts.
+void note_rest(const io::ByteSourcePtr& source, std::uint64_t end, const Limits& limits, Checkpoint& checkpoint) {
+  if (end == source->size_bytes()) return;
   checkpoint.notes.push_back(
-      {source.name(), fmt::format("{} bytes after the checkpoint are ignored", source.size_bytes() - end)});
+      {source->name(), fmt::format("{} bytes after the checkpoint are ignored", source->size_bytes() - end)});
+  pickle::Scan scan;
+  pickle::scan_pickles(source, end, source->size_bytes(), "", limits, scan);
+  for (Global& global : scan.globals) {
+    if (global.verdict == Verdict::dangerous) checkpoint.dangerous.push_back(std::move(global));
+  }
 }
 
 struct Stream {
@@ -155,7 +162,7 @@ Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, con
   NoStorages storages;
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, object.root, "", rebuilder, options.limits, checkpoint);
-  note_rest(*source, object.end, checkpoint);
+  note_rest(source, object.end, options.limits, checkpoint);
   return checkpoint;
 } catch (Error& error) {
   throw error.in(source->name());
@@ -182,7 +189,7 @@ Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& optio
   StreamStorages storages(graph, stream->keys.root, stream->keys.end);
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, stream->object.root, "", rebuilder, options.limits, checkpoint);
-  note_rest(*source, storages.end(), checkpoint);
+  note_rest(source, storages.end(), options.limits, checkpoint);
   return checkpoint;
 } catch (Error& error) {
   throw error.in(source->name());

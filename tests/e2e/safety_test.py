@@ -1,0 +1,274 @@
+"""No file runs, writes or fetches anything. Every command here runs confined: see confinement.py.
+
+The hostile files that the test makes itself are always there; the collected ones lie beside the repository, and their
+tests say that they are skipped where they do not.
+"""
+
+import functools
+import io
+import pickle
+import pickletools
+import zipfile
+
+import confinement
+from support import *
+
+SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
+FIXTURES = SHARED / "fixtures"
+MALICIOUS = FIXTURES / "malicious"
+
+needs_fixtures = unittest.skipUnless(MALICIOUS.is_dir(), f"the shared files are not there: {MALICIOUS}")
+
+
+@functools.cache
+def is_instrumented():
+    """Sanitizers open files, start processes and take memory of their own."""
+    raw = pathlib.Path(COMMAND).read_bytes()
+    return any(mark in raw for mark in (b"__asan_init", b"__tsan_init", b"__msan_init"))
+
+
+def text(word):
+    raw = word.encode()
+    return b"\x8c" + bytes([len(raw)]) + raw
+
+
+def call(module, name, argument):
+    """The opcodes that would call module.name(argument), with nothing before them or behind."""
+    return f"c{module}\n{name}\n(V{argument}\ntR".encode()
+
+
+def archive_of(members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return content.getvalue()
+
+
+def hostile_files(evidence):
+    """{name: bytes}, each an attempt to make the file `evidence`."""
+    command = f"touch {evidence}"
+    system = call("os", "system", command)
+    stop = b"."
+    stack_global = b"\x80\x04" + text("os") + text("system") + b"\x93" + text(command) + b"\x85R."
+    through_memo = (b"\x80\x04" + text("system") + b"\x94" + text("os") + b"\x94" + b"00" + b"h\x01h\x00\x93" +
+                    text(command) + b"\x85R.")
+    inst = f"(V{command}\nios\nsystem\n.".encode()
+    obj = b"(cos\nsystem\nV" + command.encode() + b"\no."
+    nested = pickle.dumps({"weights": system + stop}, protocol=4)
+    return {
+        "reduce.pkl": system + stop,
+        "reduce_proto2.pkl": b"\x80\x02" + system + stop,
+        "stack_global.pkl": stack_global,
+        "stack_global_through_memo.pkl": through_memo,
+        "inst.pkl": inst,
+        "obj.pkl": obj,
+        "popped.pkl": b"\x80\x02" + system + b"0}.",
+        "broken_after_the_call.pkl": b"\x80\x02" + system + b"\xff\xff",
+        "second_pickle.pkl": pickle.dumps({"a": 1}) + b"\x80\x02" + system + stop,
+        "inside_bytes.pkl": nested,
+        "legacy.pt": pickle.dumps(0x1950a86a20f9469cfc6c, 2) + pickle.dumps(1001, 2) + pickle.dumps({}, 2) +
+                     b"\x80\x02" + system + stop + pickle.dumps([], 2),
+        "zip.pt": archive_of({"archive/data.pkl": b"\x80\x02" + system + stop, "archive/version": b"3\n"}),
+        "constants.pt": archive_of({"archive/data.pkl": pickle.dumps({}, 2),
+                                    "archive/constants.pkl": b"\x80\x02" + system + stop}),
+        "member.zip": archive_of({"inner/model.pkl": b"\x80\x02" + system + stop}),
+        "object_array.npy": npy_of_objects(b"\x80\x02" + system + stop),
+    }
+
+
+def npy_of_objects(data):
+    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+class Safety(TestCase):
+    def confined(self, *args):
+        """Runs the command where it can do nothing but read."""
+        if is_instrumented() or not confinement.is_possible():
+            return self.run_raw(*args)
+        env = environment()
+        result = self.run_raw(*args, env=env, preexec_fn=confinement.start([COMMAND, *args], env))
+        self.assertFalse(confinement.was_killed(result.code), f"{args} did what it must not\n{result}")
+        return result
+
+    def assertEndsWell(self, result, *codes):
+        """One of the codes, and words for whoever sees it where it is not 0."""
+        self.assertIn(result.code, codes, result)
+        if result.code > NO:
+            self.assertRegex(result.err, "(?m)^ballast: ")
+
+    def look(self, path):
+        """Everything that only looks, and what would convert if it were allowed to; returns the scan."""
+        before = self.names_in_folder()
+        scan = self.confined("scan", "--json", path)
+        self.assertEndsWell(scan, OK, NO, MALFORMED, UNSUPPORTED)
+        shown = self.confined("ls", path)
+        self.assertEndsWell(shown, OK, MALFORMED, UNSUPPORTED)
+        self.assertEndsWell(self.confined("info", path), shown.code)
+        report = scan.json() if scan.code in (OK, NO) else {"safe": True, "globals": [], "findings": []}
+        self.assertEqual(report["safe"], all(found["verdict"] != "dangerous" for found in report["globals"]))
+        if report["safe"]:
+            self.assertEqual(scan.code == NO, bool(report["findings"]), scan)
+        else:
+            self.assertEqual(scan.code, NO, scan)
+            self.look_at_refusal(path, report, shown.code)
+        self.assertEqual(self.names_in_folder(), before)
+        return report
+
+    def look_at_refusal(self, path, report, code):
+        """A pickle that is hidden in a string names nothing to whoever takes the tensors; all others do."""
+        if all(found["verdict"] != "dangerous" or "@" in found["member"] for found in report["globals"]):
+            return
+        out = self.folder / "out.safetensors"
+        self.assertEndsWell(self.confined("convert", path, out), UNSAFE if code == OK else code)
+
+    def names_of(self, report, verdict="dangerous"):
+        return {f"{found['module']}.{found['name']}" for found in report["globals"] if found["verdict"] == verdict}
+
+
+class Confinement(Safety):
+    """That the cage holds: otherwise nothing below shows anything."""
+
+    def setUp(self):
+        super().setUp()
+        if not confinement.is_possible():
+            self.skipTest("no seccomp filter is known for this system")
+
+    def run_program(self, *args):
+        return subprocess.run(args, capture_output=True, cwd=self.folder, timeout=60,
+                              preexec_fn=confinement.start(args, environment())).returncode
+
+    def test_reading_is_allowed(self):
+        self.assertEqual(self.run_program("/bin/cat", "/dev/null"), 0)
+
+    def test_writing_a_file_kills(self):
+        self.assertTrue(confinement.was_killed(self.run_program("/bin/dd", "if=/dev/null", "of=made")))
+        self.assertEqual(self.names_in_folder(), [])
+
+    def test_starting_a_program_kills(self):
+        self.assertTrue(confinement.was_killed(self.run_program("/usr/bin/env", "/bin/true")))
+
+    def test_starting_a_process_kills(self):
+        self.assertTrue(confinement.was_killed(self.run_program("/bin/sh", "-c", "(:) ; :")))
+
+    def test_a_conversion_that_is_allowed_to_write_is_killed_here(self):
+        if is_instrumented():
+            self.skipTest("a sanitizer does what the cage forbids")
+        args = [COMMAND, "convert", str(TINY), str(self.folder / "copy.safetensors")]
+        self.assertTrue(confinement.was_killed(self.run_program(*args)))
+
+
+class Made(Safety):
+    def test_every_way_to_call_is_named_and_none_is_called(self):
+        evidence = self.folder / "evidence"
+        for name, content in hostile_files(evidence).items():
+            with self.subTest(name):
+                report = self.look(self.write(name, content))
+                self.assertIn("os.system", self.names_of(report))
+        self.assertFalse(evidence.exists())
+
+    def test_the_offset_is_that_of_the_opcode(self):
+        for name, content in hostile_files("x").items():
+            if not name.endswith(".pkl") or "inside" in name:
+                continue
+            with self.subTest(name):
+                report = self.look(self.write(name, content))
+                found = next(found for found in report["globals"] if found["name"] == "system")
+                self.assertIn(chr(content[found["offset"]]), "ci\x93\u0093", found)
+                self.assertEqual(found["member"], "")
+
+    def test_python_itself_would_have_run_it(self):
+        """The files are what they claim to be: their opcodes are those of a call."""
+        content = hostile_files("x")["reduce_proto2.pkl"]
+        self.assertEqual([opcode.name for opcode, _, _ in pickletools.genops(content)],
+                         ["PROTO", "GLOBAL", "MARK", "UNICODE", "TUPLE", "REDUCE", "STOP"])
+
+    def test_what_only_looks_like_danger_is_not_called_so(self):
+        words = {"system": "os.system('id')", "eval": ["__import__", "subprocess"], b"cos\nsystem\n": 1}
+        report = self.look(self.write("words.pkl", pickle.dumps(words)))
+        self.assertTrue(report["safe"])
+
+    def test_allowing_danger_converts_and_still_runs_nothing(self):
+        evidence = self.folder / "evidence"
+        content = b"\x80\x02}(X\x01\x00\x00\x00a" + call("os", "system", f"touch {evidence}") + b"u."
+        path = self.write("x.pkl", content)
+        self.refused("convert", path, "out.safetensors", code=UNSAFE, says="os.system", hint="--allow-dangerous")
+        self.ballast("convert", path, "out.safetensors", "--allow-dangerous")
+        self.assertFalse(evidence.exists())
+
+    def test_weights_only_refuses_what_torch_refuses(self):
+        harmless = self.write("path.pkl", pickle.dumps(pathlib.PurePosixPath("a")))
+        self.ballast("ls", harmless)
+        self.refused("ls", "--weights-only", harmless, code=UNSAFE, says="weights_only does not allow")
+
+    def test_billion_laughs_cost_what_their_bytes_cost(self):
+        lists = b"]\x94(K\x01K\x01e0" + b"".join(
+            b"]\x94(" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"e0" for i in range(60)) + b"h\x3c."
+        tuples = b"K\x01" + b"2\x86" * 60 + b"."
+        dicts = b"}\x94" + b"".join(
+            b"}\x94(K\x00h" + bytes([i]) + b"K\x01h" + bytes([i]) + b"u0" if i else b"0" for i in range(60)) + b"h\x3b."
+        for name, content in {"lists": lists, "tuples": tuples, "dicts": dicts}.items():
+            with self.subTest(name):
+                self.assertCheap(self.write(f"{name}.pkl", b"\x80\x04" + content))
+
+    def assertCheap(self, path):
+        for verb in ("ls", "info", "scan"):
+            process = subprocess.Popen([COMMAND, verb, path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertIn(process.returncode, (OK, NO, MALFORMED), (verb, path))
+            if not is_instrumented():
+                self.assertLess(usage.ru_utime + usage.ru_stime, 0.05, (verb, path))
+                self.assertLess(usage.ru_maxrss, 32 * 1024, (verb, path))
+
+
+@needs_fixtures
+class Collected(Safety):
+    """Files by others, who wrote them to get past scanners."""
+
+    # These name nothing, or only what is harmless in itself; all others outside control-benign are dangerous.
+    HARMLESS = {
+        "decode_exec_chain", "nested_pickle_hex", "nested_pickle_multistage", "nested_pickle_raw", "simple_nested",
+        "mixed_model", "billionLaughsAlt", "globalLaughs", "object_arrays", "object_arrays_compressed",
+        "sys_module_override_sploit", "bleach_flu", "lebron_football",
+    }
+
+    def expectations(self):
+        return json.loads((FIXTURES / "expected" / "_malicious_globals.json").read_text())
+
+    def test_every_global_is_named_at_its_offset_and_nothing_happens(self):
+        files = self.expectations()
+        self.assertGreaterEqual(len(files), 86)
+        for entry in files:
+            with self.subTest(entry["file"]):
+                report = self.look(FIXTURES / entry["file"])
+                found = {(f"{one['module']}.{one['name']}", one["offset"], one["member"]) for one in report["globals"]}
+                for stream in entry["streams"]:
+                    member = stream["member"].split(" (RELAXED")[0]
+                    for one in stream["globals"]:
+                        # What the disassembler could not follow has no module.
+                        if not one["name"].startswith("None."):
+                            self.assertIn((one["name"], one["offset"], member), found)
+                self.assertEqual(report["safe"], self.is_harmless(entry))
+
+    def is_harmless(self, entry):
+        stem = pathlib.Path(entry["file"]).stem.split("__")[-1]
+        return "note" in entry or "control-benign" in entry["file"] or stem in self.HARMLESS
+
+    def test_look_alikes_are_not_called_dangerous(self):
+        paths = sorted((MALICIOUS / "control-benign").iterdir())
+        self.assertGreaterEqual(len(paths), 5)
+        for path in paths:
+            with self.subTest(path.name):
+                self.assertEqual(self.confined("scan", path).code, OK)
+
+    def test_laughs_cost_what_their_bytes_cost(self):
+        for path in sorted(MALICIOUS.glob("pickle_injector__*")):
+            with self.subTest(path.name):
+                Made.assertCheap(self, path)
+
+
+if __name__ == "__main__":
+    unittest.main()
