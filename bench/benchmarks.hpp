@@ -12,5 +12,6 @@ void bench_casts(Report& report);
 void bench_gather(Report& report);
 void bench_torch(Report& report);
 void bench_ggml_decode(Report& report);
+void bench_ggml_encode(Report& report);
 
 }  // namespace ballast::bench

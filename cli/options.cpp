@@ -68,6 +68,7 @@ void add_common_options(CLI::App& app, Session& session) {
   app.add_option("--root", session.root, "take one subtree of a nested checkpoint, and drop its prefix")
       ->type_name("PATH");
   app.add_flag("--weights-only", session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
+  app.add_flag("--single", session.single, "of a split GGUF, only the part that is named, not the whole set");
   app.add_flag("--lenient", session.lenient, "forgive what real files are known to get wrong, with a note for each");
   app.add_option_function<std::vector<std::string>>(
          "--limit",

@@ -56,6 +56,7 @@ OpenOptions Session::open_options() const {
   options.limits = limits;
   options.safety = weights_only ? Safety::strict : Safety::inert;
   options.root = root;
+  options.single = single;
   options.lenient = lenient;
   options.threads = threads;
   return options;

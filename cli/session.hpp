@@ -23,6 +23,7 @@ struct Session {
   bool verbose = false;
   bool lenient = false;
   bool weights_only = false;
+  bool single = false;
   bool allow_dangerous = false;
   bool strict = false;
   std::string root;

@@ -153,6 +153,9 @@ int run_cat(Session& session, const Arguments& arguments) {
   if (!tensor.has_data())
     throw Error(Errc::unsupported, fmt::format("tensor \"{}\" has a dtype and a shape, but no data", arguments.name))
         .in(checkpoint.target);
+  // Nobody can read blocks, or cut them: their bytes as they are, whole, are for those who ask for bytes.
+  const bool wants_bytes = !arguments.output.empty() && !arguments.output.ends_with(".npy") && arguments.slice.empty();
+  if (info(tensor.dtype()).kind == DTypeKind::ggml && !wants_bytes) tensor = tensor.to(DType::f32);
   if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
   if (!arguments.dtype.empty()) tensor = tensor.to(dtype_argument("--dtype", arguments.dtype));
 

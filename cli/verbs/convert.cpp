@@ -19,9 +19,9 @@ namespace {
 
 struct Arguments {
   std::string in, out;
-  std::vector<std::string> renames, metadata;
+  std::vector<std::string> renames, metadata, fields, removed_fields;
   std::string dtype, max_shard_size, memory;
-  bool dense = false, dry_run = false;
+  bool dense = false, raw = false, dry_run = false;
 };
 
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
@@ -33,10 +33,21 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
-  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
+  if (!arguments.dtype.empty()) {
+    const std::size_t said = checkpoint.notes.size();
+    checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
+    for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
+  }
   for (const auto& text : arguments.metadata) {
     auto [key, value] = split_assignment(text, "--metadata author=me");
     checkpoint.metadata[std::move(key)] = std::move(value);
+  }
+  for (const auto& text : arguments.fields) {
+    const FieldAssignment field = parse_field_assignment(text);
+    checkpoint.fields.set_from_text(field.key, field.text, field.type);
+  }
+  for (const auto& key : arguments.removed_fields) {
+    if (!checkpoint.fields.remove(key)) throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
   }
   return checkpoint;
 }
@@ -45,6 +56,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   SaveOptions options = session.save_options();
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
+  options.raw_blocks = arguments.raw;
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
   return options;
 }
@@ -80,8 +92,7 @@ void write_plan(Session& session, const SavePlan& plan) {
   const bool for_people = session.screen.interactive;
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
-    table.row({escape_for_terminal(file.path),
-               file.path.ends_with(".json") ? "index" : plural(file.tensors, "tensor"),
+    table.row({escape_for_terminal(file.path), file.path.ends_with(".json") ? "index" : plural(file.tensors, "tensor"),
                for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
   }
   table.finish();
@@ -161,18 +172,25 @@ Run add_convert(CLI::App& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.add_option("IN", arguments->in, "a file, a folder, an …index.json, or - for standard input")->required();
   verb.add_option("OUT", arguments->out,
-                  "a .safetensors, .pt, .pth, .bin or .ckpt file, or a folder (one that is there, or NAME/)")
+                  "a .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, or a folder (one that is there, or NAME/)")
       ->required();
   add_selection_options(verb, session);
   add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
       ->type_name("REGEX=TEMPLATE");
-  verb.add_option("--dtype", arguments->dtype, "cast floating tensors: round to nearest even, NaN kept")
+  verb.add_option("--dtype", arguments->dtype,
+                  "cast floating tensors; decode ggml's blocks; Q4_K and its kin encode into them")
       ->type_name("DTYPE");
   verb.add_flag("--dense", arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
+  verb.add_flag("--raw", arguments->raw, "ggml's blocks into safetensors as bytes, to become the same GGUF again");
   verb.add_option("--max-shard-size", arguments->max_shard_size, "split into shards of at most this much")
       ->type_name("SIZE");
   add_repeated_option(verb, "--metadata", arguments->metadata, "set metadata in what is written")
       ->type_name("KEY=VALUE");
+  add_repeated_option(verb, "--meta", arguments->fields,
+                      "set typed metadata of a GGUF: general.name=Tiny, llama.block_count:u32=2")
+      ->type_name("KEY[:TYPE]=VALUE");
+  add_repeated_option(verb, "--remove-meta", arguments->removed_fields, "leave out metadata of a GGUF")
+      ->type_name("KEY");
   verb.add_option("--memory", arguments->memory, "for all buffers together; 64MiB by default")->type_name("SIZE");
   verb.add_flag("--allow-dangerous", session.allow_dangerous, "go on although the file names something dangerous");
   verb.add_flag("--strict", session.strict, "refuse a source whose checksums are wrong, instead of a note");

@@ -16,7 +16,7 @@ namespace {
 struct Arguments {
   std::string target;
   std::vector<std::string> globs;
-  bool digest_only = false;
+  bool digest_only = false, decoded = false;
 };
 
 void write_json(Session& session, const HashReport& report) {
@@ -46,7 +46,8 @@ int run_hash(Session& session, const Arguments& arguments) {
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   auto bar = session.progress_bar();
-  const HashReport report = hash(checkpoint, {.threads = session.threads, .progress = bar.callback()});
+  const HashReport report =
+      hash(checkpoint, {.decoded = arguments.decoded, .threads = session.threads, .progress = bar.callback()});
   bar.clear();
   if (session.json) {
     write_json(session, report);
@@ -65,6 +66,7 @@ Run add_hash(CLI::App& verb, Session& session) {
   add_target(verb, arguments->target);
   add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
   verb.add_flag("--digest", arguments->digest_only, "only the digest of the whole");
+  verb.add_flag("--decoded", arguments->decoded, "of ggml's blocks, hash the F32 values that they stand for");
   add_selection_options(verb, session);
   add_json_option(verb, session);
   verb.footer("  ballast hash model/ > model.sha256\n  ballast hash model.safetensors --digest\n");

@@ -53,6 +53,10 @@ void write_patterns(JsonWriter& json, const Summary& summary) {
   json.end();
 }
 
+std::string array_text(const Field& field) {
+  return fmt::format("{} of {}", plural(field.count, "item"), name(field.element_type));
+}
+
 // Where the file's own nesting is known, its subtrees; elsewhere the first parts of dotted names.
 void write_roots(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary) {
   if (checkpoint.roots.empty()) return json.array_field("roots", summary.roots);
@@ -95,6 +99,13 @@ void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
   json.end();
 }
 
+// Arrays in short: a vocabulary is not what somebody asks info for.
+void write_field(JsonWriter& json, const Field& field) {
+  json.key(field.key);
+  if (field.is_array()) return json.value(array_text(field));
+  std::visit([&](const auto& held) { json.value(held); }, field.value().get());
+}
+
 void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
   const Places places(checkpoint);
   JsonWriter json(session.out, "ballast.info/1");
@@ -117,6 +128,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.key("metadata");
   json.begin_object(Layout::lines);
   for (const auto& [key, value] : checkpoint.metadata) json.field(key, value);
+  for (const Field& field : checkpoint.fields) write_field(json, field);
   json.end();
   write_roots(json, checkpoint, summary);
   json.key("tied");
@@ -181,6 +193,10 @@ std::vector<std::string> metadata_lines(const Checkpoint& checkpoint) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : checkpoint.metadata)
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
+  for (const Field& field : checkpoint.fields) {
+    const std::string value = field.is_array() ? array_text(field) : text(field);
+    lines.push_back(fmt::format("{} = {}", escape_for_terminal(field.key), escape_for_terminal(value)));
+  }
   return lines;
 }
 
@@ -265,6 +281,24 @@ void write_pattern_table(Session& session, const Summary& summary) {
   table.finish();
 }
 
+// What people want to know first about a language model.
+std::vector<std::string> model_lines(const Checkpoint& checkpoint) {
+  const auto architecture = checkpoint.fields.find_string("general.architecture");
+  if (!architecture) return {};
+  std::string line = escape_for_terminal(*architecture);
+  const auto add = [&](std::string_view what, const Field* field) {
+    if (!field) return;
+    line += fmt::format(", {} {}", what, field->is_array() ? format_count(field->count) : text(*field));
+  };
+  const std::string prefix = std::string(*architecture) + ".";
+  add("blocks", checkpoint.fields.find(prefix + "block_count"));
+  add("context", checkpoint.fields.find(prefix + "context_length"));
+  add("embedding", checkpoint.fields.find(prefix + "embedding_length"));
+  add("tokens", checkpoint.fields.find("tokenizer.ggml.tokens"));
+  if (checkpoint.fields.contains("tokenizer.chat_template")) line += ", a chat template";
+  return {line};
+}
+
 void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
   InfoText text(session);
   text.line("target", escape_for_terminal(checkpoint.target));
@@ -276,6 +310,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.line("parameters", format_count(summary.parameters));
   text.line("bytes", format_bytes(summary.bytes));
   text.list("dtypes", dtype_lines(summary));
+  text.list("model", model_lines(checkpoint));
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(checkpoint));
   text.list("roots", root_lines(checkpoint));

@@ -28,6 +28,9 @@ std::unordered_map<std::string_view, std::string_view> layouts_of(const Checkpoi
   return layouts;
 }
 
+// A type of ggml's that is newer than this program.
+std::string unknown_name(const UnknownGgml& type) { return fmt::format("GGML_{}", type.id); }
+
 void write_json(Session& session, const Checkpoint& checkpoint) {
   JsonWriter json(session.out, "ballast.ls/1");
   json.field("target", checkpoint.target);
@@ -41,8 +44,10 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
     const auto place = places.of(tensor);
     json.begin_object();
     json.field("name", name);
-    json.field("dtype", ballast::name(tensor.dtype()));
-    json.array_field("shape", tensor.shape());
+    const auto unknown = checkpoint.unknown_ggml.find(name);
+    const bool is_known = unknown == checkpoint.unknown_ggml.end();
+    json.field("dtype", is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second));
+    json.array_field("shape", is_known ? tensor.shape() : unknown->second.shape);
     json.field("bytes", tensor.nbytes());
     const auto layout = layouts.find(name);
     json.field("layout", layout == layouts.end() ? "strided" : layout->second);
@@ -66,9 +71,13 @@ void write_text(Session& session, const Checkpoint& checkpoint) {
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, tensor] = checkpoint.tensors[i];
     const std::uint64_t bytes = tensor.nbytes();
-    std::vector<std::string> cells = {escape_for_terminal(name), std::string(ballast::name(tensor.dtype())),
-                                      to_string(tensor.shape()),
-                                      for_people ? format_bytes(bytes) : std::to_string(bytes)};
+    const auto unknown = checkpoint.unknown_ggml.find(name);
+    const bool is_known = unknown == checkpoint.unknown_ggml.end();
+    std::vector<std::string> cells = {
+        escape_for_terminal(name),
+        is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second),
+        to_string(is_known ? tensor.shape() : unknown->second.shape),
+        for_people ? format_bytes(bytes) : std::to_string(bytes)};
     if (const auto alias = checkpoint.aliases.find(name); alias != checkpoint.aliases.end())
       cells.push_back("= " + escape_for_terminal(alias->second));
     table.row(std::move(cells));

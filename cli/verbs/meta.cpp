@@ -2,6 +2,7 @@
 #include <ballast/metadata.hpp>
 
 #include <memory>
+#include <variant>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
@@ -21,24 +22,63 @@ struct Arguments {
   std::vector<std::string> assignments, keys;
 };
 
-Metadata only(const Checkpoint& checkpoint, const std::string& key) {
-  const auto entry = checkpoint.metadata.find(key);
-  if (entry != checkpoint.metadata.end()) return {*entry};
+constexpr std::uint64_t kShownItems = 8;  // of an array, unless -v asks for all
 
+// Strings of safetensors and typed values of GGUF, as text, in the file's order.
+struct Entry {
+  std::string key, value;
+  const Field* field = nullptr;
+};
+
+std::vector<Entry> entries_of(const Session& session, const Checkpoint& checkpoint) {
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : checkpoint.metadata) entries.push_back({key, value});
+  const std::uint64_t items = session.verbose ? UINT64_MAX : kShownItems;
+  for (const Field& field : checkpoint.fields) entries.push_back({std::string(field.key), text(field, items), &field});
+  return entries;
+}
+
+std::vector<Entry> only(const std::vector<Entry>& entries, const Checkpoint& checkpoint, const std::string& key) {
   std::vector<std::string> keys;
-  for (const auto& [name, value] : checkpoint.metadata) keys.push_back(name);
+  for (const Entry& entry : entries) {
+    if (entry.key == key) return {entry};
+    keys.push_back(entry.key);
+  }
   const auto near = nearest(key, keys);
   throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key))
       .in(checkpoint.target)
       .hint(near ? fmt::format("did you mean {}?", *near) : std::string("ballast meta get TARGET lists what there is"));
 }
 
-void write_json(Session& session, const Checkpoint& checkpoint, const Metadata& metadata) {
+void write_value(JsonWriter& json, const FieldValue& value) {
+  std::visit([&](const auto& held) { json.value(held); }, value.get());
+}
+
+// Numbers as numbers; of an array its first elements, and how many there are.
+void write_field(JsonWriter& json, const Session& session, const Field& field) {
+  json.key(field.key);
+  if (!field.is_array()) return write_value(json, field.value());
+  json.begin_object();
+  json.field("type", name(field.element_type));
+  json.field("count", field.count);
+  json.key("items");
+  json.begin_array();
+  std::uint64_t shown = 0;
+  for (const FieldValue item : field.items()) {
+    if (!session.verbose && shown++ == kShownItems) break;
+    write_value(json, item);
+  }
+  json.end();
+  json.end();
+}
+
+void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<Entry>& entries) {
   JsonWriter json(session.out, "ballast.meta/1");
   json.field("target", checkpoint.target);
   json.key("metadata");
   json.begin_object(JsonWriter::Layout::lines);
-  for (const auto& [key, value] : metadata) json.field(key, value);
+  for (const Entry& entry : entries)
+    entry.field ? write_field(json, session, *entry.field) : json.field(entry.key, entry.value);
   json.end();
   json.finish();
 }
@@ -46,16 +86,17 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Metadata& 
 int run_get(Session& session, const Arguments& arguments, bool one_key) {
   const Checkpoint checkpoint = open_target(session, arguments.target);
   say_notes(session, checkpoint);
-  const Metadata metadata = one_key ? only(checkpoint, arguments.key) : checkpoint.metadata;
+  std::vector<Entry> entries = entries_of(session, checkpoint);
+  if (one_key) entries = only(entries, checkpoint, arguments.key);
   if (session.json) {
-    write_json(session, checkpoint, metadata);
+    write_json(session, checkpoint, entries);
   } else if (one_key) {
     // A program gets the value as it is; a terminal must not obey it.
-    const std::string& value = metadata.begin()->second;
+    const std::string& value = entries.front().value;
     session.out.line(session.screen.interactive ? escape_for_terminal(value) : value);
   } else {
     Table table(session.out, session.screen, {{.color = Color::cyan}, {}});
-    for (const auto& [key, value] : metadata) table.row({escape_for_terminal(key), escape_for_terminal(value)});
+    for (const Entry& entry : entries) table.row({escape_for_terminal(entry.key), escape_for_terminal(entry.value)});
     table.finish();
   }
   return 0;

@@ -59,7 +59,8 @@ void compare(const Session& session, const Arguments& arguments, VerifyReport& r
   Manifest expected = read_manifest(arguments.manifest);
   const Checkpoint checkpoint = open_target(session, arguments.target);
   auto bar = session.progress_bar();
-  const HashReport hashes = hash(checkpoint, {.threads = session.threads, .progress = bar.callback()});
+  const HashReport hashes =
+      hash(checkpoint, {.decoded = false, .threads = session.threads, .progress = bar.callback()});
   const auto found = [&](std::string what) { report.findings.push_back({checkpoint.target, std::move(what)}); };
 
   expected.erase(fmt::format("(all {})", plural(expected.empty() ? 0 : expected.size() - 1, "tensor")));

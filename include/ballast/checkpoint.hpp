@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <ballast/fields.hpp>
 #include <ballast/global.hpp>
 #include <ballast/state_dict.hpp>
 
@@ -64,14 +65,22 @@ struct Root {
   std::uint64_t tensors = 0;
 };
 
+// A tensor of a ggml type that is newer than this library. Its bytes are listed as U8; this is what they are.
+struct UnknownGgml {
+  std::uint32_t id = 0;  // ggml's number of the type
+  Shape shape;
+};
+
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 struct Checkpoint {
   StateDict tensors;  // in the file's order, aliases last
   Metadata metadata;
-  std::map<std::string, std::string, std::less<>> aliases;  // name -> the name whose tensor it shares by agreement
-  std::vector<PlainValue> values;                           // in the file's order
-  std::vector<Composite> composites;                        // in the file's order
+  Fields fields;                                                 // typed metadata: of GGUF
+  std::map<std::string, std::string, std::less<>> aliases;       // name -> the name whose tensor it shares by agreement
+  std::vector<PlainValue> values;                                // in the file's order
+  std::vector<Composite> composites;                             // in the file's order
+  std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;  // by name
   std::vector<Root> roots;        // the likeliest state dict first; empty where names are not nested
   std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;

@@ -11,6 +11,7 @@
 namespace ballast {
 
 struct HashOptions {
+  bool decoded = false;  // of ggml's blocks, the F32 values that they stand for
   unsigned threads = 0;
   Progress progress{};
 };

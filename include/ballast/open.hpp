@@ -14,6 +14,7 @@ struct OpenOptions {
   Limits limits{};
   Safety safety = Safety::inert;
   std::string root{};    // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
+  bool single = false;   // of a split GGUF, only the part that was named
   bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
   unsigned threads = 0;  // for many shards; 0 is one a core
 };

@@ -18,6 +18,7 @@ struct SaveOptions {
   std::uint64_t max_shard_bytes = 0;  // tensor bytes in a shard; 0 is one file
   bool overwrite = false;
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
+  bool raw_blocks = false;       // ggml's blocks into safetensors as bytes, from which the same GGUF can be made again
   bool strict = false;           // refuse what would only be a note: a checksum that is wrong in the source
   bool durable = true;           // fsync before and after the rename
   unsigned threads = 0;          // 0 is one a core

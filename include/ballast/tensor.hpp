@@ -62,7 +62,8 @@ class Tensor {
   Tensor transpose() const;           // of a matrix
   Tensor bitcast(DType dtype) const;  // the same bytes; the last dimension takes the difference in size
 
-  // The same values in another dtype, cast when they are read: round to nearest even, NaN stays NaN. Lazy.
+  // The same values in another dtype, made when they are read: cast (round to nearest even, NaN stays NaN), decoded
+  // from ggml's blocks, or encoded into them, with ggml's own bits. Lazy.
   Tensor to(DType dtype) const;
 
   // Bytes of the contiguous little-endian form, from `first` on. This is the one way by which Ballast itself reads.

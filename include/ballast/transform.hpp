@@ -26,7 +26,9 @@ struct RenameRule {
 RenameRule parse_rename(const std::string& text);  // "REGEX=TEMPLATE"; \= is an equals sign in the expression
 Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules);
 
-// Every floating tensor in `dtype`; the others stay as they are.
+// Every floating tensor in `dtype`, those in ggml's blocks decoded; the others stay as they are. Into a block type go
+// tensors of at least two dimensions; where rows are no whole blocks, the type that llama.cpp falls back to, with a
+// note.
 Checkpoint cast(Checkpoint checkpoint, DType dtype);
 
 }  // namespace ballast

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "formats/archive/tar.hpp"
+#include "formats/gguf/header.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/safetensors/reader.hpp"
 
@@ -37,13 +38,11 @@ struct Magic {
   std::string_view what;
   std::string_view hint;
 };
-constexpr std::string_view kNotYet = "this version reads safetensors, PyTorch and NumPy files";
 constexpr std::string_view kUnpack = "unpack it first";
 
 // clang-format off
 constexpr std::array kMagics = {
     Magic{"version https://git-lfs"sv, Errc::malformed, "a Git LFS pointer, not the file that it stands for", "run `git lfs pull`"},
-    Magic{"GGUF"sv, Errc::unsupported, "a GGUF file", kNotYet},
     Magic{"PYTORCH1"sv, Errc::unsupported, "a preview of PyTorch's zip format, which no release wrote", "save it again with PyTorch"},
     Magic{"\x89HDF\r\n\x1a\n"sv, Errc::unsupported, "an HDF5 file", "convert it with the program that wrote it"},
     Magic{"7z\xbc\xaf\x27\x1c"sv, Errc::unsupported, "a 7z archive", kUnpack},
@@ -100,6 +99,7 @@ bool is_all_zero(std::string_view text) {
 std::optional<Content> find_content(std::span<const std::byte> first) {
   if (safetensors::looks_like_safetensors(first)) return Content::safetensors;
   if (const auto known = find_beginning(kKnown, as_text(first)); known != kKnown.end()) return known->content;
+  if (gguf::looks_like_gguf(first)) return Content::gguf;
   if (archive::looks_like_tar(first)) return Content::tar;
   return std::nullopt;
 }

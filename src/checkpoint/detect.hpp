@@ -10,7 +10,7 @@
 
 namespace ballast {
 
-enum class Content : std::uint8_t { safetensors, json, zip, tar, pickle, npy };
+enum class Content : std::uint8_t { safetensors, json, zip, tar, pickle, npy, gguf };
 
 // Throws, with a sentence that says what the file is and what to do, for everything that cannot be opened.
 Content detect(const io::ByteSource& source);

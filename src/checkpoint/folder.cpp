@@ -29,6 +29,7 @@ constexpr std::array kFamilies = {
     Family{"PyTorch", ".pt", ".pt.index.json", "model.pt"},
     Family{"PyTorch", ".pth", ".pth.index.json", "model.pth"},
     Family{"PyTorch", ".ckpt", ".ckpt.index.json", "model.ckpt"},
+    Family{"GGUF", ".gguf", ".gguf.index.json", "model.gguf"},
 };
 
 // What trainers put beside the model.

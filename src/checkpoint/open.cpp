@@ -8,10 +8,12 @@
 #include "checkpoint/composites.hpp"
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/roots.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/shards.hpp"
+#include "formats/gguf/split.hpp"
 
 namespace ballast {
 namespace {
@@ -30,25 +32,33 @@ Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
   throw error.in(path);
 }
 
+Checkpoint open_file(const std::string& path, const OpenOptions& options) {
+  const auto source = io::open_file(path);
+  switch (detect(*source)) {
+    case Content::json: return open_index(path, options);
+    // Any part opens the set, as llama.cpp does it.
+    case Content::gguf:
+      return options.single ? read_source(source, options) : from_gguf(gguf::open_set(path, {options.limits}));
+    default: return read_source(source, options);
+  }
+}
+
 Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
   const FolderContents contents = look_into(path);
+  // The parts of a set find each other.
+  if (contents.index.empty() && contents.files.front().ends_with(".gguf"))
+    return open_file(contents.files.front(), options);
   Checkpoint checkpoint =
       contents.index.empty() ? open_shards(contents.files, nullptr, options) : open_index(contents.index, options);
   checkpoint.notes.insert(checkpoint.notes.begin(), contents.notes.begin(), contents.notes.end());
   return checkpoint;
 }
 
-Checkpoint open_file(const std::string& path, const OpenOptions& options) {
-  const auto source = io::open_file(path);
-  if (detect(*source) == Content::json) return open_index(path, options);
-  return read_source(source, options);
-}
-
 // What every checkpoint goes through, wherever it comes from.
 Checkpoint finish(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
   checkpoint.target = target;
   sort_roots(checkpoint);
-  checkpoint = unfold_composites(unfold_aliases(std::move(checkpoint)));
+  checkpoint = unfold_composites(unfold_ggml_blocks(unfold_aliases(std::move(checkpoint))));
   return options.root.empty() ? checkpoint : take_root(std::move(checkpoint), options.root);
 }
 

@@ -4,6 +4,7 @@
 
 #include "checkpoint/archive.hpp"
 #include "checkpoint/detect.hpp"
+#include "formats/gguf/reader.hpp"
 #include "formats/npy/reader.hpp"
 #include "formats/safetensors/reader.hpp"
 #include "formats/torch/read.hpp"
@@ -43,6 +44,7 @@ Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std
     case Content::tar: return torch::read_tar(source, torch_options(options, depth));
     case Content::pickle: return torch::read_stream(source, torch_options(options, depth));
     case Content::npy: return read_npy(source, options, depth);
+    case Content::gguf: return from_gguf(gguf::read(source, {options.limits}));
     case Content::json: break;
   }
   throw Error(Errc::unsupported, "this is JSON: an index of shards at best, and not a checkpoint of its own")
@@ -50,6 +52,13 @@ Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std
 }
 
 }  // namespace
+
+Checkpoint from_gguf(gguf::GgufFile file) {
+  Checkpoint checkpoint = std::move(file.checkpoint);
+  checkpoint.fields = std::move(file.fields);
+  checkpoint.unknown_ggml = std::move(file.unknown_types);
+  return checkpoint;
+}
 
 Checkpoint read_source(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
   if (depth > options.limits.max_archive_depth) {

@@ -7,6 +7,7 @@
 
 #include "checkpoint/aliases.hpp"
 #include "checkpoint/composites.hpp"
+#include "checkpoint/ggml_blocks.hpp"
 #include "core/text.hpp"
 #include "save/engine.hpp"
 #include "save/plan.hpp"
@@ -40,9 +41,12 @@ void refuse_to_overwrite(const SavePlan& plan) {
 
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
+  if (format_for(path) == Format::gguf) return plan_files(for_gguf(checkpoint), path, options);
   // A torch file has tensors that share bytes, safetensors an agreement about names.
   if (format_for(path) != Format::safetensors) return plan_files(checkpoint, path, options);
-  return plan_files(fold_composites(fold_aliases(checkpoint)), path, options);
+  return plan_files(
+      fold_composites(fold_aliases(options.raw_blocks ? fold_ggml_blocks(checkpoint) : for_safetensors(checkpoint))),
+      path, options);
 }
 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {

@@ -62,10 +62,18 @@ std::vector<std::size_t> first_twins(const StateDict& tensors) {
   return twins;
 }
 
+StateDict decode_blocks(const StateDict& tensors) {
+  StateDict decoded;
+  decoded.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors)
+    decoded.insert(name, info(tensor.dtype()).kind == DTypeKind::ggml ? tensor.to(DType::f32) : tensor);
+  return decoded;
+}
+
 }  // namespace
 
 HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
-  const StateDict& tensors = checkpoint.tensors;
+  const StateDict tensors = options.decoded ? decode_blocks(checkpoint.tensors) : checkpoint.tensors;
   const std::vector<std::size_t> twins = first_twins(tensors);
   std::vector<std::size_t> work;
   std::uint64_t total = 0;

@@ -5,9 +5,12 @@
 
 #include "checkpoint/detect.hpp"
 #include "core/text.hpp"
+#include "formats/gguf/layout.hpp"
+#include "formats/gguf/reader.hpp"
 #include "formats/safetensors/edit.hpp"
 #include "io/byte_source.hpp"
 #include "io/patch_file.hpp"
+#include "save/plan.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast {
@@ -34,6 +37,41 @@ void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vec
   execute(plan, options);
 }
 
+Fields edited(Fields fields, const MetadataEdit& edit) {
+  for (const std::string& key : edit.unset) {
+    if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
+  }
+  for (const auto& [key, value] : edit.set) {
+    const FieldAssignment field = parse_field_assignment(key + "=" + value);
+    fields.set_from_text(field.key, field.text, field.type);
+  }
+  return fields;
+}
+
+MetadataEditReport edit_gguf(const io::ByteSourcePtr& source, const MetadataEdit& edit, SaveOptions options) {
+  gguf::GgufFile file = gguf::read(source, {options.limits});
+  const Fields fields = edited(file.fields, edit);
+  if (fields == file.fields) return {.changed = false, .in_place = true};
+  if (file.is_big_endian || file.version < 3) {
+    throw Error(Errc::unsupported, "a GGUF file of an old version or of the other byte order cannot be edited")
+        .hint("convert it first: ballast convert IN.gguf OUT.gguf");
+  }
+  std::vector<const StateDict::Entry*> entries;
+  for (const auto& entry : file.checkpoint) entries.push_back(&entry);
+  const gguf::Layout layout = gguf::lay_out(entries, fields, file.unknown_types, options.limits);
+  const bool in_place = layout.head.size() == file.data_offset && layout.size_bytes == source->size_bytes() &&
+                        io::has_one_name(source->name());
+  if (in_place) {
+    io::patch_file(source->name(), 0, layout.head, options.durable);
+  } else {
+    file.checkpoint.fields = fields;
+    file.checkpoint.unknown_ggml = file.unknown_types;
+    options.overwrite = true;
+    execute(plan_gguf(file.checkpoint, source->name(), options), options);
+  }
+  return {.changed = true, .in_place = in_place};
+}
+
 }  // namespace
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
@@ -42,6 +80,7 @@ MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& ed
     throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
         .hint("edit the shards themselves");
   }
+  if (detect(*source) == Content::gguf) return edit_gguf(source, edit, options);
   const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
   const Metadata metadata = edited(header.metadata, edit);
   if (metadata == header.metadata) return {.changed = false, .in_place = true};

@@ -59,7 +59,8 @@ class Scanner {
       case Content::tar: return scan_tar(source, member, depth);
       case Content::npy: return scan_npy(source, member);
       case Content::pickle: return scan_stream(source, member);
-      case Content::safetensors: static_cast<void>(read_source(source, options_)); return;
+      case Content::safetensors:
+      case Content::gguf: static_cast<void>(read_source(source, options_)); return;
       case Content::json: return;
     }
   }

@@ -25,6 +25,7 @@ void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const Stat
 }  // namespace
 
 Stats stats(const Tensor& tensor, const StatsOptions& options) {
+  if (info(tensor.dtype()).kind == DTypeKind::ggml) return stats(tensor.to(DType::f32), options);
   if (!kernels::has_stats(tensor.dtype())) {
     throw Error(Errc::unsupported,
                 "values of " + std::string(name(tensor.dtype())) + " have no order to take statistics of");

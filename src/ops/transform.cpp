@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/quantize.hpp"
 
 namespace ballast {
 namespace {
@@ -98,13 +99,15 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
 }
 
 Checkpoint cast(Checkpoint checkpoint, DType dtype) {
+  if (info(dtype).kind == DTypeKind::ggml) return quantize(std::move(checkpoint), dtype);
   if (!is_floating(dtype))
     throw Error(Errc::invalid_argument, std::string(name(dtype)) + " is no floating dtype to cast to");
   StateDict tensors;
   tensors.reserve(checkpoint.size());
   for (const auto& [name, tensor] : checkpoint) {
     try {
-      tensors.insert(name, is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor);
+      const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+      tensors.insert(name, is_real ? tensor.to(dtype) : tensor);
     } catch (Error& error) {
       throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint("leave it out with --exclude");
     }

@@ -11,6 +11,7 @@
 
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
+#include "formats/gguf/layout.hpp"
 #include "formats/npy/layout.hpp"
 #include "save/engine.hpp"
 #include "save/layouts.hpp"
@@ -33,6 +34,7 @@ constexpr OutputFormat kFormats[] = {
     {".pth", Format::torch_zip, torch_layouts},
     {".bin", Format::torch_zip, torch_layouts},
     {".ckpt", Format::torch_zip, torch_layouts},
+    {".gguf", Format::gguf, nullptr},  // its parts know each other without an index
 };
 
 // A folder stands for the file that Hugging Face's tools would look for in it.
@@ -48,7 +50,10 @@ const OutputFormat& output_format(const fs::path& file) {
   }
   throw Error(Errc::unsupported,
               "cannot tell from its ending in which format " + quote(file.string()) + " should be written")
-      .hint("the name of a safetensors file ends in .safetensors, that of a torch file in .pt, .pth, .bin or .ckpt");
+      .hint(
+          "the name of a safetensors file ends in .safetensors, that of a torch file in .pt, .pth, .bin or .ckpt, that "
+          "of "
+          "a GGUF file in .gguf");
 }
 
 SavePlan::File plan_index(std::span<const ShardContents> shards, std::span<const Bundle> bundles,
@@ -101,8 +106,25 @@ std::uint64_t SavePlan::total_bytes() const noexcept {
 
 Format format_for(const std::string& path) { return output_format(file_for(path)).format; }
 
+SavePlan plan_gguf(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
+  std::vector<const StateDict::Entry*> entries;
+  for (const auto& entry : checkpoint) entries.push_back(&entry);
+  const std::uint64_t most = options.max_shard_bytes == 0 ? UINT64_MAX : options.max_shard_bytes;
+  SavePlan plan;
+  for (gguf::Part& part :
+       gguf::lay_out_parts(entries, checkpoint.fields, path, most, checkpoint.unknown_ggml, options.limits)) {
+    SavePlan::File file{part.path, std::move(part.layout.head), {}, part.layout.size_bytes, part.layout.items.size()};
+    for (const auto& item : part.layout.items)
+      file.items.push_back({std::string(item.name), *item.tensor, item.offset});
+    plan.files.push_back(std::move(file));
+  }
+  finish(plan, options);
+  return plan;
+}
+
 SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   const fs::path file = file_for(path);
+  if (output_format(file).format == Format::gguf) return plan_gguf(checkpoint, file.string(), options);
   const auto layouts = output_format(file).layouts(checkpoint, options);
   const std::vector<Bundle> bundles = layouts->bundles();
   const auto shards = split_into_shards(bundles, options.max_shard_bytes);

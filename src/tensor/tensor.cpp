@@ -10,7 +10,9 @@
 #include "core/thread_pool.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/cast_storage.hpp"
+#include "tensor/decoded_storage.hpp"
 #include "tensor/element_layout.hpp"
+#include "tensor/encoded_storage.hpp"
 #include "tensor/owned_memory.hpp"
 #include "tensor/strided_read.hpp"
 
@@ -90,6 +92,11 @@ std::uint64_t Tensor::nbytes() const noexcept { return bytes_of(dtype_, numel())
 
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (info(dtype_).kind == DTypeKind::ggml) {
+    const bool is_direct = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+    return is_direct ? decoded(*this, dtype) : decoded(*this, DType::f32).to(dtype);
+  }
+  if (info(dtype).kind == DTypeKind::ggml) return encoded(*this, dtype);
   if (!kernels::can_cast(dtype_, dtype)) {
     throw Error(Errc::unsupported, "cannot cast " + std::string(name(dtype_)) + " to " + std::string(name(dtype)));
   }

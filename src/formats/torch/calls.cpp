@@ -21,7 +21,8 @@ std::optional<Callee> callee_of(const Graph& graph, NodeId object) {
   // A class that a tar or a legacy stream stored with its source: ("module", class, file, source).
   if (callee != kNoNode && graph.kind(callee) == Kind::persistent) {
     const NodeId id = graph.persistent_id(callee);
-    if (graph.kind(id) != Kind::tuple) return std::nullopt;
+    constexpr std::uint64_t kMost = 8;
+    if (graph.kind(id) != Kind::tuple || graph.length(id) > kMost) return std::nullopt;
     for (const NodeId item : graph.items(id)) {
       if (graph.kind(item) == Kind::global) return global_of(graph, item);
     }

@@ -82,12 +82,12 @@ std::optional<NumpyArray> pickled_numpy_array(const Graph& graph, NodeId node, c
   return std::nullopt;
 }
 
-Tensor numpy_tensor(const Graph& graph, const NumpyArray& array) {
+std::uint64_t numpy_bytes(const Graph& graph, const NumpyArray& array) {
   const auto count = array.shape.numel();
   const auto size = count ? bytes_of(*array.type.dtype, *count) : std::nullopt;
   if (!size)
     throw Error(Errc::malformed, "the size of an array does not fit 64 bits").at_byte(graph[array.data].offset);
-  return numpy_view(array.type, array.shape, array.is_fortran, pickled_bytes(graph, array.data, *size));
+  return *size;
 }
 
 std::optional<NumpyScalar> pickled_numpy_scalar(const Graph& graph, NodeId node) {

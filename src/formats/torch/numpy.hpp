@@ -1,6 +1,7 @@
 // NumPy's arrays, scalars and dtypes as pickles spell them, of NumPy 1 and 2 and of every protocol.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include <ballast/limits.hpp>
@@ -25,7 +26,8 @@ struct NumpyArray {
 // Nothing where the node is no array. Throws Errc::malformed where it is one that makes no sense.
 std::optional<NumpyArray> pickled_numpy_array(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits);
 
-Tensor numpy_tensor(const pickle::Graph& graph, const NumpyArray& array);  // of a numeric one
+// What the data of a numeric one must come to.
+std::uint64_t numpy_bytes(const pickle::Graph& graph, const NumpyArray& array);
 
 struct NumpyScalar {
   NumpyType type;

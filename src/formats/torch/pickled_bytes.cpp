@@ -57,6 +57,12 @@ std::vector<std::byte> near_bytes(const Graph& graph, const Spelling& spelling) 
 
 bool is_pickled_bytes(const Graph& graph, NodeId node) { return spelling_of(graph, node).has_value(); }
 
+std::optional<std::uint64_t> pickled_length(const Graph& graph, NodeId node) {
+  const auto spelling = spelling_of(graph, node);
+  if (!spelling) return std::nullopt;
+  return spelling->chars == kNoNode ? 0 : graph.length(spelling->chars);
+}
+
 StoragePtr pickled_bytes(const Graph& graph, NodeId node, std::uint64_t size_bytes) {
   const auto spelling = spelling_of(graph, node);
   if (!spelling) throw Error(Errc::malformed, "no bytes where bytes are needed").at_byte(graph[node].offset);

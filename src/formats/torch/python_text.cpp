@@ -184,9 +184,10 @@ std::string type_name(const Graph& graph, NodeId node) {
 
 // What _codecs.encode(…) stands for, where that is short.
 std::optional<std::string> short_bytes(const Graph& graph, NodeId node) {
-  if (graph.kind(node) != Kind::object || !is_pickled_bytes(graph, node)) return std::nullopt;
+  constexpr std::uint64_t kMost = 1024;  // what is shown is shorter
+  const auto length = graph.kind(node) == Kind::object ? pickled_length(graph, node) : std::nullopt;
+  if (!length || *length > kMost) return std::nullopt;
   const auto bytes = pickled_bytes_source(graph, node, {});
-  if (bytes->size_bytes() > pickle::kNearBytes) return std::nullopt;
   std::string chars(static_cast<std::size_t>(bytes->size_bytes()), '\0');
   bytes->read_at(0, std::as_writable_bytes(std::span(chars)));
   return chars;

@@ -152,7 +152,7 @@ std::optional<Rebuilt> Rebuilder::rebuild(NodeId node) try {
   if (call.function == Function::numpy) {
     const auto array = pickled_numpy_array(graph_, call.node, limits_);
     if (!array || !array->is_numeric()) return std::nullopt;
-    return Rebuilt{{{"", numpy_tensor(graph_, *array)}}, std::nullopt};
+    return Rebuilt{{{"", this->array(*array)}}, std::nullopt};
   }
   if (call.function == Function::legacy_class && graph_.object(call.node).state == kNoNode) return std::nullopt;
   return rebuild_call(call);
@@ -220,6 +220,9 @@ Tensor Rebuilder::tensor_of(const Call& call, std::size_t dtype_argument, std::s
   }
   Tensor tensor = view(stored, dtype.value_or(DType::u8), arguments, 1);
   if (!arguments.has(metadata_argument)) return tensor;
+  constexpr std::uint64_t kMostMetadata = 16;  // torch writes two; it is looked through for every tensor that has it
+  if (graph_.length(arguments[metadata_argument]) > kMostMetadata)
+    arguments.complain(metadata_argument, "the metadata of a tensor is too long");
   const auto is_set = [&](std::string_view key) {
     const NodeId flag = find_key(graph_, arguments[metadata_argument], key);
     return flag != kNoNode && graph_.kind(flag) == Kind::boolean && graph_[flag].integer != 0;
@@ -303,7 +306,10 @@ Rebuilt Rebuilder::sparse(const Call& call) {
   if (indices == 2) rebuilt.parts.push_back({std::string(layout->plain), plain_tensor(data[1], "indices")});
   rebuilt.parts.push_back({"values", plain_tensor(data[indices], "values")});
   rebuilt.composite->layout = name;
-  rebuilt.composite->shape = Shape(data.counts(indices + 1, "shape of a sparse tensor"));
+  const auto sizes = data.counts(indices + 1, "shape of a sparse tensor");
+  if (sizes.size() > limits_.max_rank)
+    data.complain(indices + 1, fmt::format("the sparse tensor has {} dimensions", sizes.size()));
+  rebuilt.composite->shape = Shape(sizes);
   for (const auto& part : rebuilt.parts) rebuilt.composite->parts.push_back(part.suffix);
   return rebuilt;
 }
@@ -331,7 +337,9 @@ Rebuilt Rebuilder::nested_tensor(const Call& call) {
   const auto read = [&](std::size_t i) {
     const Tensor tensor = plain_tensor(arguments[i], "sizes");
     if (tensor.dtype() != DType::i64) throw Error(Errc::malformed, "the sizes of a nested tensor are no I64");
-    if (tensor.nbytes() > limits_.max_inflated_bytes) throw Error(Errc::limit, "a nested tensor has too many parts");
+    // Each number is a part of one, or nearly; a stride of 0 or a compressed record could make them many.
+    constexpr std::uint64_t kMostNumbers = 1'000'000;
+    if (tensor.numel() > kMostNumbers) throw Error(Errc::limit, "a nested tensor has too many parts");
     std::vector<std::uint64_t> values(static_cast<std::size_t>(tensor.numel()));
     tensor.read(0, std::as_writable_bytes(std::span(values)));
     if (std::any_of(values.begin(), values.end(), [](std::uint64_t v) { return v > INT64_MAX; }))
@@ -383,10 +391,16 @@ Tensor Rebuilder::plain_tensor(NodeId node, std::string_view what) {
 // A tensor, or what older versions wrote instead: a list of numbers.
 Tensor Rebuilder::numbers(NodeId node, std::string_view what) {
   if (graph_.kind(node) != Kind::list && graph_.kind(node) != Kind::tuple) return plain_tensor(node, what);
+  const auto [known, is_new] = lists_.try_emplace(node);
+  if (is_new) known->second = listed_numbers(node, what);
+  return known->second;
+}
+
+Tensor Rebuilder::listed_numbers(NodeId list, std::string_view what) {
   bool is_integer = true;
-  for (const NodeId item : graph_.items(node)) is_integer = is_integer && graph_.kind(item) == Kind::integer;
+  for (const NodeId item : graph_.items(list)) is_integer = is_integer && graph_.kind(item) == Kind::integer;
   std::vector<std::byte> bytes;
-  for (const NodeId item : graph_.items(node)) {
+  for (const NodeId item : graph_.items(list)) {
     const pickle::Node& number = graph_[item];
     if (number.kind != Kind::integer && number.kind != Kind::real)
       throw Error(Errc::malformed, fmt::format("the {} hold something that is no number", what));
@@ -402,10 +416,17 @@ Tensor Rebuilder::numbers(NodeId node, std::string_view what) {
   return Tensor(is_integer ? DType::i64 : DType::f64, {count}, memory_storage(std::move(bytes)));
 }
 
+Tensor Rebuilder::array(const NumpyArray& array) {
+  const std::uint64_t size = numpy_bytes(graph_, array);
+  StoragePtr& bytes = array_bytes_[{array.data, size}];
+  if (!bytes) bytes = pickled_bytes(graph_, array.data, size);
+  return numpy_view(array.type, array.shape, array.is_fortran, bytes);
+}
+
 Stored Rebuilder::storage_of(NodeId node, std::string_view what) {
   if (graph_.kind(node) == Kind::persistent) {
     if (auto stored = storages_.find(graph_, node)) return std::move(*stored);
-  } else if (auto file = nested_file(node)) {
+  } else if (const Checkpoint* file = nested_file(node)) {
     const Tensor* storage = file->size() == 1 ? &file->tensors[0].tensor : nullptr;
     if (!storage || storage->rank() != 1 || !storage->is_contiguous())
       throw Error(Errc::malformed, "a file inside a pickle is not the one storage that is needed here");
@@ -414,13 +435,15 @@ Stored Rebuilder::storage_of(NodeId node, std::string_view what) {
   throw Error(Errc::malformed, fmt::format("{}: the first argument is no storage", what)).at_byte(graph_[node].offset);
 }
 
-std::optional<Checkpoint> Rebuilder::nested_file(NodeId node) {
+const Checkpoint* Rebuilder::nested_file(NodeId node) {
   const auto callee = callee_of(graph_, node);
-  if (!callee || !callee->is("torch.storage", "_load_from_bytes")) return std::nullopt;
+  if (!callee || !callee->is("torch.storage", "_load_from_bytes")) return nullptr;
   const NodeId bytes = first_argument(graph_, node);
   if (bytes == kNoNode || !is_pickled_bytes(graph_, bytes))
     throw Error(Errc::malformed, "_load_from_bytes of no bytes");
-  return nested_(pickled_bytes_source(graph_, bytes, limits_));
+  const auto known = files_.find(bytes);
+  if (known != files_.end()) return &known->second;
+  return &files_.emplace(bytes, nested_(pickled_bytes_source(graph_, bytes, limits_))).first->second;
 }
 
 }  // namespace ballast::torch

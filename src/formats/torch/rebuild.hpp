@@ -4,13 +4,17 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 
+#include "formats/torch/numpy.hpp"
 #include "formats/torch/storage_table.hpp"
 
 namespace ballast::torch {
@@ -37,8 +41,8 @@ class Rebuilder {
   // understood but cannot be shown.
   std::optional<Rebuilt> rebuild(pickle::NodeId node);
 
-  // The file inside `_load_from_bytes(…)`, opened; nothing where the node is no such call.
-  std::optional<Checkpoint> nested_file(pickle::NodeId node);
+  // The file inside `_load_from_bytes(…)`, opened once; null where the node is no such call. Lives as long as this.
+  const Checkpoint* nested_file(pickle::NodeId node);
 
  private:
   struct Call;
@@ -54,6 +58,8 @@ class Rebuilder {
   Rebuilt legacy_tensor(const Call& call);
   Tensor plain_tensor(pickle::NodeId node, std::string_view what);
   Tensor numbers(pickle::NodeId node, std::string_view what);
+  Tensor listed_numbers(pickle::NodeId list, std::string_view what);
+  Tensor array(const NumpyArray& array);
 
   Stored storage_of(pickle::NodeId node, std::string_view what);
   Tensor view(const Stored& stored, DType dtype, const class Arguments& arguments, std::size_t first) const;
@@ -62,6 +68,11 @@ class Rebuilder {
   StorageTable& storages_;
   const Limits& limits_;
   NestedReader nested_;
+
+  // What is made of a node is made once: many may share one, and each would take as much memory again.
+  std::map<std::pair<pickle::NodeId, std::uint64_t>, StoragePtr> array_bytes_;  // by their node and number
+  std::unordered_map<pickle::NodeId, Tensor> lists_;
+  std::unordered_map<pickle::NodeId, Checkpoint> files_;  // by the node of their bytes
 };
 
 }  // namespace ballast::torch

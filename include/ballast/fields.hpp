@@ -1,0 +1,186 @@
+// Fields: the typed metadata of a GGUF file, in the file's order.
+//
+// A field's value stays as the bytes that the file has for it, in the little-endian encoding of GGUF 3, kept alive by a
+// shared owner: a vocabulary of 160 000 strings is one span and costs nothing until somebody walks it. Copies share the
+// values. Reading from several threads is safe; changing is not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace ballast {
+
+// The numbers are those of GGUF.
+enum class FieldType : std::uint8_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+
+std::string_view name(FieldType type) noexcept;  // "u32", "bool", "string", "array", ...
+std::optional<FieldType> field_type_from_name(std::string_view name) noexcept;
+std::size_t width(FieldType type) noexcept;  // bytes of one value; 0 for strings and arrays, which have no fixed one
+
+// One number, boolean or string: a view of bytes that somebody else keeps alive.
+struct FieldValue {
+  FieldType type;
+  std::span<const std::byte> bytes;  // of a string, its characters
+
+  // Integers without a sign, with one, and so on; a boolean is true unless it is 0. An array here is an empty string.
+  std::variant<bool, std::uint64_t, std::int64_t, float, double, std::string_view> get() const noexcept;
+
+  // Nothing where the value is of another kind, or does not fit.
+  std::optional<std::uint64_t> as_uint() const noexcept;  // any integer of at least 0
+  std::optional<std::int64_t> as_int() const noexcept;
+  std::optional<double> as_double() const noexcept;  // any number
+  std::optional<bool> as_bool() const noexcept;
+  std::optional<std::string_view> as_string() const noexcept;  // bytes; UTF-8 where the file is as it should be
+};
+
+// The elements of an array, one after the other: strings have no fixed places, so there is no way to the last of them
+// but past all others.
+class FieldItems {
+ public:
+  class iterator {
+   public:
+    using value_type = FieldValue;
+    using difference_type = std::ptrdiff_t;
+
+    iterator() = default;
+    iterator(FieldType type, std::span<const std::byte> rest) noexcept : type_(type), rest_(rest) { find_item(); }
+    FieldValue operator*() const noexcept { return {type_, item_}; }
+    iterator& operator++() noexcept {
+      find_item();
+      return *this;
+    }
+    void operator++(int) noexcept { find_item(); }
+    friend bool operator==(const iterator& at, std::default_sentinel_t) noexcept { return at.at_end_; }
+
+   private:
+    void find_item() noexcept;
+
+    FieldType type_ = FieldType::u8;
+    bool at_end_ = true;
+    std::span<const std::byte> item_, rest_;
+  };
+
+  FieldItems(FieldType type, std::span<const std::byte> bytes) noexcept : type_(type), bytes_(bytes) {}
+  iterator begin() const noexcept { return {type_, bytes_}; }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  FieldType type_;
+  std::span<const std::byte> bytes_;
+};
+
+// A key and its value. A cheap value of its own: it keeps alive what it views.
+struct Field {
+  std::string_view key;
+  FieldType type = FieldType::u8;
+  FieldType element_type = FieldType::u8;  // of an array
+  std::uint64_t count = 1;                 // elements of an array
+  std::span<const std::byte> bytes;        // as in FieldValue; of an array its elements, each string after a u64 length
+  std::shared_ptr<const void> owner;
+
+  // Copies. Throw Errc::invalid_argument for an empty key and for bytes that are no such value.
+  static Field from_bytes(std::string_view key, FieldType type, std::span<const std::byte> bytes);
+  static Field array_from_bytes(std::string_view key, FieldType element_type, std::uint64_t count,
+                                std::span<const std::byte> bytes);
+  static Field of(std::string_view key, std::string_view text);
+  static Field strings(std::string_view key, std::span<const std::string> texts);
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static Field of(std::string_view key, T number) {
+    return from_bytes(key, type_of<T>(), std::as_bytes(std::span(&number, 1)));
+  }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static Field numbers(std::string_view key, std::span<const T> values) {
+    return array_from_bytes(key, type_of<T>(), values.size(), std::as_bytes(values));
+  }
+
+  bool is_array() const noexcept { return type == FieldType::array; }
+  FieldItems items() const noexcept { return {element_type, is_array() ? bytes : std::span<const std::byte>{}}; }
+  FieldValue value() const noexcept { return {type, bytes}; }
+
+  std::optional<std::uint64_t> as_uint() const noexcept { return value().as_uint(); }
+  std::optional<std::int64_t> as_int() const noexcept { return value().as_int(); }
+  std::optional<double> as_double() const noexcept { return value().as_double(); }
+  std::optional<bool> as_bool() const noexcept { return value().as_bool(); }
+  std::optional<std::string_view> as_string() const noexcept { return value().as_string(); }
+
+  // The same key, type and bytes.
+  friend bool operator==(const Field& a, const Field& b) noexcept;
+
+ private:
+  template <class T>
+  static constexpr FieldType type_of() {
+    if constexpr (std::is_same_v<T, bool>) return FieldType::boolean;
+    if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? FieldType::f32 : FieldType::f64;
+    constexpr FieldType kUnsigned[] = {FieldType::u8, FieldType::u16, FieldType::u32, FieldType::u64};
+    constexpr FieldType kSigned[] = {FieldType::i8, FieldType::i16, FieldType::i32, FieldType::i64};
+    constexpr std::size_t kSize = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return std::is_signed_v<T> ? kSigned[kSize] : kUnsigned[kSize];
+  }
+};
+
+// For people: a number, true or false, a string as it is, [1, 2, ... 98 more] for an array, its strings as JSON has
+// them. Not yet escaped for a terminal.
+std::string text(const Field& field, std::uint64_t max_items = std::numeric_limits<std::uint64_t>::max());
+
+// "general.name=Tiny", or with a type, "llama.block_count:u32=2".
+struct FieldAssignment {
+  std::string key;
+  std::optional<FieldType> type;
+  std::string text;
+};
+FieldAssignment parse_field_assignment(std::string_view text);  // throws Errc::invalid_argument
+
+class Fields {
+ public:
+  std::size_t size() const noexcept { return fields_.size(); }
+  bool empty() const noexcept { return fields_.empty(); }
+  auto begin() const noexcept { return fields_.begin(); }
+  auto end() const noexcept { return fields_.end(); }
+  const Field& operator[](std::size_t i) const noexcept { return fields_[i]; }
+
+  bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
+  const Field* find(std::string_view key) const noexcept;
+  std::optional<std::uint64_t> find_uint(std::string_view key) const noexcept;
+  std::optional<std::string_view> find_string(std::string_view key) const noexcept;
+
+  // In the place of the field that has the key, or at the end.
+  void set(Field field);
+  bool remove(std::string_view key);  // false where there is none
+
+  // A value as somebody types it. Without a type, the key keeps the one that it has; a new key gets bool, u32, i32,
+  // u64, i64, f32 or string, the first that the text can be. Throws Errc::invalid_argument where it cannot be that
+  // type, and for arrays.
+  void set_from_text(std::string_view key, std::string_view text, std::optional<FieldType> type = {});
+
+  // For readers of many: all fields at once. Returns the number of the first whose key an earlier one has; then this is
+  // of no use.
+  std::optional<std::size_t> adopt(std::vector<Field> fields);
+
+  friend bool operator==(const Fields& a, const Fields& b) noexcept { return a.fields_ == b.fields_; }
+
+ private:
+  struct Slot {
+    std::uint32_t hash;
+    std::uint32_t number;  // of the field, from 1; 0 is an empty slot
+  };
+
+  std::size_t find_slot(std::string_view key, std::uint32_t hash) const noexcept;
+  std::optional<std::size_t> index();
+
+  std::vector<Field> fields_;
+  std::vector<Slot> slots_;  // open addressing; a power of two
+};
+
+}  // namespace ballast

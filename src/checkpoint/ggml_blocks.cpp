@@ -1,0 +1,189 @@
+#include "checkpoint/ggml_blocks.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <simdjson.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/composites.hpp"
+#include "core/json_string.hpp"
+#include "core/text.hpp"
+#include "formats/gguf/encode.hpp"
+#include "formats/gguf/header.hpp"
+#include "io/byte_source.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::string_view kKey = "ballast.gguf";
+
+bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DTypeKind::ggml; }
+
+std::string base64(std::string_view bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int size =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+// Nothing where it is no base64.
+std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0 || text.size() > INT32_MAX) return std::nullopt;
+  std::vector<std::byte> bytes(text.size() / 4 * 3 + 1);
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (size < 0) return std::nullopt;
+  const auto padding = static_cast<std::size_t>(text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0);
+  bytes.resize(static_cast<std::size_t>(size) - std::min(padding, static_cast<std::size_t>(size)));
+  return bytes;
+}
+
+// A GGUF file without tensors: the shortest way to write fields down, and a reader for it is there.
+std::string fields_text(const Fields& fields) {
+  std::string text;
+  gguf::append_preamble(text, 0, fields.size());
+  for (const Field& field : fields) gguf::append_field(text, field);
+  return text;
+}
+
+// One row of bytes for each row of elements.
+Shape byte_shape(const Tensor& tensor) {
+  const DTypeInfo& type = info(tensor.dtype());
+  std::vector<std::uint64_t> dims(tensor.shape().begin(), tensor.shape().end());
+  if (dims.empty() || dims.back() % type.block_elements != 0) return Shape{tensor.nbytes()};
+  dims.back() = dims.back() / type.block_elements * type.block_bytes;
+  return Shape(dims);
+}
+
+struct Block {
+  std::string name;
+  DType dtype;
+  Shape shape;
+};
+struct Agreement {
+  std::vector<std::string> order;
+  std::vector<Block> blocks;
+  Fields fields;
+};
+
+void append_json(std::string& text, std::string_view value) { append_json_string(text, value); }
+
+std::string to_json(const Checkpoint& checkpoint) {
+  std::string order, blocks;
+  for (const auto& [name, tensor] : checkpoint) {
+    append_json(order += order.empty() ? "" : ",", name);
+    if (!is_blocks(tensor)) continue;
+    append_json(blocks += blocks.empty() ? "" : ",", name);
+    blocks += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}]}}", ballast::name(tensor.dtype()),
+                          fmt::join(tensor.shape(), ","));
+  }
+  return fmt::format("{{\"order\":[{}],\"blocks\":{{{}}},\"fields\":\"{}\"}}", order, blocks,
+                     base64(fields_text(checkpoint.fields)));
+}
+
+// Throws simdjson_error or Error for anything that is not as to_json writes it.
+Agreement from_json(std::string_view text, const Limits& limits) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element root = parser.parse(text.data(), text.size());
+  Agreement agreement;
+  for (const auto name : root["order"].get_array()) agreement.order.emplace_back(name.get_string().value());
+  for (const auto [name, block] : root["blocks"].get_object()) {
+    const auto dtype = dtype_from_name(block["dtype"].get_string().value());
+    std::vector<std::uint64_t> dims;
+    for (const auto dim : block["shape"].get_array()) dims.push_back(dim.get_uint64().value());
+    if (!dtype || info(*dtype).kind != DTypeKind::ggml || dims.size() > limits.max_rank)
+      throw Error(Errc::malformed, "no block type");
+    agreement.blocks.push_back({std::string(name), *dtype, Shape(dims)});
+  }
+  auto bytes = from_base64(root["fields"].get_string().value());
+  if (!bytes) throw Error(Errc::malformed, "no base64");
+  agreement.fields = gguf::read_header(*io::from_memory(std::move(*bytes)), limits).fields;
+  return agreement;
+}
+
+// The bytes of a tensor again as the blocks that they were; nothing where they cannot be.
+std::optional<Tensor> as_blocks(const Checkpoint& checkpoint, const Block& block) {
+  const Tensor* bytes = checkpoint.find(block.name);
+  const auto count = block.shape.numel();
+  const auto size = count ? bytes_of(block.dtype, *count) : std::nullopt;
+  if (!bytes || bytes->dtype() != DType::u8 || !bytes->is_contiguous() || size != bytes->nbytes()) return std::nullopt;
+  return Tensor(block.dtype, block.shape, bytes->storage(), bytes->offset());
+}
+
+}  // namespace
+
+Checkpoint fold_ggml_blocks(Checkpoint checkpoint) {
+  checkpoint.metadata[std::string(kKey)] = to_json(checkpoint);
+  for (const auto& [name, tensor] : StateDict(checkpoint.tensors)) {
+    if (!is_blocks(tensor)) continue;
+    checkpoint.tensors.replace(name, Tensor(DType::u8, byte_shape(tensor), tensor.storage(), tensor.offset()));
+  }
+  checkpoint.fields = {};
+  return checkpoint;
+}
+
+Checkpoint unfold_ggml_blocks(Checkpoint checkpoint) {
+  const auto entry = checkpoint.metadata.find(kKey);
+  if (entry == checkpoint.metadata.end()) return checkpoint;
+  const auto give_up = [&] {
+    checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.gguf\" does not fit the tensors"});
+    return checkpoint;
+  };
+  Agreement agreement;
+  try {
+    agreement = from_json(entry->second, {});
+  } catch (const simdjson::simdjson_error&) {
+    return give_up();
+  } catch (const Error&) {
+    return give_up();
+  }
+  StateDict tensors = checkpoint.tensors;
+  for (const Block& block : agreement.blocks) {
+    auto tensor = as_blocks(checkpoint, block);
+    if (!tensor) return give_up();
+    tensors.replace(block.name, std::move(*tensor));
+  }
+  StateDict ordered;
+  for (const std::string& name : agreement.order) {
+    const Tensor* tensor = tensors.find(name);
+    if (!tensor || !ordered.insert(name, *tensor)) return give_up();
+  }
+  if (ordered.size() != tensors.size()) return give_up();
+  checkpoint.tensors = std::move(ordered);
+  checkpoint.fields = std::move(agreement.fields);
+  checkpoint.metadata.erase(entry);
+  return checkpoint;
+}
+
+Checkpoint for_safetensors(Checkpoint checkpoint) {
+  for (const auto& [name, tensor] : checkpoint) {
+    if (is_blocks(tensor)) {
+      throw Error(Errc::unsupported, fmt::format("tensor {} has dtype {}, which safetensors cannot store", quote(name),
+                                                 ballast::name(tensor.dtype())))
+          .hint("--dtype F16 (or BF16, F32) decodes it, --raw keeps its blocks as bytes");
+    }
+  }
+  // What people look for there, as the strings that safetensors can hold; the vocabulary is not among it.
+  for (const Field& field : checkpoint.fields) {
+    if (!field.is_array()) checkpoint.metadata.try_emplace(std::string(field.key), text(field));
+  }
+  checkpoint.fields = {};
+  return checkpoint;
+}
+
+Checkpoint for_gguf(Checkpoint checkpoint) {
+  for (const auto& [key, value] : checkpoint.metadata) {
+    const bool is_told_otherwise = key == "format" || checkpoint.aliases.contains(key) || key.empty();
+    if (!is_told_otherwise && !checkpoint.fields.contains(key)) checkpoint.fields.set_from_text(key, value);
+  }
+  return checkpoint;
+}
+
+}  // namespace ballast

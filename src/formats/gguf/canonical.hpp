@@ -1,0 +1,27 @@
+// The fields of any version and byte order, in the encoding of GGUF 3, little-endian: the one that Fields are kept in.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ballast/fields.hpp>
+
+#include "formats/gguf/header_text.hpp"
+
+namespace ballast::gguf {
+
+// A field as it stands in the file. The value is without a string's length, and without an array's type and count.
+struct RawField {
+  TextRange key, value;
+  std::uint64_t count = 1;
+  FieldType type = FieldType::u8, element_type = FieldType::u8;
+};
+
+// Views of the text where it has the encoding already, else of a copy that has it. The fields have been checked.
+std::vector<Field> canonical_fields(std::span<const RawField> fields, const std::shared_ptr<const char>& text,
+                                    std::uint32_t version, std::endian order);
+
+}  // namespace ballast::gguf

@@ -1,0 +1,62 @@
+#include "formats/gguf/header_text.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include "core/huge_pages.hpp"
+
+namespace ballast::gguf {
+namespace {
+
+constexpr std::uint64_t kFirstRead = 64 * 1024;  // all of a header without a vocabulary
+
+}  // namespace
+
+HeaderText::HeaderText(const io::ByteSource& source, std::uint64_t max_bytes)
+    : source_(source), size_(source.size_bytes()), max_bytes_(std::min(max_bytes, size_)) {}
+
+void HeaderText::require_room_for(std::uint64_t count, std::uint64_t min_bytes_each, std::string_view what) const {
+  if (count <= remaining() / min_bytes_each) return;
+  throw Error(Errc::malformed, fmt::format("the {} is {}, but only {} bytes follow", what, count, remaining()))
+      .at_byte(position())
+      .hint("the file was damaged, or cut short: an interrupted download or copy?");
+}
+
+// More by half each time: so a header of any length is read at most one and a half times as far as it goes.
+void HeaderText::load(std::uint64_t size, std::string_view what) {
+  if (size > remaining()) {
+    throw Error(Errc::malformed, fmt::format("the file ends inside the {}", what))
+        .at_byte(at_)
+        .hint("the file was cut short: an interrupted download or copy?");
+  }
+  if (at_ > max_bytes_ || size > max_bytes_ - at_) {
+    throw Error(Errc::limit, fmt::format("the header has more than the {} bytes that are allowed", max_bytes_))
+        .at_byte(at_);
+  }
+  const std::uint64_t wanted = std::max({at_ + size, loaded_ + loaded_ / 2, kFirstRead});
+  const std::uint64_t end = std::min(wanted, max_bytes_);
+  resize(end);
+  const auto fresh = std::span(text_.get() + loaded_, static_cast<std::size_t>(end - loaded_));
+  prefer_huge_pages(fresh.data(), fresh.size());
+  source_.read_at(loaded_, std::as_writable_bytes(fresh));
+  loaded_ = end;
+}
+
+// realloc moves large blocks by their pages, without a copy.
+void HeaderText::resize(std::uint64_t size) {
+  void* moved = std::realloc(text_.get(), static_cast<std::size_t>(std::max<std::uint64_t>(size, 1)));
+  if (moved == nullptr) throw std::bad_alloc();
+  static_cast<void>(text_.release());
+  text_.reset(static_cast<char*>(moved));
+}
+
+std::shared_ptr<const char> HeaderText::share() && {
+  resize(at_);
+  return std::shared_ptr<char>(std::move(text_));
+}
+
+}  // namespace ballast::gguf

@@ -1,0 +1,194 @@
+#include "formats/gguf/split.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include "core/text.hpp"
+
+namespace ballast::gguf {
+namespace {
+
+constexpr std::string_view kNumberKey = "split.no", kCountKey = "split.count", kTensorsKey = "split.tensors.count";
+constexpr std::string_view kEnding = ".gguf";
+constexpr std::size_t kDigits = 5;
+
+// Takes exactly so many digits from the end.
+std::optional<std::uint64_t> take_number(std::string_view& text, std::size_t digits) {
+  if (text.size() < digits) return std::nullopt;
+  const std::string_view last = text.substr(text.size() - digits);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
+  if (error != std::errc{} || end != last.data() + last.size()) return std::nullopt;
+  text.remove_suffix(digits);
+  return number;
+}
+
+bool take(std::string_view& text, std::string_view ending) {
+  if (!text.ends_with(ending)) return false;
+  text.remove_suffix(ending.size());
+  return true;
+}
+
+std::string_view take_digits(std::string_view& text) {
+  const auto last = text.find_last_not_of("0123456789");
+  const std::size_t size = last == std::string_view::npos ? 0 : text.size() - last - 1;
+  const std::string_view digits = text.substr(text.size() - size);
+  text.remove_suffix(size);
+  return digits;
+}
+
+void check_part(const GgufFile& part, std::uint64_t number, const PartName& name, const std::string& path) {
+  const std::uint64_t count = part.split ? part.split->count : 0, index = part.split ? part.split->number : 0;
+  if (part.split && count == name.count && index == number - 1) return;
+  const std::string says =
+      part.split ? fmt::format("says that it is part {} of {}", index + 1, count) : "says that it is no part";
+  throw Error(Errc::mismatch, fmt::format("a file called part {} of {} {}", number, name.count, says))
+      .in(path)
+      .hint("the files were renamed, or are of two sets; rename them as gguf-split did");
+}
+
+std::vector<GgufFile> read_parts(const PartName& name, const ReadOptions& options) {
+  std::vector<GgufFile> parts;
+  for (std::uint64_t number = 1; number <= name.count; ++number) {
+    const std::string path = part_path(name.prefix, number, name.count);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+      throw Error(Errc::not_found, fmt::format("part {} of {} is missing", number, name.count))
+          .in(path)
+          .hint("all parts must lie in one folder");
+    }
+    parts.push_back(read(io::open_file(path), options));
+    check_part(parts.back(), number, name, path);
+  }
+  return parts;
+}
+
+void move_into(std::vector<Note>& all, std::vector<Note>& some) {
+  std::move(some.begin(), some.end(), std::back_inserter(all));
+}
+
+void check_total(const Split& split, std::uint64_t tensors, const std::string& path) {
+  const std::uint64_t expected = split.tensors.value_or(tensors);
+  if (expected == tensors) return;
+  throw Error(Errc::mismatch,
+              fmt::format("the parts have {} tensors together, and say that they have {}", tensors, expected))
+      .in(path);
+}
+
+GgufFile joined(std::vector<GgufFile> parts, const std::string& path) {
+  GgufFile whole = std::move(parts.front());
+  std::vector<StateDict> tensors;
+  tensors.push_back(std::move(whole.checkpoint.tensors));
+  for (GgufFile& part : std::span(parts).subspan(1)) {
+    tensors.push_back(std::move(part.checkpoint.tensors));
+    move_into(whole.checkpoint.notes, part.checkpoint.notes);
+    whole.checkpoint.files.push_back(std::move(part.checkpoint.files.front()));
+    whole.unknown_types.merge(part.unknown_types);
+  }
+  StateDict all;
+  if (const auto twice = all.adopt_all(std::move(tensors)))
+    throw Error(Errc::malformed, "tensor " + quote(all[*twice].name) + " is in two parts").in(path);
+  check_total(whole.split.value_or(Split{}), all.size(), path);
+  whole.checkpoint.tensors = std::move(all);
+  whole.checkpoint.shards = parts.size();
+  whole.checkpoint.target = path;
+  whole.fields = without_split(std::move(whole.fields));
+  whole.split.reset();
+  return whole;
+}
+
+}  // namespace
+
+std::optional<PartName> parse_part_name(const std::string& path) {
+  std::string_view rest = path;
+  if (!take(rest, kEnding)) return std::nullopt;
+  const auto count = take_number(rest, kDigits);
+  if (!count || !take(rest, "-of-")) return std::nullopt;
+  const auto number = take_number(rest, kDigits);
+  if (!number || !take(rest, "-") || *number == 0 || *number > *count) return std::nullopt;
+  return PartName{std::string(rest), *number, *count};
+}
+
+std::string part_path(const std::string& prefix, std::uint64_t number, std::uint64_t count) {
+  return fmt::format("{}-{:05}-of-{:05}{}", prefix, number, count, kEnding);
+}
+
+std::optional<Split> split_of(const Fields& fields) {
+  const std::uint64_t count = fields.find_uint(kCountKey).value_or(0);
+  if (count == 0) return std::nullopt;
+  return Split{fields.find_uint(kNumberKey).value_or(0), count, fields.find_uint(kTensorsKey)};
+}
+
+Fields without_split(Fields fields) {
+  for (const std::string_view key : {kNumberKey, kCountKey, kTensorsKey}) fields.remove(key);
+  return fields;
+}
+
+// As gguf-split does it: with these types, in this order, and all other keys in the first part only.
+Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors) {
+  constexpr std::uint64_t kMostParts = std::numeric_limits<std::uint16_t>::max();
+  constexpr std::uint64_t kMostTensors = std::numeric_limits<std::int32_t>::max();
+  if (count > kMostParts || tensors > kMostTensors) {
+    throw Error(Errc::unsupported,
+                fmt::format("{} parts with {} tensors are more than a set of GGUF files can have", count, tensors))
+        .hint("make the parts larger");
+  }
+  Fields fields = number == 0 ? without_split(whole) : Fields();
+  fields.set(Field::of(kNumberKey, static_cast<std::uint16_t>(number)));
+  fields.set(Field::of(kCountKey, static_cast<std::uint16_t>(count)));
+  fields.set(Field::of(kTensorsKey, static_cast<std::int32_t>(tensors)));
+  return fields;
+}
+
+GgufFile open_set(const std::string& path, const ReadOptions& options) {
+  const auto name = parse_part_name(path);
+  if (name && name->count > 1) {
+    if (name->count > options.limits.max_shards) {
+      throw Error(Errc::limit,
+                  fmt::format("{} parts are more than the {} that are allowed", name->count, options.limits.max_shards))
+          .in(path);
+    }
+    return joined(read_parts(*name, options), path);
+  }
+  GgufFile file = read(io::open_file(path), options);
+  if (file.split && file.split->count > 1) {
+    throw Error(Errc::not_found, fmt::format("this is part {} of {}, but its name does not say where the others are",
+                                             file.split->number + 1, file.split->count))
+        .in(path)
+        .hint(fmt::format("call it NAME-{:05}-of-{:05}.gguf, as gguf-split did", file.split->number + 1,
+                          file.split->count));
+  }
+  return file;
+}
+
+std::optional<std::string> raw_split_hint(const std::string& path) {
+  std::string_view rest = path;
+  const std::string_view count = take_digits(rest);
+  std::string_view piece;
+  if (!count.empty() && take(rest, "of")) {  // model.gguf.part1of2
+    piece = take_digits(rest);
+    if (piece.empty() || !(take(rest, ".part") || take(rest, "-part"))) return std::nullopt;
+  } else {  // model.gguf-split-a
+    rest = path;
+    if (rest.empty() || rest.back() < 'a' || rest.back() > 'z') return std::nullopt;
+    rest.remove_suffix(1);
+    if (!(take(rest, "-split-") || take(rest, ".split-"))) return std::nullopt;
+  }
+  if (!rest.ends_with(kEnding)) return std::nullopt;
+  const auto slash = rest.find_last_of('/');
+  const std::string whole(slash == std::string_view::npos ? rest : rest.substr(slash + 1));
+  return fmt::format("join the pieces first, in order: cat {0}{1}* > {0}", whole,
+                     std::string_view(path).substr(rest.size(), 6));
+}
+
+}  // namespace ballast::gguf

@@ -1,0 +1,41 @@
+// GGUF models in several files: NAME-00001-of-00003.gguf and so on, each a GGUF file of its own with some of the
+// tensors. The first has the metadata of all; every part has the keys split.no (from 0), split.count and
+// split.tensors.count.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ballast/fields.hpp>
+
+#include "formats/gguf/reader.hpp"
+
+namespace ballast::gguf {
+
+// What a part's path says.
+struct PartName {
+  std::string prefix;                   // the folder too
+  std::uint64_t number = 0, count = 0;  // from 1
+};
+std::optional<PartName> parse_part_name(const std::string& path);
+std::string part_path(const std::string& prefix, std::uint64_t number, std::uint64_t count);
+
+// What the keys say; nothing where there are none, or where they say that the parts were joined (a count of 0).
+std::optional<Split> split_of(const Fields& fields);
+
+// The metadata of one part of a set, and of a whole that was a set.
+Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors);
+Fields without_split(Fields fields);
+
+// The whole set that a part belongs to, whichever part it is: the tensors of all parts in order, the fields of the
+// first without split.*. A file that is no part is itself. Errc::not_found names the part that is missing; parts that
+// contradict each other are Errc::mismatch.
+GgufFile open_set(const std::string& path, const ReadOptions& options = {});
+
+// Files that were cut with `split` rather than by gguf-split are no GGUF files. What to do about one that has such a
+// name ("model.gguf.part1of2", "model.gguf-split-a"); nothing for other names.
+std::optional<std::string> raw_split_hint(const std::string& path);
+
+}  // namespace ballast::gguf

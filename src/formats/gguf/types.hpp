@@ -1,0 +1,21 @@
+// ggml's numbers of its types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ballast/dtype.hpp>
+
+namespace ballast::gguf {
+
+// Nothing for a number that is not in our table.
+std::optional<DType> dtype_from_ggml(std::uint32_t id) noexcept;
+
+// For a number that is not in our table: throws Errc::unsupported for a type that ggml has removed, Errc::malformed for
+// one that it cannot have. What returns is newer than this program.
+void check_unknown_type(std::uint32_t id);
+
+std::string unknown_type_name(std::uint32_t id);  // "GGML_57"
+
+}  // namespace ballast::gguf

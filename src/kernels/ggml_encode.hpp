@@ -1,0 +1,25 @@
+// Floats to ggml's block types, with the bytes that ggml's own quantizer gives without an importance matrix.
+//
+// Each block is a function of its own elements and nothing else: ranges of whole blocks may be encoded by several
+// threads, in any order. The caller's thread is in the default floating-point environment (nearest, subnormals kept).
+//
+// No block type can say what is not finite: NaN is encoded as zero, and an infinity as the largest float, whose scale
+// then overflows as ggml's does. Where ggml's C is undefined (a block of nothing but numbers near the smallest there
+// are, whose scale is zero in F16), our codes decode to the same zeros.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <ballast/dtype.hpp>
+
+namespace ballast::kernels {
+
+// The IQ types that are searched with an importance matrix, and those that nobody stores, are not among them.
+bool can_encode(DType type) noexcept;
+
+// `values` are whole blocks; `blocks` has room for just as many, and needs no alignment. Throws Errc::unsupported for a
+// type that cannot be encoded, and Errc::invalid_argument where the sizes do not fit.
+void encode_blocks(DType type, std::span<const float> values, std::span<std::byte> blocks);
+
+}  // namespace ballast::kernels

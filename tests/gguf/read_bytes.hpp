@@ -1,0 +1,28 @@
+// The shortest ways to read a GGUF file in a test.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/gguf/reader.hpp"
+#include "support/gguf_file.hpp"
+
+namespace ballast::test {
+
+inline io::ByteSourcePtr source_of(std::string_view text, const std::string& name = "file.gguf") {
+  const auto bytes = std::as_bytes(std::span(text));
+  return io::from_memory({bytes.begin(), bytes.end()}, name);
+}
+
+inline gguf::GgufFile read_gguf(const GgufBuilder& file, const gguf::ReadOptions& options = {}) {
+  return gguf::read(source_of(file.text()), options);
+}
+
+inline std::string bytes_of(const Tensor& tensor) {
+  std::string bytes(tensor.nbytes(), '\0');
+  tensor.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+}  // namespace ballast::test

@@ -1,0 +1,118 @@
+#include "formats/gguf/split.hpp"
+
+#include <gtest/gtest.h>
+
+#include "read_bytes.hpp"
+#include "support/expect_error.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+using test::GgufBuilder;
+using test::kF32;
+using test::TempDir;
+
+GgufBuilder part(std::uint16_t number, std::uint16_t count, std::int32_t tensors) {
+  GgufBuilder file;
+  if (number == 0) file.kv("general.name", "whole");
+  file.kv_raw("split.no", test::kU16, file.number(number)).kv_raw("split.count", test::kU16, file.number(count));
+  file.kv_raw("split.tensors.count", test::kI32, file.number(tensors));
+  return file.tensor("t" + std::to_string(number), kF32, {4});
+}
+
+TEST(GgufSplit, ReadsAndMakesTheNamesOfParts) {
+  const auto name = gguf::parse_part_name("a/b-00002-of-00012.gguf");
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name->prefix, "a/b");
+  EXPECT_EQ(name->number, 2u);
+  EXPECT_EQ(name->count, 12u);
+  EXPECT_EQ(gguf::part_path("a/b", 2, 12), "a/b-00002-of-00012.gguf");
+  for (const char* other : {"b.gguf", "b-0002-of-00012.gguf", "b-00002-of-00001.gguf", "b-00000-of-00001.gguf",
+                            "b-00001-of-00002.safetensors", "b-x0001-of-00002.gguf", "00001-of-00002.gguf", ""})
+    EXPECT_FALSE(gguf::parse_part_name(other)) << other;
+}
+
+TEST(GgufSplit, OpensTheWholeSetFromAnyPart) {
+  const TempDir dir;
+  for (std::uint16_t i = 0; i < 3; ++i) part(i, 3, 3).write(dir, gguf::part_path("m", i + 1u, 3));
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    const auto file = gguf::open_set(gguf::part_path(dir / "m", i, 3));
+    EXPECT_EQ(file.checkpoint.size(), 3u);
+    EXPECT_EQ(file.checkpoint.tensors[2].name, "t2");
+    EXPECT_EQ(file.checkpoint.shards, 3u);
+    EXPECT_EQ(file.checkpoint.files.size(), 3u);
+    EXPECT_EQ(file.fields.size(), 1u);
+    EXPECT_FALSE(file.split);
+  }
+}
+
+TEST(GgufSplit, OpensAFileThatIsNoPartAsItIs) {
+  const TempDir dir;
+  const std::string path = GgufBuilder().kv("k", 1u).tensor("w", kF32, {1}).write(dir, "m.gguf");
+  EXPECT_EQ(gguf::open_set(path).checkpoint.size(), 1u);
+  GgufBuilder joined;
+  joined.kv_raw("split.count", test::kU16, joined.number(std::uint16_t{0}));  // as gguf-split --merge leaves it
+  EXPECT_FALSE(gguf::open_set(joined.write(dir, "joined.gguf")).split);
+}
+
+TEST(GgufSplit, NamesThePartThatIsMissing) {
+  const TempDir dir;
+  const std::string path = part(0, 3, 3).write(dir, "m-00001-of-00003.gguf");
+  part(2, 3, 3).write(dir, "m-00003-of-00003.gguf");
+  EXPECT_ERROR(gguf::open_set(path), Errc::not_found, "m-00002-of-00003.gguf: part 2 of 3 is missing");
+}
+
+TEST(GgufSplit, RefusesPartsThatContradictTheirNames) {
+  const TempDir dir;
+  const std::string path = part(1, 2, 2).write(dir, "m-00001-of-00002.gguf");
+  part(0, 2, 2).write(dir, "m-00002-of-00002.gguf");
+  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "a file called part 1 of 2 says that it is part 2 of 2");
+  GgufBuilder().tensor("w", kF32, {1}).write(dir, "m-00001-of-00002.gguf");
+  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "says that it is no part");
+  const std::string renamed = part(1, 2, 2).write(dir, "renamed.gguf");
+  EXPECT_ERROR(gguf::open_set(renamed), Errc::not_found, "this is part 2 of 2");
+}
+
+TEST(GgufSplit, RefusesPartsThatDoNotMakeAWhole) {
+  const TempDir dir;
+  const std::string path = part(0, 2, 3).write(dir, "m-00001-of-00002.gguf");
+  part(1, 2, 3).write(dir, "m-00002-of-00002.gguf");
+  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "2 tensors together, and say that they have 3");
+  part(0, 2, 2).tensor("t1", kF32, {1}).write(dir, "m-00001-of-00002.gguf");
+  EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "tensor \"t1\" is in two parts");
+}
+
+TEST(GgufSplit, RefusesMorePartsThanTheLimitsAllow) {
+  const TempDir dir;
+  gguf::ReadOptions options;
+  options.limits.max_shards = 2;
+  EXPECT_ERROR(gguf::open_set(dir / "m-00001-of-00003.gguf", options), Errc::limit, "3 parts");
+}
+
+TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNoGgufFiles) {
+  EXPECT_EQ(gguf::raw_split_hint("d/m.gguf.part1of2"), "join the pieces first, in order: cat m.gguf.part* > m.gguf");
+  EXPECT_EQ(gguf::raw_split_hint("m.gguf-split-b"), "join the pieces first, in order: cat m.gguf-split-* > m.gguf");
+  for (const char* other : {"m.gguf", "m-00001-of-00002.gguf", "m.gguf.part", "split-a", "m.bin.part1of2", ""})
+    EXPECT_FALSE(gguf::raw_split_hint(other)) << other;
+
+  const std::string whole = GgufBuilder().tensor("w", kF32, {100}).text();
+  const auto piece = test::source_of(whole.substr(0, whole.size() / 2), "m.gguf.part1of2");
+  EXPECT_ERROR(gguf::read(piece), Errc::unsupported, "a piece of a file that was cut into pieces: tensor \"w\"");
+  EXPECT_HINT(gguf::read(piece), "cat m.gguf.part* > m.gguf");
+}
+
+TEST(GgufSplit, ReadsTheSetsOfGgufPy) {
+  SKIP_WITHOUT_SHARED("vectors/gguf");
+  for (const char* name : {"split_by_tensors", "split_small_first"}) {
+    const std::string prefix = test::shared_path("vectors/gguf/" + std::string(name));
+    const auto file = gguf::open_set(gguf::part_path(prefix, 2, 3));
+    EXPECT_EQ(file.checkpoint.size(), 7u);
+    EXPECT_EQ(file.checkpoint.tensors[6].name, "blk.6.attn_q.weight");
+    EXPECT_EQ(file.fields.find_string("general.name"), "tiny");
+    EXPECT_FALSE(file.fields.contains("split.count"));
+  }
+}
+
+}  // namespace
+}  // namespace ballast

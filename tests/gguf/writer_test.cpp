@@ -1,0 +1,214 @@
+#include "formats/gguf/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "formats/gguf/split.hpp"
+#include "read_bytes.hpp"
+#include "second_reader.hpp"
+#include "support/expect_error.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+using test::GgufBuilder;
+using test::kF32;
+using test::kQ4_0;
+using test::SecondReader;
+
+std::vector<const StateDict::Entry*> entries_of(const StateDict& tensors) {
+  std::vector<const StateDict::Entry*> entries;
+  for (const auto& entry : tensors) entries.push_back(&entry);
+  return entries;
+}
+
+// The file that a layout describes.
+std::string assemble(const gguf::Layout& layout) {
+  std::string file(layout.size_bytes, '\0');
+  std::copy_n(reinterpret_cast<const char*>(layout.head.data()), layout.head.size(), file.begin());
+  std::uint64_t end = layout.head.size();
+  for (const auto& item : layout.items) {
+    EXPECT_GE(item.offset, end) << item.name;
+    const std::string bytes = test::bytes_of(*item.tensor);
+    end = item.offset + bytes.size();
+    EXPECT_LE(end, file.size()) << item.name;
+    std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(item.offset));
+  }
+  return file;
+}
+
+std::string written(const StateDict& tensors, const Fields& fields) {
+  return assemble(gguf::lay_out(entries_of(tensors), fields));
+}
+
+std::string written(const gguf::GgufFile& file) {
+  return assemble(gguf::lay_out(entries_of(file.checkpoint.tensors), file.fields, file.unknown_types));
+}
+
+StateDict numbered_tensors(std::size_t count, std::uint64_t elements) {
+  StateDict tensors;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<float> values(elements, static_cast<float>(i));
+    tensors.insert("t" + std::to_string(i), Tensor::from_values<float>(DType::f32, Shape{elements}, values));
+  }
+  return tensors;
+}
+
+TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
+  SKIP_WITHOUT_SHARED("vectors/gguf");
+  std::size_t count = 0;
+  for (const auto& path : test::shared_files("vectors/gguf", ".gguf")) {
+    const std::string name = path.filename();
+    // Not of version 3, not little-endian, not by the rules, or without the padding that gguf-py writes at the end.
+    if (name.starts_with("bad_") || name.starts_with("version") || name.starts_with("big_endian")) continue;
+    if (name == "nested_array.gguf" || name == "offsets_out_of_order.gguf" || name == "long_tensor_name.gguf") continue;
+    SCOPED_TRACE(name);
+    const std::string original = test::read_whole_file(path);
+    const std::string copy = written(gguf::read(test::source_of(original)));
+    if (name == "zero_size_tensor_empty_array.gguf") {
+      EXPECT_EQ(copy.substr(0, original.size()), original);
+    } else {
+      EXPECT_TRUE(copy == original);
+    }
+    SecondReader second(copy);
+    ++count;
+  }
+  EXPECT_GE(count, 15u);
+}
+
+TEST(GgufWriter, MakesTheLittleEndianTwinOfABigEndianFile) {
+  SKIP_WITHOUT_SHARED("vectors/gguf");
+  const auto big = gguf::read(io::open_file(test::shared_path("vectors/gguf/big_endian_quant.gguf")));
+  EXPECT_TRUE(written(big) == test::read_whole_file(test::shared_path("vectors/gguf/little_endian_twin.gguf")));
+}
+
+TEST(GgufWriter, MakesVersion3OfOlderOnes) {
+  const auto old =
+      read_gguf(GgufBuilder(1).kv("general.name", "old").strings("words", {"a", ""}).tensor("w", kF32, {2, 3}));
+  const auto young =
+      read_gguf(GgufBuilder(3).kv("general.name", "old").strings("words", {"a", ""}).tensor("w", kF32, {2, 3}));
+  EXPECT_EQ(written(old), written(young));
+}
+
+TEST(GgufWriter, PutsTensorsOfAnyOrderByTheRules) {
+  const auto odd = read_gguf(
+      GgufBuilder().tensor_at("late", kF32, {1}, 96).tensor_at("early", kF32, {2}, 0).data(std::string(100, 'x')));
+  const std::string file = written(odd);
+  const SecondReader second(file);
+  ASSERT_EQ(second.tensors.size(), 2u);
+  EXPECT_EQ(second.tensors[0].name, "late");
+  EXPECT_EQ(second.tensors[0].bytes, "xxxx");
+}
+
+TEST(GgufWriter, WritesWhatASecondReaderReads) {
+  Fields fields;
+  fields.set(Field::of("general.architecture", "llama"));
+  fields.set(Field::of("general.alignment", std::uint32_t{64}));
+  fields.set(Field::of("x.flag", true));
+  fields.set(Field::of("x.epsilon", 1e-5f));
+  const std::string words[] = {"<s>", "", "é"};
+  fields.set(Field::strings("tokenizer.ggml.tokens", words));
+  const std::int32_t kinds[] = {3, -1};
+  fields.set(Field::numbers<std::int32_t>("tokenizer.ggml.token_type", kinds));
+  StateDict tensors = numbered_tensors(2, 3);
+  const std::string blocks(36, 'b');
+  tensors.insert("q", Tensor::from_bytes(DType::q4_0, Shape{2, 32}, std::as_bytes(std::span(blocks))));
+  tensors.insert("empty", Tensor::from_bytes(DType::f32, Shape{0, 2}, {}));
+  tensors.insert("scalar", Tensor::from_values<float>(DType::f32, Shape{}, std::vector<float>{5}));
+
+  const std::string file = written(tensors, fields);
+  const SecondReader second(file);
+  ASSERT_EQ(second.values.size(), 6u);
+  EXPECT_EQ(second.values[0].items, std::vector<std::string>{"llama"});
+  EXPECT_EQ(second.values[2].type, 7);
+  EXPECT_EQ(second.values[4].items, (std::vector<std::string>{"<s>", "", "é"}));
+  EXPECT_EQ(second.values[5].items[1], "\xFF\xFF\xFF\xFF");
+  ASSERT_EQ(second.tensors.size(), 5u);
+  EXPECT_EQ(second.tensors[2].dims, (std::vector<std::uint64_t>{32, 2}));
+  EXPECT_EQ(second.tensors[2].bytes, blocks);
+  EXPECT_EQ(second.tensors[3].dims, (std::vector<std::uint64_t>{2, 0}));
+  EXPECT_TRUE(second.tensors[4].dims.empty());
+  EXPECT_EQ(gguf::read(test::source_of(file)).fields, fields);
+}
+
+TEST(GgufWriter, PutsUnknownTypesBackAsTheyWere) {
+  const GgufBuilder original = GgufBuilder().kv("k", 1u).tensor("q", {57, 32, 20}, {64}).tensor("w", kF32, {2});
+  EXPECT_EQ(written(read_gguf(original)), original.text());
+}
+
+TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
+  const auto lay_out_one = [](const std::string& name, const Tensor& tensor) {
+    StateDict tensors;
+    tensors.insert(name, tensor);
+    return gguf::lay_out(entries_of(tensors), {});
+  };
+  const auto bytes = [](DType dtype, Shape shape) {
+    return Tensor::from_bytes(dtype, shape, std::vector<std::byte>(*ballast::bytes_of(dtype, *shape.numel())));
+  };
+  EXPECT_NO_THROW(lay_out_one(std::string(63, 'n'), bytes(DType::f32, {1})));
+  EXPECT_ERROR(lay_out_one(std::string(64, 'n'), bytes(DType::f32, {1})), Errc::unsupported,
+               "a name of 64 bytes, and GGUF allows 63");
+  EXPECT_HINT(lay_out_one(std::string(64, 'n'), bytes(DType::f32, {1})), "--rename");
+  for (const DType dtype : {DType::u8, DType::f8_e4m3, DType::boolean, DType::c64, DType::u32}) {
+    EXPECT_ERROR(lay_out_one("w", bytes(dtype, {4})), Errc::unsupported,
+                 "tensor \"w\" has dtype " + std::string(name(dtype)) + ", which ggml has no type for");
+    EXPECT_HINT(lay_out_one("w", bytes(dtype, {4})), "--dtype");
+  }
+  EXPECT_ERROR(lay_out_one("w", bytes(DType::f32, {1, 1, 1, 1, 1})), Errc::unsupported,
+               "has 5 dimensions, and GGUF allows 4");
+  EXPECT_ERROR(lay_out_one("w", Tensor(DType::f32, {4}, meta_storage(16))), Errc::unsupported, "no data");
+
+  Fields fields;
+  fields.set(Field::of("general.alignment", std::uint32_t{24}));
+  EXPECT_ERROR(gguf::lay_out({}, fields), Errc::malformed, "power of two");
+  Limits limits;
+  limits.max_header_bytes = 10;
+  EXPECT_ERROR(gguf::lay_out({}, {}, {}, limits), Errc::limit, "24 bytes");
+}
+
+TEST(GgufWriter, SplitsAsGgufSplitDoes) {
+  const StateDict tensors = numbered_tensors(7, 8);  // of 32 bytes
+  Fields fields;
+  fields.set(Field::of("general.architecture", "llama"));
+  fields.set(Field::of("split.count", std::uint16_t{9}));  // of the set that it came from
+  const auto entries = entries_of(tensors);
+  const auto parts = gguf::lay_out_parts(entries, fields, "dir/model.gguf", 96);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].path, "dir/model-00001-of-00003.gguf");
+  EXPECT_EQ(parts[2].path, "dir/model-00003-of-00003.gguf");
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string file = assemble(parts[i].layout);
+    const SecondReader second(file);
+    EXPECT_EQ(second.values.size(), i == 0 ? 4u : 3u);
+    EXPECT_EQ(second.uint_of("split.no"), i);
+    EXPECT_EQ(second.uint_of("split.count"), 3u);
+    EXPECT_EQ(second.uint_of("split.tensors.count"), 7u);
+    for (const auto& tensor : second.tensors) EXPECT_EQ(tensor.name, "t" + std::to_string(number++));
+  }
+  EXPECT_EQ(number, 7u);
+
+  const auto whole = gguf::lay_out_parts(entries, fields, "dir/model.gguf", 0);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].path, "dir/model.gguf");
+  const std::string file = assemble(whole[0].layout);
+  EXPECT_EQ(SecondReader(file).values.size(), 1u);
+  EXPECT_EQ(gguf::lay_out_parts(entries, fields, "m.gguf", 1).size(), 7u);  // a tensor that is too large has its own
+}
+
+TEST(GgufWriter, MakesTheSamePartsAsGgufPy) {
+  SKIP_WITHOUT_SHARED("vectors/gguf");
+  const std::string first = test::shared_path("vectors/gguf/split_by_tensors-00001-of-00003.gguf");
+  const auto whole = gguf::open_set(first);
+  const auto parts = gguf::lay_out_parts(entries_of(whole.checkpoint.tensors), whole.fields, "x.gguf", 3 * 128);
+  ASSERT_EQ(parts.size(), 3u);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string path = gguf::part_path(gguf::parse_part_name(first)->prefix, i + 1, 3);
+    EXPECT_TRUE(assemble(parts[i].layout) == test::read_whole_file(path)) << path;
+  }
+}
+
+}  // namespace
+}  // namespace ballast
