@@ -38,7 +38,7 @@ using F32 = hn::CappedTag<float, 8>;
 using I32 = hn::Rebind<std::int32_t, F32>;
 using Floats = hn::VFromD<F32>;
 using Ints = hn::VFromD<I32>;
-using Mask = hn::MFromD<F32>;
+using Mask = decltype(hn::Lt(Floats(), Floats()));
 constexpr std::size_t kLanes = hn::MaxLanes(F32());
 
 HWY_INLINE Floats all(float value) { return hn::Set(F32(), value); }

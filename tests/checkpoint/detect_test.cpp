@@ -70,7 +70,7 @@ const Stranger kStrangers[] = {
     {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::malformed, "a zip archive without its end record",
      "downloaded whole"},
     {"AnEmptyZip", "PK\x05\x06"s + std::string(18, '\0'), Errc::unsupported, "without a checkpoint in it", "data.pkl"},
-    {"AGguf", "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"s, Errc::unsupported, "a GGUF file", "safetensors"},
+    {"AGguf", "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"s, Errc::malformed, "ends inside the key count", ""},
     {"ALegacyCheckpoint", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."s, Errc::malformed, "ends",
      ""},
     {"ATar", tar_of("weights"), Errc::unsupported, "a tar archive, and not one of PyTorch's", "unpack"},
@@ -125,8 +125,8 @@ TEST(Detect, GoesByContentAndNotByName) {
   const auto file = SafetensorsFile().tensor("w", "U8", {1});
   for (const char* name : {"model.bin", "model.gguf", "model.json", "model", "index.html"})
     EXPECT_EQ(open(file.write(folder, name)).size(), 1u);
-  EXPECT_ERROR(open(folder.write("model.safetensors", "GGUF\x03")), Errc::unsupported,
-               "model.safetensors: this is a GGUF file");
+  EXPECT_ERROR(open(folder.write("model.safetensors", "GGUF\x03")), Errc::malformed,
+               "model.safetensors: the file ends inside the version");
 }
 
 TEST(Detect, SaysThatAJsonIsNoIndex) {

@@ -116,7 +116,7 @@ class Convert(TestCase):
         refused("out.safetensors", "--metadata", "novalue", says='"novalue"', hint="--metadata author=me")
         refused("out.safetensors", "--rename", "(=x", says="(")
         refused("out.safetensors", "--rename", "no-equals", says="no-equals")
-        self.refused("convert", "in.safetensors", "out.gguf", code=UNSUPPORTED, says="out.gguf")
+        self.refused("convert", "in.safetensors", "out.onnx", code=UNSUPPORTED, says="out.onnx")
         self.refused("convert", "in.safetensors", "no/such/folder/out.safetensors", code=IO, says="no/such/folder")
         self.assertEqual(self.names_in_folder(), ["in.safetensors"])
 

@@ -91,15 +91,16 @@ TEST(GgufSplit, RefusesMorePartsThanTheLimitsAllow) {
 }
 
 TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNoGgufFiles) {
-  EXPECT_EQ(gguf::raw_split_hint("d/m.gguf.part1of2"), "join the pieces first, in order: cat m.gguf.part* > m.gguf");
-  EXPECT_EQ(gguf::raw_split_hint("m.gguf-split-b"), "join the pieces first, in order: cat m.gguf-split-* > m.gguf");
-  for (const char* other : {"m.gguf", "m-00001-of-00002.gguf", "m.gguf.part", "split-a", "m.bin.part1of2", ""})
+  EXPECT_EQ(gguf::raw_split_hint("d/m.gguf.part1of2"), "join the pieces first: cat m.gguf.part{1..2}of2 > m.gguf");
+  EXPECT_EQ(gguf::raw_split_hint("m.gguf-split-b"), "join the pieces first: cat m.gguf-split-* > m.gguf");
+  for (const char* other : {"m.gguf", "m-00001-of-00002.gguf", "m.gguf.part", "split-a", "m.bin.part1of2", "of2", "2",
+                            "-split-a", "xsplit-a", ""})
     EXPECT_FALSE(gguf::raw_split_hint(other)) << other;
 
   const std::string whole = GgufBuilder().tensor("w", kF32, {100}).text();
   const auto piece = test::source_of(whole.substr(0, whole.size() / 2), "m.gguf.part1of2");
   EXPECT_ERROR(gguf::read(piece), Errc::unsupported, "a piece of a file that was cut into pieces: tensor \"w\"");
-  EXPECT_HINT(gguf::read(piece), "cat m.gguf.part* > m.gguf");
+  EXPECT_HINT(gguf::read(piece), "cat m.gguf.part{1..2}of2 > m.gguf");
 }
 
 TEST(GgufSplit, ReadsTheSetsOfGgufPy) {

@@ -61,17 +61,13 @@ TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
   std::size_t count = 0;
   for (const auto& path : test::shared_files("vectors/gguf", ".gguf")) {
     const std::string name = path.filename();
-    // Not of version 3, not little-endian, not by the rules, or without the padding that gguf-py writes at the end.
+    // Not of version 3, not little-endian, or not by the rules.
     if (name.starts_with("bad_") || name.starts_with("version") || name.starts_with("big_endian")) continue;
     if (name == "nested_array.gguf" || name == "offsets_out_of_order.gguf" || name == "long_tensor_name.gguf") continue;
     SCOPED_TRACE(name);
     const std::string original = test::read_whole_file(path);
     const std::string copy = written(gguf::read(test::source_of(original)));
-    if (name == "zero_size_tensor_empty_array.gguf") {
-      EXPECT_EQ(copy.substr(0, original.size()), original);
-    } else {
-      EXPECT_TRUE(copy == original);
-    }
+    EXPECT_TRUE(copy == original);
     SecondReader second(copy);
     ++count;
   }

@@ -173,22 +173,22 @@ GgufFile open_set(const std::string& path, const ReadOptions& options) {
 
 std::optional<std::string> raw_split_hint(const std::string& path) {
   std::string_view rest = path;
-  const std::string_view count = take_digits(rest);
-  std::string_view piece;
-  if (!count.empty() && take(rest, "of")) {  // model.gguf.part1of2
-    piece = take_digits(rest);
-    if (piece.empty() || !(take(rest, ".part") || take(rest, "-part"))) return std::nullopt;
-  } else {  // model.gguf-split-a
-    rest = path;
-    if (rest.empty() || rest.back() < 'a' || rest.back() > 'z') return std::nullopt;
-    rest.remove_suffix(1);
-    if (!(take(rest, "-split-") || take(rest, ".split-"))) return std::nullopt;
+  std::string pieces;  // as a shell would name them all, in order
+  if (const std::string_view count = take_digits(rest); !count.empty()) {
+    if (!take(rest, "of") || take_digits(rest).empty() || !take(rest, "part")) return std::nullopt;
+    pieces = fmt::format("part{{1..{0}}}of{0}", count);
+  } else {
+    if (rest.empty()) return std::nullopt;
+    rest.remove_suffix(1);  // a letter
+    if (!take(rest, "split-")) return std::nullopt;
+    pieces = "split-*";
   }
-  if (!rest.ends_with(kEnding)) return std::nullopt;
-  const auto slash = rest.find_last_of('/');
-  const std::string whole(slash == std::string_view::npos ? rest : rest.substr(slash + 1));
-  return fmt::format("join the pieces first, in order: cat {0}{1}* > {0}", whole,
-                     std::string_view(path).substr(rest.size(), 6));
+  if (rest.empty()) return std::nullopt;
+  const char separator = rest.back();
+  rest.remove_suffix(1);
+  if ((separator != '.' && separator != '-') || !rest.ends_with(kEnding)) return std::nullopt;
+  const std::string_view whole = rest.substr(rest.find_last_of('/') + 1);
+  return fmt::format("join the pieces first: cat {0}{1}{2} > {0}", whole, separator, pieces);
 }
 
 }  // namespace ballast::gguf

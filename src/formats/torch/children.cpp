@@ -228,7 +228,8 @@ class Finder {
 };
 
 [[noreturn]] void throw_spent() {
-  throw Error(Errc::limit, "the same objects are reached by too many paths: the tree is larger than its file");
+  throw Error(Errc::limit, "the same objects are reached by too many paths: the tree is larger than its file")
+      .hint("ballast scan looks into it all the same");
 }
 
 }  // namespace

@@ -427,7 +427,7 @@ Stored Rebuilder::storage_of(NodeId node, std::string_view what) {
   if (graph_.kind(node) == Kind::persistent) {
     if (auto stored = storages_.find(graph_, node)) return std::move(*stored);
   } else if (const Checkpoint* file = nested_file(node)) {
-    const Tensor* storage = file->size() == 1 ? &file->tensors[0].tensor : nullptr;
+    const Tensor* storage = file->size() == 1 ? file->find("") : nullptr;
     if (!storage || storage->rank() != 1 || !storage->is_contiguous())
       throw Error(Errc::malformed, "a file inside a pickle is not the one storage that is needed here");
     return {storage->storage(), storage->offset(), storage->nbytes(), storage->dtype()};

@@ -1,0 +1,250 @@
+#include <ballast/names.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ballast/error.hpp>
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/text.hpp"
+#include "ops/names_match.hpp"
+#include "ops/names_values.hpp"
+
+namespace ballast {
+namespace {
+
+using names::Architecture;
+using names::Change;
+using names::Match;
+
+constexpr std::string_view kArchitectureKey = "general.architecture";
+
+std::string_view described(NameStyle style) { return style == NameStyle::gguf ? "GGUF" : "Hugging Face"; }
+
+std::string known_list() { return fmt::format("{}", fmt::join(architectures_with_names(), ", ")); }
+
+void remark(Checkpoint& checkpoint, std::string text) {
+  checkpoint.notes.push_back({checkpoint.target, std::move(text), Note::Kind::remark});
+}
+
+// Whoever asks for one architecture is told when it has no table; a file that is of another one is only noted.
+const Architecture* choose_architecture(Checkpoint& checkpoint, const std::string& asked) {
+  if (!asked.empty()) {
+    if (const Architecture* found = names::find_architecture(asked)) return found;
+    throw Error(Errc::invalid_argument, fmt::format("no names are known for the architecture {}", quote(asked)))
+        .hint("known are " + known_list());
+  }
+  std::optional<std::string_view> said = checkpoint.fields.find_string(kArchitectureKey);
+  if (const auto entry = checkpoint.metadata.find(kArchitectureKey); !said && entry != checkpoint.metadata.end())
+    said = entry->second;
+  if (!said) {
+    throw Error(Errc::invalid_argument, "nothing says of which architecture the tensors are")
+        .hint("name it, such as --architecture llama; known are " + known_list());
+  }
+  const Architecture* found = names::find_architecture(*said);
+  if (!found) {
+    remark(checkpoint, fmt::format("no names are known for the architecture {}: all stay as they are", quote(*said)));
+  }
+  return found;
+}
+
+// A number that GGUF keeps for the whole model or for each block, or that safetensors keeps as text.
+std::optional<std::uint64_t> find_number(const Checkpoint& checkpoint, std::string_view key, std::uint64_t block) {
+  if (const Field* field = checkpoint.fields.find(key)) {
+    if (!field->is_array()) return field->as_uint();
+    const std::size_t size = width(field->element_type);
+    if (size == 0 || block >= field->count) return std::nullopt;
+    return FieldValue{field->element_type, field->bytes.subspan(static_cast<std::size_t>(block) * size, size)}
+        .as_uint();
+  }
+  const auto entry = checkpoint.metadata.find(key);
+  if (entry == checkpoint.metadata.end()) return std::nullopt;
+  const char *begin = entry->second.data(), *end = begin + entry->second.size();
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+class HeadCounts {
+ public:
+  HeadCounts(const Checkpoint& checkpoint, const Architecture& architecture, const NameOptions& options)
+      : checkpoint_(checkpoint),
+        options_(options),
+        key_(fmt::format("{}.attention.head_count", architecture.gguf)),
+        key_kv_(key_ + "_kv") {}
+
+  const std::string& key() const noexcept { return key_; }
+  const std::string& key_kv() const noexcept { return key_kv_; }
+
+  std::uint64_t of_queries(std::uint64_t block) const {
+    if (options_.head_count != 0) return options_.head_count;
+    if (const auto count = find_number(checkpoint_, key_, block)) return *count;
+    throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_))
+        .hint(fmt::format("give it, such as --meta {}=32; config.json calls it num_attention_heads", key_));
+  }
+
+  std::uint64_t of_keys(std::uint64_t block) const {
+    if (options_.head_count_kv != 0) return options_.head_count_kv;
+    const auto count = find_number(checkpoint_, key_kv_, block);
+    return count ? *count : of_queries(block);
+  }
+
+ private:
+  const Checkpoint& checkpoint_;
+  const NameOptions& options_;
+  std::string key_, key_kv_;
+};
+
+Tensor changed(const Tensor& tensor, const Match& match, NameStyle style, const HeadCounts& heads) {
+  const bool to_gguf = style == NameStyle::gguf;
+  const auto reordered = [&](std::uint64_t count) {
+    return to_gguf ? names::interleave_halves(tensor, count) : names::separate_halves(tensor, count);
+  };
+  switch (match.change) {
+    case Change::none: return tensor;
+    case Change::permute_queries: return reordered(heads.of_queries(match.block));
+    case Change::permute_keys: return reordered(heads.of_keys(match.block));
+    case Change::add_one: return to_gguf ? names::add_one(tensor) : names::subtract_one(tensor);
+    case Change::transpose: return tensor.transpose();
+  }
+  return tensor;
+}
+
+// Tensors of one kind, for one sentence about all of them.
+struct Tally {
+  std::uint64_t count = 0;
+  std::string example;
+
+  void add(std::string_view name) {
+    if (count++ == 0) example = name;
+  }
+};
+
+class Renaming {
+ public:
+  Renaming(Checkpoint& checkpoint, const Architecture& architecture, NameStyle style, const NameOptions& options)
+      : checkpoint_(checkpoint),
+        architecture_(architecture),
+        style_(style),
+        heads_(checkpoint, architecture, options) {}
+
+  void run() {
+    tensors_.reserve(checkpoint_.size());
+    for (const auto& [name, tensor] : checkpoint_) take(name, tensor);
+    take_aliases();
+    checkpoint_.tensors = std::move(tensors_);
+    checkpoint_.unknown_ggml = std::move(unknown_ggml_);
+    say_notes();
+  }
+
+ private:
+  void take(std::string_view name, const Tensor& tensor) {
+    const auto found = names::match(architecture_, style_, name);
+    if (!found) unnamed_.add(name);
+    if (found && found->is_left_out) return left_out_.add(name);
+    Match match = found ? *found : Match{std::string(name)};
+
+    const auto [origin, is_new] = origins_.try_emplace(match.name, name);
+    if (!is_new) {
+      throw Error(Errc::invalid_argument, fmt::format("tensors {} and {} would both be called {}",
+                                                      quote(origin->second), quote(name), quote(match.name)))
+          .hint("leave one out with --exclude");
+    }
+    Tensor result = change(name, tensor, match);
+    if (result.dtype() != tensor.dtype()) widened_.add(name);
+    tensors_.insert(match.name, std::move(result));
+    matches_.emplace(name, std::move(match));
+  }
+
+  Tensor change(std::string_view name, const Tensor& tensor, const Match& match) {
+    if (const auto unknown = checkpoint_.unknown_ggml.find(name); unknown != checkpoint_.unknown_ggml.end()) {
+      if (match.change != Change::none) {
+        throw Error(Errc::unsupported, fmt::format("tensor {} has values that change with its name, and is of ggml's "
+                                                   "type {}, which is unknown",
+                                                   quote(name), unknown->second.id))
+            .hint("leave it out with --exclude");
+      }
+      unknown_ggml_.emplace(match.name, unknown->second);
+    }
+    try {
+      return changed(tensor, match, style_, heads_);
+    } catch (const Error& error) {
+      const bool is_blocks = error.code() == Errc::unsupported && info(tensor.dtype()).kind == DTypeKind::ggml;
+      throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
+          .hint(is_blocks ? "decode it first, with --dtype F32, F16 or BF16" : error.hint());
+    }
+  }
+
+  // Two names of one tensor stay that, as long as the same is done to both.
+  void take_aliases() {
+    std::map<std::string, std::string, std::less<>> aliases;
+    for (const auto& [removed, kept] : checkpoint_.aliases) {
+      checkpoint_.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
+      const auto a = matches_.find(removed), b = matches_.find(kept);
+      if (a == matches_.end() || b == matches_.end() || a->second.change != b->second.change) continue;
+      tensors_.replace(a->second.name, Tensor(tensors_.at(b->second.name)));
+      aliases.emplace(a->second.name, b->second.name);
+    }
+    checkpoint_.aliases = std::move(aliases);
+  }
+
+  void say_notes() const {
+    if (unnamed_.count != 0) {
+      remark(checkpoint_, fmt::format("{} of {} names of {} have no counterpart in {} and stay, such as {}",
+                                      unnamed_.count, matches_.size() + left_out_.count, architecture_.name,
+                                      described(style_), quote(unnamed_.example)));
+    }
+    if (left_out_.count != 0) {
+      remark(checkpoint_, fmt::format("left out, since GGUF has no place for them: {} of {} tensors, such as {}",
+                                      left_out_.count, matches_.size() + left_out_.count, quote(left_out_.example)));
+    }
+    if (widened_.count != 0) {
+      remark(checkpoint_, fmt::format("norms are F32 now, since 1 is {}: {} of them, such as {}",
+                                      style_ == NameStyle::gguf ? "added to them" : "subtracted from them",
+                                      widened_.count, quote(widened_.example)));
+    }
+  }
+
+  Checkpoint& checkpoint_;
+  const Architecture& architecture_;
+  NameStyle style_;
+  HeadCounts heads_;
+  StateDict tensors_;
+  std::map<std::string, UnknownGgml, std::less<>> unknown_ggml_;
+  std::map<std::string, std::string, std::less<>> origins_;  // by the new name
+  std::map<std::string, Match, std::less<>> matches_;        // by the old name
+  Tally unnamed_, left_out_, widened_;
+};
+
+// What llama.cpp, and the way back, will look for.
+void keep_options(Checkpoint& checkpoint, const Architecture& architecture, const NameOptions& options) {
+  const HeadCounts heads(checkpoint, architecture, options);
+  const auto keep_number = [&](const std::string& key, std::uint64_t count) {
+    if (count != 0) checkpoint.fields.set_from_text(key, std::to_string(count));
+  };
+  if (checkpoint.fields.find_string(kArchitectureKey) != architecture.gguf)
+    checkpoint.fields.set(Field::of(kArchitectureKey, architecture.gguf));
+  keep_number(heads.key(), options.head_count);
+  keep_number(heads.key_kv(), options.head_count_kv);
+}
+
+}  // namespace
+
+std::vector<std::string_view> architectures_with_names() {
+  std::vector<std::string_view> result;
+  for (const Architecture& architecture : names::kArchitectures) result.push_back(architecture.name);
+  return result;
+}
+
+Checkpoint to_names(Checkpoint checkpoint, NameStyle style, const NameOptions& options) {
+  const Architecture* architecture = choose_architecture(checkpoint, options.architecture);
+  if (!architecture) return checkpoint;
+  Renaming(checkpoint, *architecture, style, options).run();
+  if (style == NameStyle::gguf) keep_options(checkpoint, *architecture, options);
+  return checkpoint;
+}
+
+}  // namespace ballast

@@ -1,0 +1,27 @@
+// One name looked up in the table of an architecture.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ballast/names.hpp>
+
+#include "ops/name_tables.hpp"
+
+namespace ballast::names {
+
+struct Match {
+  std::string name;  // in the other style
+  Change change = Change::none;
+  std::uint64_t block = 0;  // its number; 0 outside of one
+  bool is_left_out = false;
+};
+
+const Architecture* find_architecture(std::string_view name) noexcept;
+
+// What a tensor is called in `style`; nothing where the table does not say.
+std::optional<Match> match(const Architecture& architecture, NameStyle style, std::string_view name);
+
+}  // namespace ballast::names

@@ -1,0 +1,76 @@
+#include "ops/names_values.hpp"
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "kernels/add.hpp"
+#include "kernels/cast.hpp"
+#include "tensor/transformed_storage.hpp"
+
+namespace ballast::names {
+namespace {
+
+// A view as a tensor of its own: the same values in that order, in a shape that strides could not give it.
+Tensor in_order(const Tensor& view, Shape shape) {
+  return Tensor(view.dtype(), std::move(shape), transformed_storage(view, 1, [](std::span<std::byte>) {}));
+}
+
+// Rows of [heads, outer, inner] in the order of [heads, inner, outer].
+Tensor swap_in_heads(const Tensor& tensor, std::uint64_t head_count, std::uint64_t outer, std::uint64_t inner) {
+  std::vector<std::uint64_t> dims{head_count, outer, inner};
+  dims.insert(dims.end(), tensor.shape().begin() + 1, tensor.shape().end());
+  std::vector<std::size_t> order(dims.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::swap(order[1], order[2]);
+  const Tensor rows = tensor.is_contiguous() ? tensor : in_order(tensor, tensor.shape());
+  return in_order(rows.reshape(Shape(dims)).permute(order), tensor.shape());
+}
+
+std::uint64_t half_head(const Tensor& tensor, std::uint64_t head_count) {
+  const std::uint64_t rows = tensor.rank() == 0 ? 0 : tensor.shape()[0];
+  if (head_count == 0 || rows / 2 < head_count || rows % head_count != 0 || rows / head_count % 2 != 0) {
+    throw Error(Errc::mismatch, fmt::format("{} rows are not {} heads of pairs", rows, head_count));
+  }
+  return rows / head_count / 2;
+}
+
+Tensor shifted(const Tensor& tensor, DType dtype, float by) {
+  constexpr std::size_t kElements = 256;
+  std::array<float, kElements> shifts;
+  shifts.fill(by);
+  const std::size_t element_bytes = info(dtype).block_bytes;
+  std::vector<std::byte> more(kElements * element_bytes);
+  kernels::cast(DType::f32, dtype, std::as_bytes(std::span(shifts)), more);
+
+  const auto shift = [dtype, more = std::move(more)](std::span<std::byte> values) {
+    for (std::size_t first = 0; first < values.size(); first += more.size()) {
+      const std::size_t size = std::min(more.size(), values.size() - first);
+      kernels::add(dtype, values.subspan(first, size), std::span(more).first(size));
+    }
+  };
+  return Tensor(dtype, tensor.shape(), transformed_storage(tensor.to(dtype), element_bytes, shift)).to(DType::f32);
+}
+
+}  // namespace
+
+Tensor interleave_halves(const Tensor& tensor, std::uint64_t head_count) {
+  return swap_in_heads(tensor, head_count, 2, half_head(tensor, head_count));
+}
+
+Tensor separate_halves(const Tensor& tensor, std::uint64_t head_count) {
+  return swap_in_heads(tensor, head_count, half_head(tensor, head_count), 2);
+}
+
+Tensor add_one(const Tensor& tensor) {
+  return shifted(tensor, tensor.dtype() == DType::f16 ? DType::f16 : DType::f32, 1);
+}
+
+Tensor subtract_one(const Tensor& tensor) { return shifted(tensor, DType::f32, -1); }
+
+}  // namespace ballast::names

@@ -1,0 +1,20 @@
+// What llama.cpp's converter does to values, and the way back. All lazy.
+#pragma once
+
+#include <cstdint>
+
+#include <ballast/tensor.hpp>
+
+namespace ballast::names {
+
+// Each head's rows are two halves at Hugging Face, which rotates row i of the first with row i of the second; llama.cpp
+// rotates neighbours, so GGUF has them interleaved. Throws Errc::mismatch where the rows are no pairs of that many
+// heads.
+Tensor interleave_halves(const Tensor& tensor, std::uint64_t head_count);
+Tensor separate_halves(const Tensor& tensor, std::uint64_t head_count);
+
+// In F32, but for one rounding on the way there: the converter adds in F16 where weights are F16.
+Tensor add_one(const Tensor& tensor);
+Tensor subtract_one(const Tensor& tensor);
+
+}  // namespace ballast::names
