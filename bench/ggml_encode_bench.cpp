@@ -62,8 +62,8 @@ void bench_memory(Report& report, DType type, double share_of_memcpy) {
 void bench_ggml_encode(Report& report) {
   using enum DType;
   bench_memory(report, q8_0, 0.5);
-  for (const DType type : {q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs}) bench_work(report, type, 2.0);
-  for (const DType type : {q4_0, q4_1, q5_0, q5_1, q8_0, q8_k, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0})
+  for (const DType type : {q2_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs}) bench_work(report, type, 2.0);
+  for (const DType type : {q3_k, q4_0, q4_1, q5_0, q5_1, q8_0, q8_k, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0})
     bench_work(report, type, 1.0);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "corpus_archive.hpp"
+#include "corpus_gguf.hpp"
 #include "corpus_pickle.hpp"
 
 namespace {
@@ -171,6 +172,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "zip", ballast::fuzz::zips());
     write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
     write(fs::path(argv[1]) / "pickle", pickles());
+    write(fs::path(argv[1]) / "gguf", ballast::fuzz::ggufs());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

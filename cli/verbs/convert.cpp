@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <ballast/densify.hpp>
 #include <ballast/error.hpp>
+#include <ballast/names.hpp>
 #include <ballast/save.hpp>
 #include <ballast/text.hpp>
 #include <ballast/transform.hpp>
@@ -21,8 +22,17 @@ struct Arguments {
   std::string in, out;
   std::vector<std::string> renames, metadata, fields, removed_fields;
   std::string dtype, max_shard_size, memory;
+  std::string names;  // "hf" or "gguf"
+  NameOptions name_options;
   bool dense = false, raw = false, dry_run = false;
 };
+
+NameStyle name_style(const std::string& text) {
+  if (text == "hf") return NameStyle::huggingface;
+  if (text == "gguf") return NameStyle::gguf;
+  throw Error(Errc::invalid_argument, fmt::format("--names: there are no names of the style \"{}\"", text))
+      .hint("hf for Hugging Face's, gguf for llama.cpp's");
+}
 
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
   Checkpoint checkpoint = open_target(session, arguments.in);
@@ -32,12 +42,17 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
-  if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
-  if (!arguments.dtype.empty()) {
-    const std::size_t said = checkpoint.notes.size();
-    checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
-    for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
+  const std::size_t said = checkpoint.notes.size();
+  if (!arguments.names.empty()) {
+    const NameStyle style = name_style(arguments.names);
+    // What is undone is undone exactly: on the values that blocks stand for, before they are rounded again.
+    if (style == NameStyle::huggingface && !arguments.dtype.empty())
+      checkpoint = cast(std::move(checkpoint), DType::f32);
+    checkpoint = to_names(std::move(checkpoint), style, arguments.name_options);
   }
+  if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
+  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
+  for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
   for (const auto& text : arguments.metadata) {
     auto [key, value] = split_assignment(text, "--metadata author=me");
     checkpoint.metadata[std::move(key)] = std::move(value);
@@ -177,6 +192,15 @@ Run add_convert(CLI::App& verb, Session& session) {
   add_selection_options(verb, session);
   add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
       ->type_name("REGEX=TEMPLATE");
+  verb.add_option("--names", arguments->names,
+                  "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf")
+      ->type_name("STYLE");
+  verb.add_option("--architecture", arguments->name_options.architecture,
+                  "for --names, where the file does not say it: llama")
+      ->type_name("NAME");
+  verb.add_option("--heads", arguments->name_options.head_count, "for --names: heads of attention")->type_name("N");
+  verb.add_option("--kv-heads", arguments->name_options.head_count_kv, "for --names: heads of keys and values")
+      ->type_name("N");
   verb.add_option("--dtype", arguments->dtype,
                   "cast floating tensors; decode ggml's blocks; Q4_K and its kin encode into them")
       ->type_name("DTYPE");

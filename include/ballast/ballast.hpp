@@ -6,11 +6,13 @@
 #include <ballast/diff.hpp>        // comparisons
 #include <ballast/dtype.hpp>       // element types
 #include <ballast/error.hpp>       // the one exception
+#include <ballast/fields.hpp>      // typed metadata
 #include <ballast/float16.hpp>     // 16-bit floats as C++ types
 #include <ballast/global.hpp>      // what a pickle names
 #include <ballast/hash.hpp>        // digests
 #include <ballast/limits.hpp>      // every cap on hostile input
 #include <ballast/metadata.hpp>    // metadata edited in place
+#include <ballast/names.hpp>       // as Hugging Face and llama.cpp call things
 #include <ballast/open.hpp>        // files in
 #include <ballast/progress.hpp>    // how long jobs report and are cancelled
 #include <ballast/save.hpp>        // files out

@@ -14,7 +14,7 @@ enum class NameStyle : std::uint8_t { huggingface, gguf };
 
 struct NameOptions {
   // "llama"; where it is empty, what the checkpoint says in general.architecture.
-  std::string architecture;
+  std::string architecture{};
   // Heads of attention, for architectures whose query and key rows llama.cpp reorders; where they are 0, what the
   // checkpoint says in llama.attention.head_count and head_count_kv. Without the second, it is the first.
   std::uint64_t head_count = 0, head_count_kv = 0;

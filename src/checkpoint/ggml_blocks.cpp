@@ -48,7 +48,7 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
 // A GGUF file without tensors: the shortest way to write fields down, and a reader for it is there.
 std::string fields_text(const Fields& fields) {
   std::string text;
-  gguf::append_preamble(text, 0, fields.size());
+  gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
   for (const Field& field : fields) gguf::append_field(text, field);
   return text;
 }

@@ -15,7 +15,8 @@
 
 namespace ballast::kernels {
 
-// The IQ types that are searched with an importance matrix, and those that nobody stores, are not among them.
+// Every block type but the IQ types below four bits, which are made with an importance matrix, and Q8_1, which is never
+// stored.
 bool can_encode(DType type) noexcept;
 
 // `values` are whole blocks; `blocks` has room for just as many, and needs no alignment. Throws Errc::unsupported for a

@@ -154,12 +154,14 @@ HWY_INLINE void across_groups(const float* x, Use use) {
   for (std::size_t i = 0; i < kGroup; i += 4, x += 4) {
     const auto a = load_fours<kGroup>(d, x), b = load_fours<kGroup>(d, x + kGroup);
     const auto c = load_fours<kGroup>(d, x + 2 * kGroup), e = load_fours<kGroup>(d, x + 3 * kGroup);
-    const auto ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b)), ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
-    use(i, hn::BitCast(d, hn::InterleaveLower(d64, ab, ce)));
-    use(i + 1, hn::BitCast(d, hn::InterleaveUpper(d64, ab, ce)));
-    const auto fg = hn::BitCast(d64, hn::InterleaveUpper(d, a, b)), hi = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-    use(i + 2, hn::BitCast(d, hn::InterleaveLower(d64, fg, hi)));
-    use(i + 3, hn::BitCast(d, hn::InterleaveUpper(d64, fg, hi)));
+    const auto first_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+    const auto first_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+    use(i, hn::BitCast(d, hn::InterleaveLower(d64, first_ab, first_ce)));
+    use(i + 1, hn::BitCast(d, hn::InterleaveUpper(d64, first_ab, first_ce)));
+    const auto last_ab = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+    const auto last_ce = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+    use(i + 2, hn::BitCast(d, hn::InterleaveLower(d64, last_ab, last_ce)));
+    use(i + 3, hn::BitCast(d, hn::InterleaveUpper(d64, last_ab, last_ce)));
   }
 }
 

@@ -223,7 +223,9 @@ class Renaming {
 void keep_options(Checkpoint& checkpoint, const Architecture& architecture, const NameOptions& options) {
   const HeadCounts heads(checkpoint, architecture, options);
   const auto keep_number = [&](const std::string& key, std::uint64_t count) {
-    if (count != 0) checkpoint.fields.set_from_text(key, std::to_string(count));
+    if (count == 0 || checkpoint.fields.find_uint(key) == count) return;
+    checkpoint.fields.remove(key);  // it may be a list, one for each block
+    checkpoint.fields.set_from_text(key, std::to_string(count));
   };
   if (checkpoint.fields.find_string(kArchitectureKey) != architecture.gguf)
     checkpoint.fields.set(Field::of(kArchitectureKey, architecture.gguf));

@@ -10,6 +10,8 @@
 namespace ballast {
 namespace {
 
+constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 30;
+
 // The place of unit number `n` of the row-major order, in bytes from the first one.
 std::int64_t place_of(const ElementLayout& layout, std::uint64_t n) {
   std::int64_t place = 0;
@@ -65,7 +67,16 @@ void gather_units(const Tensor& view, const ElementLayout& layout, std::uint64_t
     kernels::gather(out, bytes.data() + layout.low_bytes, layout.shape, layout.byte_strides, first_unit,
                     layout.unit_bytes);
   });
-  if (!in_place) gather_by_rows(view, layout, first_unit, out);
+  if (in_place) return;
+  // A stream that is jumped about in would begin anew for every row: it is gone through once, and kept meanwhile.
+  const std::uint64_t size = layout.low_bytes + layout.high_bytes;
+  if (view.storage()->is_sequential() && size <= kMostKeptBytes) {
+    std::vector<std::byte> all(static_cast<std::size_t>(size));
+    view.storage()->read(low, all);
+    return kernels::gather(out, all.data() + layout.low_bytes, layout.shape, layout.byte_strides, first_unit,
+                           layout.unit_bytes);
+  }
+  gather_by_rows(view, layout, first_unit, out);
 }
 
 }  // namespace

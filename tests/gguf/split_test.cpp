@@ -5,6 +5,7 @@
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
 #include "support/shared_files.hpp"
+#include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {
@@ -35,7 +36,7 @@ TEST(GgufSplit, ReadsAndMakesTheNamesOfParts) {
 
 TEST(GgufSplit, OpensTheWholeSetFromAnyPart) {
   const TempDir dir;
-  for (std::uint16_t i = 0; i < 3; ++i) part(i, 3, 3).write(dir, gguf::part_path("m", i + 1u, 3));
+  for (std::uint16_t i = 0; i < 3; ++i) dir.write(gguf::part_path("m", i + 1u, 3), part(i, 3, 3).text());
   for (std::uint64_t i = 1; i <= 3; ++i) {
     const auto file = gguf::open_set(gguf::part_path(dir / "m", i, 3));
     EXPECT_EQ(file.checkpoint.size(), 3u);
@@ -49,37 +50,37 @@ TEST(GgufSplit, OpensTheWholeSetFromAnyPart) {
 
 TEST(GgufSplit, OpensAFileThatIsNoPartAsItIs) {
   const TempDir dir;
-  const std::string path = GgufBuilder().kv("k", 1u).tensor("w", kF32, {1}).write(dir, "m.gguf");
+  const std::string path = dir.write("m.gguf", GgufBuilder().kv("k", 1u).tensor("w", kF32, {1}).text());
   EXPECT_EQ(gguf::open_set(path).checkpoint.size(), 1u);
   GgufBuilder joined;
   joined.kv_raw("split.count", test::kU16, joined.number(std::uint16_t{0}));  // as gguf-split --merge leaves it
-  EXPECT_FALSE(gguf::open_set(joined.write(dir, "joined.gguf")).split);
+  EXPECT_FALSE(gguf::open_set(dir.write("joined.gguf", joined.text())).split);
 }
 
 TEST(GgufSplit, NamesThePartThatIsMissing) {
   const TempDir dir;
-  const std::string path = part(0, 3, 3).write(dir, "m-00001-of-00003.gguf");
-  part(2, 3, 3).write(dir, "m-00003-of-00003.gguf");
+  const std::string path = dir.write("m-00001-of-00003.gguf", part(0, 3, 3).text());
+  dir.write("m-00003-of-00003.gguf", part(2, 3, 3).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::not_found, "m-00002-of-00003.gguf: part 2 of 3 is missing");
 }
 
 TEST(GgufSplit, RefusesPartsThatContradictTheirNames) {
   const TempDir dir;
-  const std::string path = part(1, 2, 2).write(dir, "m-00001-of-00002.gguf");
-  part(0, 2, 2).write(dir, "m-00002-of-00002.gguf");
+  const std::string path = dir.write("m-00001-of-00002.gguf", part(1, 2, 2).text());
+  dir.write("m-00002-of-00002.gguf", part(0, 2, 2).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "a file called part 1 of 2 says that it is part 2 of 2");
-  GgufBuilder().tensor("w", kF32, {1}).write(dir, "m-00001-of-00002.gguf");
+  dir.write("m-00001-of-00002.gguf", GgufBuilder().tensor("w", kF32, {1}).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "says that it is no part");
-  const std::string renamed = part(1, 2, 2).write(dir, "renamed.gguf");
+  const std::string renamed = dir.write("renamed.gguf", part(1, 2, 2).text());
   EXPECT_ERROR(gguf::open_set(renamed), Errc::not_found, "this is part 2 of 2");
 }
 
 TEST(GgufSplit, RefusesPartsThatDoNotMakeAWhole) {
   const TempDir dir;
-  const std::string path = part(0, 2, 3).write(dir, "m-00001-of-00002.gguf");
-  part(1, 2, 3).write(dir, "m-00002-of-00002.gguf");
+  const std::string path = dir.write("m-00001-of-00002.gguf", part(0, 2, 3).text());
+  dir.write("m-00002-of-00002.gguf", part(1, 2, 3).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "2 tensors together, and say that they have 3");
-  part(0, 2, 2).tensor("t1", kF32, {1}).write(dir, "m-00001-of-00002.gguf");
+  dir.write("m-00001-of-00002.gguf", part(0, 2, 2).tensor("t1", kF32, {1}).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "tensor \"t1\" is in two parts");
 }
 

@@ -59,6 +59,7 @@ PUBLIC_HEADERS = {
     "summary": "ops",
     "scan": "ops",
     "densify": "ops",
+    "names": "ops",
     "fields": "tensor",
     "metadata": "ops",
     "ballast": "everything",

@@ -11,15 +11,11 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "support/temp_dir.hpp"
 
 namespace ballast::test {
 
@@ -137,9 +133,6 @@ class GgufBuilder {
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
-
-  // Returns the path.
-  std::string write(const TempDir& folder, std::string_view name) const { return folder.write(name, text()); }
 
  private:
   std::string magic_ = "GGUF", keys_, tensors_, data_;

@@ -114,6 +114,18 @@ TEST(Tensor, SlicesBlocksWholeOrNotAtAll) {
   EXPECT_ERROR(f4.transpose(), Errc::unsupported, "blocks of 2");
 }
 
+TEST(Tensor, GoesThroughAStreamOnceForAViewOfIt) {
+  const auto plain = test::some_bytes(256 * 256 * 4, 3);
+  const auto deflated = std::make_shared<test::DeflatedStorage>(plain);
+  const Tensor view = Tensor(DType::f32, {256, 256}, deflated).transpose();
+  const Tensor expected = Tensor::from_bytes(DType::f32, {256, 256}, plain).transpose();
+  std::vector<std::byte> got(plain.size()), wanted(plain.size());
+  view.read(0, got);
+  expected.read(0, wanted);
+  EXPECT_EQ(got, wanted);
+  EXPECT_EQ(deflated->restarts(), 1u);
+}
+
 TEST(Tensor, CastsWhenItIsReadAndInAnyRange) {
   const Tensor half = counted({300}).to(DType::bf16);
   EXPECT_FALSE(half.is_mapped());

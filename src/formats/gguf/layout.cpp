@@ -1,6 +1,5 @@
 #include "formats/gguf/layout.hpp"
 
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -55,18 +54,6 @@ void check_can_store(const StateDict::Entry& entry, const Stored& as) {
   }
 }
 
-std::vector<std::byte> as_bytes(const std::string& text, std::size_t size) {
-  std::vector<std::byte> bytes(size);  // zeros
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
-}
-
-void check_header_size(std::uint64_t size, const Limits& limits) {
-  if (size <= limits.max_header_bytes) return;
-  throw Error(Errc::limit, fmt::format("the header would have {} bytes, more than the {} that readers accept", size,
-                                       limits.max_header_bytes));
-}
-
 std::vector<Entries> split_by_bytes(Entries entries, std::uint64_t max_bytes) {
   std::vector<Entries> parts;
   std::uint64_t used = 0;
@@ -96,7 +83,7 @@ Layout lay_out(Entries entries, const Fields& fields, const UnknownTypes& unknow
   Layout layout;
   layout.items.reserve(entries.size());
   std::string text;
-  append_preamble(text, entries.size(), fields.size());
+  append_preamble(text, kVersion, entries.size(), fields.size());
   for (const Field& field : fields) append_field(text, field);
   std::uint64_t end = 0;
   for (const auto* entry : entries) {
@@ -109,10 +96,9 @@ Layout lay_out(Entries entries, const Fields& fields, const UnknownTypes& unknow
   }
   check_header_size(text.size(), limits);
 
-  const std::uint64_t data_offset = fits(checked_align_up(text.size(), alignment), "the size of the header");
-  layout.head = as_bytes(text, static_cast<std::size_t>(data_offset));
-  layout.size_bytes = fits(checked_add(data_offset, end), "the size of the file");
-  for (Layout::Item& item : layout.items) item.offset += data_offset;
+  layout.head = padded(text, alignment);
+  layout.size_bytes = fits(checked_add(layout.head.size(), end), "the size of the file");
+  for (Layout::Item& item : layout.items) item.offset += layout.head.size();
   return layout;
 }
 

@@ -1,0 +1,45 @@
+#include "formats/gguf/edit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include "formats/gguf/encode.hpp"
+#include "formats/gguf/header.hpp"
+
+namespace ballast::gguf {
+
+EditableHeader read_editable(const io::ByteSource& source, const Limits& limits) try {
+  Header header = read_header(source, limits);
+  if (header.version == 1 || header.order == std::endian::big) {
+    throw Error(Errc::unsupported, fmt::format("a {}-endian file of version {} is not edited",
+                                               header.order == std::endian::big ? "big" : "little", header.version))
+        .hint("convert it first: what is written is little-endian, of version 3");
+  }
+  return {std::move(header.fields),
+          header.version,
+          header.alignment,
+          header.tensors.size(),
+          std::string(header.text.get() + header.fields_end, header.end - header.fields_end),
+          std::min(header.data_offset, source.size_bytes())};
+} catch (Error& error) {
+  throw error.in(source.name());
+}
+
+std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& fields, const Limits& limits) {
+  if (alignment_of(fields) != header.alignment) {
+    throw Error(Errc::unsupported, fmt::format("{} cannot be set to {}: every tensor would have to move", kAlignmentKey,
+                                               alignment_of(fields)))
+        .hint("convert the file instead");
+  }
+  std::string text;
+  append_preamble(text, header.version, header.tensor_count, fields.size());
+  for (const Field& field : fields) append_field(text, field);
+  text += header.tensors;
+  check_header_size(text.size(), limits);
+  return padded(text, header.alignment);
+}
+
+}  // namespace ballast::gguf

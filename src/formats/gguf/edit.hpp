@@ -1,0 +1,31 @@
+// A header with other fields: what it says of the tensors stays as it is, whoever wrote it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ballast/fields.hpp>
+#include <ballast/limits.hpp>
+
+#include "io/byte_source.hpp"
+
+namespace ballast::gguf {
+
+struct EditableHeader {
+  Fields fields;
+  std::uint32_t version = 3;
+  std::uint64_t alignment = 0;
+  std::uint64_t tensor_count = 0;
+  std::string tensors;           // their entries, to the letter
+  std::uint64_t data_begin = 0;  // in the file
+};
+
+// Little-endian files of version 2 and 3; others are Errc::unsupported.
+EditableHeader read_editable(const io::ByteSource& source, const Limits& limits);
+
+// The new bytes before the data. Where they are as many as before, the data can stay where they lie. Throws
+// Errc::unsupported where the fields ask for another alignment, which would move every tensor.
+std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& fields, const Limits& limits);
+
+}  // namespace ballast::gguf
