@@ -18,8 +18,8 @@ void encode_around_zero_on_target(DType type, const float* in, std::size_t count
 }
 #else
 
-// What the sums of kLanes groups are made of. Where a group is taken for zeros its lane goes on, and what it finds is not
-// taken.
+// What the sums of kLanes groups are made of. Where a group is taken for zeros its lane goes on, and what it finds is
+// not taken.
 template <std::size_t kGroup>
 struct Groups {
   explicit Groups(const float* from) {

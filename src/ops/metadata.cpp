@@ -5,12 +5,10 @@
 
 #include "checkpoint/detect.hpp"
 #include "core/text.hpp"
-#include "formats/gguf/layout.hpp"
-#include "formats/gguf/reader.hpp"
+#include "formats/gguf/edit.hpp"
 #include "formats/safetensors/edit.hpp"
 #include "io/byte_source.hpp"
 #include "io/patch_file.hpp"
-#include "save/plan.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast {
@@ -48,52 +46,48 @@ Fields edited(Fields fields, const MetadataEdit& edit) {
   return fields;
 }
 
-MetadataEditReport edit_gguf(const io::ByteSourcePtr& source, const MetadataEdit& edit, SaveOptions options) {
-  gguf::GgufFile file = gguf::read(source, {options.limits});
-  const Fields fields = edited(file.fields, edit);
-  if (fields == file.fields) return {.changed = false, .in_place = true};
-  if (file.is_big_endian || file.version < 3) {
-    throw Error(Errc::unsupported, "a GGUF file of an old version or of the other byte order cannot be edited")
-        .hint("convert it first: ballast convert IN.gguf OUT.gguf");
-  }
-  std::vector<const StateDict::Entry*> entries;
-  for (const auto& entry : file.checkpoint) entries.push_back(&entry);
-  const gguf::Layout layout = gguf::lay_out(entries, fields, file.unknown_types, options.limits);
-  const bool in_place = layout.head.size() == file.data_offset && layout.size_bytes == source->size_bytes() &&
-                        io::has_one_name(source->name());
+// Both formats have a header that can be written anew and data behind it that stay as they are.
+MetadataEditReport replace_head(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
+                                const SaveOptions& options) {
+  // A link, or a file with a second name, may be somebody else's too: those get a file of their own.
+  const bool in_place = head.size() == data_begin && io::has_one_name(source->name());
   if (in_place) {
-    io::patch_file(source->name(), 0, layout.head, options.durable);
+    io::patch_file(source->name(), 0, head, options.durable);
   } else {
-    file.checkpoint.fields = fields;
-    file.checkpoint.unknown_ggml = file.unknown_types;
-    options.overwrite = true;
-    execute(plan_gguf(file.checkpoint, source->name(), options), options);
+    rewrite(source, data_begin, std::move(head), options);
   }
   return {.changed = true, .in_place = in_place};
+}
+
+MetadataEditReport edit_gguf(const io::ByteSourcePtr& source, const MetadataEdit& edit, const SaveOptions& options) {
+  const gguf::EditableHeader header = gguf::read_editable(*source, options.limits);
+  const Fields fields = edited(header.fields, edit);
+  if (fields == header.fields) return {.changed = false, .in_place = true};
+  return replace_head(source, header.data_begin, gguf::with_fields(header, fields, options.limits), options);
+}
+
+MetadataEditReport edit_safetensors(const io::ByteSourcePtr& source, const MetadataEdit& edit,
+                                    const SaveOptions& options) {
+  const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
+  const Metadata metadata = edited(header.metadata, edit);
+  if (metadata == header.metadata) return {.changed = false, .in_place = true};
+  return replace_head(source, header.data_begin, safetensors::with_metadata(header, metadata, options.limits), options);
 }
 
 }  // namespace
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
   const auto source = io::open_file(path);
-  if (detect(*source) == Content::json) {
-    throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
-        .hint("edit the shards themselves");
+  switch (detect(*source)) {
+    case Content::gguf: return edit_gguf(source, edit, options);
+    case Content::safetensors: return edit_safetensors(source, edit, options);
+    case Content::json:
+      throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
+          .hint("edit the shards themselves");
+    default: break;
   }
-  if (detect(*source) == Content::gguf) return edit_gguf(source, edit, options);
-  const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
-  const Metadata metadata = edited(header.metadata, edit);
-  if (metadata == header.metadata) return {.changed = false, .in_place = true};
-
-  std::vector<std::byte> head = safetensors::with_metadata(header, metadata, options.limits);
-  // A link, or a file with a second name, may be somebody else's too: those get a file of their own.
-  const bool in_place = head.size() == header.data_begin && io::has_one_name(path);
-  if (in_place) {
-    io::patch_file(path, 0, head, options.durable);
-  } else {
-    rewrite(source, header.data_begin, std::move(head), options);
-  }
-  return {.changed = true, .in_place = in_place};
+  throw Error(Errc::unsupported, "only safetensors and GGUF files have metadata that can be edited")
+      .hint("convert it first: ballast convert IN OUT.safetensors --metadata KEY=VALUE");
 } catch (Error& error) {
   throw error.in(path);
 }

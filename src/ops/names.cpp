@@ -79,11 +79,16 @@ class HeadCounts {
   const std::string& key() const noexcept { return key_; }
   const std::string& key_kv() const noexcept { return key_kv_; }
 
+  std::uint64_t of(const Match& match) const {
+    return match.change == Change::permute_keys ? of_keys(match.block) : of_queries(match.block);
+  }
+
+ private:
   std::uint64_t of_queries(std::uint64_t block) const {
     if (options_.head_count != 0) return options_.head_count;
     if (const auto count = find_number(checkpoint_, key_, block)) return *count;
     throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_))
-        .hint(fmt::format("give it, such as --meta {}=32; config.json calls it num_attention_heads", key_));
+        .hint("give it, such as --heads 32; config.json calls it num_attention_heads");
   }
 
   std::uint64_t of_keys(std::uint64_t block) const {
@@ -92,26 +97,10 @@ class HeadCounts {
     return count ? *count : of_queries(block);
   }
 
- private:
   const Checkpoint& checkpoint_;
   const NameOptions& options_;
   std::string key_, key_kv_;
 };
-
-Tensor changed(const Tensor& tensor, const Match& match, NameStyle style, const HeadCounts& heads) {
-  const bool to_gguf = style == NameStyle::gguf;
-  const auto reordered = [&](std::uint64_t count) {
-    return to_gguf ? names::interleave_halves(tensor, count) : names::separate_halves(tensor, count);
-  };
-  switch (match.change) {
-    case Change::none: return tensor;
-    case Change::permute_queries: return reordered(heads.of_queries(match.block));
-    case Change::permute_keys: return reordered(heads.of_keys(match.block));
-    case Change::add_one: return to_gguf ? names::add_one(tensor) : names::subtract_one(tensor);
-    case Change::transpose: return tensor.transpose();
-  }
-  return tensor;
-}
 
 // Tensors of one kind, for one sentence about all of them.
 struct Tally {
@@ -170,12 +159,40 @@ class Renaming {
       unknown_ggml_.emplace(match.name, unknown->second);
     }
     try {
-      return changed(tensor, match, style_, heads_);
+      return changed(tensor, match);
     } catch (const Error& error) {
       const bool is_blocks = error.code() == Errc::unsupported && info(tensor.dtype()).kind == DTypeKind::ggml;
       throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
           .hint(is_blocks ? "decode it first, with --dtype F32, F16 or BF16" : error.hint());
     }
+  }
+
+  Tensor changed(const Tensor& tensor, const Match& match) {
+    const bool to_gguf = style_ == NameStyle::gguf;
+    switch (match.change) {
+      case Change::none: return tensor;
+      case Change::permute_queries:
+      case Change::permute_keys: return reordered(tensor, match);
+      case Change::add_one: return to_gguf ? names::add_one(tensor) : names::subtract_one(tensor);
+      case Change::transpose: return tensor.transpose();
+    }
+    return tensor;
+  }
+
+  // Every head of queries meets one of keys, so both have as many rows: a head count that is wrong, or was left out
+  // where keys have fewer, shows here and not in what the model says.
+  Tensor reordered(const Tensor& tensor, const Match& match) {
+    const std::uint64_t heads = heads_.of(match);
+    Tensor result =
+        style_ == NameStyle::gguf ? names::interleave_halves(tensor, heads) : names::separate_halves(tensor, heads);
+    const std::uint64_t rows = tensor.shape()[0] / heads;
+    const auto [first, is_first] = head_rows_.try_emplace(match.block, rows);
+    if (!is_first && first->second != rows) {
+      throw Error(Errc::mismatch, fmt::format("with {} heads, one has {} rows, and another of that block has {}", heads,
+                                              rows, first->second))
+          .hint(fmt::format("give {} with --heads and {} with --kv-heads", heads_.key(), heads_.key_kv()));
+    }
+    return result;
   }
 
   // Two names of one tensor stay that, as long as the same is done to both.
@@ -216,6 +233,7 @@ class Renaming {
   std::map<std::string, UnknownGgml, std::less<>> unknown_ggml_;
   std::map<std::string, std::string, std::less<>> origins_;  // by the new name
   std::map<std::string, Match, std::less<>> matches_;        // by the old name
+  std::map<std::uint64_t, std::uint64_t> head_rows_;         // by the block
   Tally unnamed_, left_out_, widened_;
 };
 

@@ -96,16 +96,6 @@ void finish(SavePlan& plan, const SaveOptions& options) {
   if (!needs_buffers) plan.memory_bytes = std::min(plan.memory_bytes, plan.data_bytes);
 }
 
-}  // namespace
-
-std::uint64_t SavePlan::total_bytes() const noexcept {
-  std::uint64_t total = 0;
-  for (const File& file : files) total += file.size_bytes;
-  return total;
-}
-
-Format format_for(const std::string& path) { return output_format(file_for(path)).format; }
-
 SavePlan plan_gguf(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   std::vector<const StateDict::Entry*> entries;
   for (const auto& entry : checkpoint) entries.push_back(&entry);
@@ -121,6 +111,16 @@ SavePlan plan_gguf(const Checkpoint& checkpoint, const std::string& path, const 
   finish(plan, options);
   return plan;
 }
+
+}  // namespace
+
+std::uint64_t SavePlan::total_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const File& file : files) total += file.size_bytes;
+  return total;
+}
+
+Format format_for(const std::string& path) { return output_format(file_for(path)).format; }
 
 SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   const fs::path file = file_for(path);

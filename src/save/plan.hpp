@@ -11,7 +11,6 @@ namespace ballast {
 Format format_for(const std::string& path);
 
 SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options);
-SavePlan plan_gguf(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options);
 SavePlan plan_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options);
 
 }  // namespace ballast

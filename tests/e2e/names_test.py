@@ -158,16 +158,19 @@ class Names(TestCase):
         self.assertEqual({key: back.fields[key] for key in self.LLAMA_FIELDS}, self.LLAMA_FIELDS)
 
     def test_head_counts_can_be_told(self):
-        q = self.numbers(32, 32)
-        self.write("hf.safetensors", {"model.layers.0.self_attn.q_proj.weight": ("F32", *q)})
-        self.refused("convert", "hf.safetensors", "out.gguf", "--names", "gguf", "--architecture", "llama", code=USAGE,
-                     says="nothing says llama.attention.head_count", hint="--meta llama.attention.head_count=32")
-        self.ballast("convert", "hf.safetensors", "out.gguf", "--names", "gguf", "--architecture", "llama",
-                     "--meta", "llama.attention.head_count=4")
+        q, k = self.numbers(32, 32), self.numbers(16, 32)
+        self.write("hf.safetensors", {"model.layers.0.self_attn.q_proj.weight": ("F32", *q),
+                                      "model.layers.0.self_attn.k_proj.weight": ("F32", *k)})
+        command = ["convert", "hf.safetensors", "out.gguf", "--names", "gguf", "--architecture", "llama"]
+        self.refused(*command, code=USAGE, says="nothing says llama.attention.head_count", hint="--heads 32")
+        self.refused(*command, "--heads", 4, code=NO, says="another of that block has", hint="--kv-heads")
+        self.ballast(*command, "--heads", 4, "--kv-heads", 2)
         out = GgufReader(self.folder / "out.gguf")
         self.assertEqual(self.halves(out.tensors["blk.0.attn_q.weight"], 4), self.rows(q))
+        self.assertEqual(self.halves(out.tensors["blk.0.attn_k.weight"], 2), self.rows(k))
         self.assertEqual(out.fields["general.architecture"], "llama")
         self.assertEqual(out.fields["llama.attention.head_count"], 4)
+        self.assertEqual(out.fields["llama.attention.head_count_kv"], 2)
 
     def test_quantized_weights_are_decoded(self):
         self.write_gguf("in.gguf", self.LLAMA_FIELDS, self.llama())

@@ -234,29 +234,42 @@ TEST(Names, ReorderViewsAndAnyRangeOfThem) {
 }
 
 TEST(Names, TakeHeadCountsFromWhereverTheyStand) {
-  const std::string q = "blk.1.attn_q.weight", k = "blk.1.attn_k.weight";
-  const Tensor rows = tensor_of({16, 4});
-  const Checkpoint bare = checkpoint_of("llama", {{q, rows}, {k, rows}});
-  const auto expect_heads = [&](const Checkpoint& from, std::uint64_t heads, std::uint64_t heads_kv) {
+  const auto expect_heads = [](Checkpoint from, std::uint64_t heads, std::uint64_t heads_kv) {
+    const Tensor q = tensor_of({heads * 6, 4}, 1), k = tensor_of({heads_kv * 6, 4}, 2);
+    from.tensors.insert("blk.1.attn_q.weight", q);
+    from.tensors.insert("blk.1.attn_k.weight", k);
     const Checkpoint model = to_names(from, NameStyle::huggingface);
-    expect_interleaved(rows, model.at("model.layers.1.self_attn.q_proj.weight"), heads);
-    expect_interleaved(rows, model.at("model.layers.1.self_attn.k_proj.weight"), heads_kv);
+    expect_interleaved(q, model.at("model.layers.1.self_attn.q_proj.weight"), heads);
+    expect_interleaved(k, model.at("model.layers.1.self_attn.k_proj.weight"), heads_kv);
   };
-  Checkpoint one = bare;
+  Checkpoint one = checkpoint_of("llama", {});
   one.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
   expect_heads(one, 4, 4);
   one.fields.set(Field::of("llama.attention.head_count_kv", std::uint32_t{2}));
   expect_heads(one, 4, 2);
 
-  Checkpoint each = bare;
+  Checkpoint each = checkpoint_of("llama", {});
   const std::int32_t counts[] = {1, 8}, counts_kv[] = {8, 1};
   each.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count", counts));
   each.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count_kv", counts_kv));
   expect_heads(each, 8, 1);
 
-  Checkpoint text = bare;  // as a safetensors file keeps what a GGUF said
+  Checkpoint text = checkpoint_of("llama", {});  // as a safetensors file keeps what a GGUF said
   text.metadata["llama.attention.head_count"] = "2";
   expect_heads(text, 2, 2);
+}
+
+TEST(Names, NoticeThatKeysHaveFewerHeads) {
+  const Checkpoint model = checkpoint_of("llama", {{"model.layers.0.self_attn.q_proj.weight", tensor_of({32, 4})},
+                                                   {"model.layers.0.self_attn.k_proj.weight", tensor_of({16, 4})}});
+  const auto to_gguf = [&](std::uint64_t heads_kv) {
+    return to_names(model, NameStyle::gguf, {.head_count = 4, .head_count_kv = heads_kv});
+  };
+  EXPECT_ERROR(to_gguf(0), Errc::mismatch,
+               "tensor \"model.layers.0.self_attn.k_proj.weight\": with 4 heads, one has 4 rows, and another of that "
+               "block has 8");
+  EXPECT_HINT(to_gguf(0), "llama.attention.head_count_kv with --kv-heads");
+  EXPECT_EQ(to_gguf(2).size(), 2u);
 }
 
 TEST(Names, NeedHeadCountsThatFit) {
@@ -266,7 +279,7 @@ TEST(Names, NeedHeadCountsThatFit) {
   };
   EXPECT_ERROR(to_hf(), Errc::invalid_argument,
                "tensor \"blk.1.attn_q.weight\": its rows go by heads, and nothing says llama.attention.head_count");
-  EXPECT_HINT(to_hf(), "--meta llama.attention.head_count=32");
+  EXPECT_HINT(to_hf(), "--heads 32");
   for (const std::uint64_t heads : {std::uint64_t{4}, std::uint64_t{5}, std::uint64_t{12}, std::uint64_t{24},
                                     std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
     EXPECT_ERROR(to_hf(heads), Errc::mismatch, "12 rows are not " + std::to_string(heads) + " heads of pairs");

@@ -95,7 +95,7 @@ TEST(TorchPickle, HoldsValuesAndArraysButNoStorages) {
 
 TEST(TorchPickle, OfAnOldProtocolIsRecognisedByRunningIt) {
   EXPECT_EQ(test::open_text("(dp0\nS'a'\np1\nI1\ns.").values.size(), 1u);
-  EXPECT_ERROR(test::open_text("(dp0\nS'a'\np1\nI1\ns"), Errc::malformed, "");
+  EXPECT_ANY_THROW(test::open_text("(dp0\nS'a'\np1\nI1\ns"));
 }
 
 TEST(TorchPickle, IsRefusedByWeightsOnlyWhereItNamesSomethingElse) {
@@ -208,7 +208,7 @@ TEST(TorchTar, RefusesTensorsThatLie) {
   refused(OldTar::tensor(20, 10, {2}, {UINT64_MAX}, 1), "the stride is negative");
   refused(OldTar::tensor(20, 10, {1}, {1}, UINT64_MAX), "the offset is negative");
   refused(OldTar::tensor(20, 12, {1}, {1}, 0), "its storage is not in this file");
-  refused(OldTar::tensor(20, 10, {1}, {1}, 0).substr(0, 60), "");
+  refused(OldTar::tensor(20, 10, {1}, {1}, 0).substr(0, 59), "");
   const std::string head = py::pickle(py::tuple({integer(20), integer(10), py::global("torch", "FloatTensor")}));
   refused(head + u32(65) + "junk", "the tensor has 65 dimensions");
   refused(head + u32(UINT32_MAX) + "junk", "dimensions");

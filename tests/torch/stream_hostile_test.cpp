@@ -145,7 +145,7 @@ TEST(TorchStream, RefusesTwoOpinionsAboutOneStorage) {
 
 TEST(TorchStream, IsABarePickleWithoutItsMagicNumber) {
   const auto parts = good().parts();
-  EXPECT_ERROR(test::open_text(parts[3]), Errc::malformed, "");
+  EXPECT_TRUE(test::has_note(test::open_text(parts[3]), "\"w\" is left out: a storage that lies in no file"));
   const Checkpoint version = test::open_text(parts[1] + parts[2] + parts[3] + parts[4] + parts[5]);
   EXPECT_EQ(version.format, Format::pickle);
   EXPECT_TRUE(version.tensors.empty());

@@ -1,0 +1,89 @@
+// Archives that hold checkpoints: each member's tensors under its name.
+#include <gtest/gtest.h>
+
+#include <ballast/open.hpp>
+
+#include "support/expect_error.hpp"
+#include "support/safetensors_file.hpp"
+#include "support/torch_file.hpp"
+
+namespace ballast {
+namespace {
+
+namespace py = test::py;
+using test::raw;
+using test::TorchZip;
+using test::values_of;
+using test::ZipFile;
+
+std::string inner_zip(float value = 1) {
+  TorchZip zip;
+  zip.object(py::dict({{"w", py::tensor(py::storage("Float", "0", 1), 0, {1}, {1})}, {"epoch", py::integer(3)}}))
+      .record("0", raw<float>({value}));
+  return zip.text();
+}
+
+TEST(Archive, PutsTheMembersNameBeforeItsTensors) {
+  const Checkpoint checkpoint = test::open_text(ZipFile()
+                                                    .stored("policy.pth", inner_zip(1))
+                                                    .deflated("policy.optimizer.pth", inner_zip(2))
+                                                    .stored("README.md", "hello")
+                                                    .stored("folder/", "")
+                                                    .text());
+  EXPECT_EQ(checkpoint.format, Format::archive);
+  EXPECT_EQ(checkpoint.size(), 2u);
+  EXPECT_EQ(values_of<float>(checkpoint.at("policy.pth/w")), std::vector<float>{1});
+  EXPECT_EQ(values_of<float>(checkpoint.at("policy.optimizer.pth/w")), std::vector<float>{2});
+  EXPECT_EQ(checkpoint.values.at(0).path, "policy.pth/epoch");
+}
+
+TEST(Archive, HoldsCheckpointsOfEveryKind) {
+  const std::string pickle = py::pickle(py::dict({{"a", py::integer(1)}}));
+  const Checkpoint checkpoint = test::open_text(ZipFile().stored("a.pkl", pickle).stored("b.pt", inner_zip()).text());
+  EXPECT_EQ(checkpoint.values.at(0).path, "a.pkl/a");
+  EXPECT_TRUE(checkpoint.contains("b.pt/w"));
+}
+
+TEST(Archive, ReportsWhatItsMembersName) {
+  const std::string hostile = py::pickle(py::call("os", "system", {py::text("id")}));
+  const Checkpoint checkpoint = test::open_text(ZipFile().stored("a/b.pkl", hostile).text());
+  ASSERT_EQ(checkpoint.dangerous.size(), 1u);
+  EXPECT_EQ(checkpoint.dangerous[0].member, "a/b.pkl");
+}
+
+TEST(Archive, OpensArchivesInArchivesUpToALimit) {
+  std::string file = ZipFile().stored("c.pt", inner_zip()).text();
+  EXPECT_TRUE(test::open_text(ZipFile().stored("b.zip", file).text()).contains("b.zip/c.pt/w"));
+  for (int i = 0; i < 5; ++i) file = ZipFile().stored("x.zip", file).text();
+  EXPECT_ERROR(test::open_text(file), Errc::limit, "lie inside each other too deep");
+  OpenOptions options;
+  options.limits.max_archive_depth = 10;
+  EXPECT_NO_THROW(test::open_text(file, options));
+}
+
+TEST(Archive, SaysWhichMemberIsWrong) {
+  const auto error = BALLAST_ERROR_OF(test::open_text(ZipFile().stored("a/b.pkl", "\x80\x02\xff").text()));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Errc::malformed);
+  EXPECT_EQ(error->where(), "file!/a/b.pkl");
+}
+
+TEST(Archive, WithoutACheckpointIsNone) {
+  EXPECT_ERROR(test::open_text(ZipFile().stored("a.txt", "hello").text()), Errc::unsupported,
+               "a zip archive without a checkpoint in it");
+  EXPECT_ERROR(test::open_text(ZipFile().text()), Errc::unsupported, "a zip archive without a checkpoint in it");
+}
+
+TEST(Archive, NeverUsesANameAsAPath) {
+  const Checkpoint checkpoint = test::open_text(ZipFile().stored("../../etc/model.pt", inner_zip()).text());
+  EXPECT_TRUE(checkpoint.contains("../../etc/model.pt/w"));
+}
+
+TEST(Archive, TakesWeightsOnlyIntoItsMembers) {
+  const std::string file = ZipFile().stored("a.pkl", py::pickle(py::call("pathlib", "PosixPath", {}))).text();
+  EXPECT_NO_THROW(test::open_text(file));
+  EXPECT_ERROR(test::open_text(file, {.safety = Safety::strict}), Errc::unsafe, "pathlib.PosixPath");
+}
+
+}  // namespace
+}  // namespace ballast
