@@ -4,7 +4,6 @@
 #include <ballast/open.hpp>
 
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {

@@ -15,7 +15,7 @@ std::vector<std::byte> swapped(const std::vector<std::byte>& bytes, std::size_t 
 }
 
 TEST(TransformedStorage, GivesAnyRange) {
-  for (const std::size_t width : {1, 2, 4, 8, 16}) {
+  for (const std::size_t width : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
     const auto bytes = test::some_bytes(48, 3);
     const Tensor source(DType::u8, {48}, memory_storage(bytes));
     const StoragePtr storage = transformed_storage(source, width, swap_elements(width));

@@ -51,7 +51,8 @@ struct Member {
   std::uint16_t flags() const { return size != 0 ? 0x0808 : 0x0800; }
 
   std::uint64_t zip64_bytes() const {
-    return needs_zip64() ? kExtraHeaderBytes + 16 * has_large_size() + 8 * has_large_offset() : 0;
+    if (!needs_zip64()) return 0;
+    return kExtraHeaderBytes + (has_large_size() ? 16u : 0u) + (has_large_offset() ? 8u : 0u);
   }
   std::uint64_t descriptor_bytes() const { return size == 0 ? 0 : needs_zip64() ? 24 : 16; }
   std::uint64_t entry_bytes() const { return kEntryBytes + name.size() + zip64_bytes(); }  // in the directory

@@ -19,7 +19,6 @@
 namespace ballast::torch {
 namespace {
 
-using pickle::Graph;
 using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
@@ -161,16 +160,23 @@ std::optional<Rebuilt> Rebuilder::rebuild(NodeId node) try {
 }
 
 Rebuilt Rebuilder::rebuild_call(const Call& call) {
-  constexpr std::size_t kNone = 99;
   switch (call.function) {
-    case Function::tensor: return {{{"", tensor_of(call, kNone, kNone)}}, std::nullopt};
-    case Function::tensor_v2: return {{{"", tensor_of(call, kNone, 6)}}, std::nullopt};
-    case Function::tensor_v3: return {{{"", tensor_of(call, 6, 7)}}, std::nullopt};
     case Function::qtensor: return quantized(call);
     case Function::sparse: return sparse(call);
+    case Function::nested: return nested_tensor(call);
+    default: return {{{"", one_tensor(call)}}, std::nullopt};
+  }
+}
+
+// What is one tensor, and made of no others.
+Tensor Rebuilder::one_tensor(const Call& call) {
+  constexpr std::size_t kNone = 99;
+  switch (call.function) {
+    case Function::tensor: return tensor_of(call, kNone, kNone);
+    case Function::tensor_v2: return tensor_of(call, kNone, 6);
+    case Function::tensor_v3: return tensor_of(call, 6, 7);
     case Function::meta: return meta(call, 0);
     case Function::wrapper_subclass: return meta(call, 1);
-    case Function::nested: return nested_tensor(call);
     case Function::legacy_class: return legacy_tensor(call);
     default: throw Error(Errc::unsupported, fmt::format("{} inside a tensor", call.name));
   }
@@ -231,11 +237,11 @@ Tensor Rebuilder::tensor_of(const Call& call, std::size_t dtype_argument, std::s
 }
 
 // torch.FloatTensor(), then BUILD (storage, offset, size, stride); Python 2 pickled lists, too.
-Rebuilt Rebuilder::legacy_tensor(const Call& call) {
+Tensor Rebuilder::legacy_tensor(const Call& call) {
   const Arguments state(graph_, graph_.object(call.node).state, call.name);
   state.require(4);
   const Stored stored = storage_of(state[0], call.name);
-  return {{{"", view(stored, stored.dtype.value_or(DType::u8), state, 1)}}, std::nullopt};
+  return view(stored, stored.dtype.value_or(DType::u8), state, 1);
 }
 
 Rebuilt Rebuilder::quantized(const Call& call) {
@@ -315,7 +321,7 @@ Rebuilt Rebuilder::sparse(const Call& call) {
 }
 
 // Shapes and dtypes without data. What a wrapper subclass holds instead hangs off its state.
-Rebuilt Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
+Tensor Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
   const Arguments arguments(graph_, call.arguments, call.name);
   const auto global = arguments.has(dtype_argument) ? global_of(graph_, arguments[dtype_argument]) : std::nullopt;
   const auto dtype = global ? dtype_global(global->module, global->name) : std::nullopt;
@@ -326,7 +332,7 @@ Rebuilt Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
   const auto count = shape.numel();
   const auto bytes = count ? bytes_of(*dtype, *count) : std::nullopt;
   if (!bytes) throw Error(Errc::malformed, fmt::format("the size of {} does not fit 64 bits", to_string(shape)));
-  return {{{"", Tensor(*dtype, std::move(shape), meta_storage(*bytes))}}, std::nullopt};
+  return Tensor(*dtype, std::move(shape), meta_storage(*bytes));
 }
 
 // Rows of one buffer, each with a shape of its own. The shapes are data, and the only data that opening reads.
@@ -378,14 +384,11 @@ Tensor Rebuilder::plain_tensor(NodeId node, std::string_view what) {
   for (int wrappers = 0; follow(call); ++wrappers) {
     if (wrappers == kMostWrappers) throw Error(Errc::malformed, "a tensor is wrapped in too many others");
   }
-  switch (call.function) {
-    case Function::tensor:
-    case Function::tensor_v2:
-    case Function::tensor_v3:
-    case Function::legacy_class:
-    case Function::meta: return rebuild_call(call).parts.front().tensor;
-    default: throw Error(Errc::malformed, fmt::format("the {} of a tensor are no tensor", what));
-  }
+  const bool is_one = call.function == Function::tensor || call.function == Function::tensor_v2 ||
+                      call.function == Function::tensor_v3 || call.function == Function::legacy_class ||
+                      call.function == Function::meta;
+  if (!is_one) throw Error(Errc::malformed, fmt::format("the {} of a tensor are no tensor", what));
+  return one_tensor(call);
 }
 
 // A tensor, or what older versions wrote instead: a list of numbers.

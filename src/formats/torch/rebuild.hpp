@@ -50,12 +50,13 @@ class Rebuilder {
   bool follow(Call& call) const;
 
   Rebuilt rebuild_call(const Call& call);
+  Tensor one_tensor(const Call& call);
   Tensor tensor_of(const Call& call, std::size_t dtype_argument, std::size_t metadata_argument);
   Rebuilt quantized(const Call& call);
   Rebuilt sparse(const Call& call);
   Rebuilt nested_tensor(const Call& call);
-  Rebuilt meta(const Call& call, std::size_t dtype_argument);
-  Rebuilt legacy_tensor(const Call& call);
+  Tensor meta(const Call& call, std::size_t dtype_argument);
+  Tensor legacy_tensor(const Call& call);
   Tensor plain_tensor(pickle::NodeId node, std::string_view what);
   Tensor numbers(pickle::NodeId node, std::string_view what);
   Tensor listed_numbers(pickle::NodeId list, std::string_view what);
