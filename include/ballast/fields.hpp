@@ -106,7 +106,11 @@ struct Field {
   }
 
   bool is_array() const noexcept { return type == FieldType::array; }
-  FieldItems items() const noexcept { return {element_type, is_array() ? bytes : std::span<const std::byte>{}}; }
+  // Of an array of arrays, which are kept as bytes, there are none.
+  FieldItems items() const noexcept {
+    const bool has_items = is_array() && element_type != FieldType::array;
+    return {element_type, has_items ? bytes : std::span<const std::byte>{}};
+  }
   FieldValue value() const noexcept { return {type, bytes}; }
 
   std::optional<std::uint64_t> as_uint() const noexcept { return value().as_uint(); }

@@ -38,7 +38,7 @@ Checkpoint open_file(const std::string& path, const OpenOptions& options) {
     case Content::json: return open_index(path, options);
     // Any part opens the set, as llama.cpp does it.
     case Content::gguf:
-      return options.single ? read_source(source, options) : from_gguf(gguf::open_set(path, {options.limits}));
+      return options.single ? read_source(source, options) : from_gguf(gguf::open_set(path, gguf_options(options)));
     default: return read_source(source, options);
   }
 }

@@ -44,7 +44,7 @@ Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std
     case Content::tar: return torch::read_tar(source, torch_options(options, depth));
     case Content::pickle: return torch::read_stream(source, torch_options(options, depth));
     case Content::npy: return read_npy(source, options, depth);
-    case Content::gguf: return from_gguf(gguf::read(source, {options.limits}));
+    case Content::gguf: return from_gguf(gguf::read(source, gguf_options(options)));
     case Content::json: break;
   }
   throw Error(Errc::unsupported, "this is JSON: an index of shards at best, and not a checkpoint of its own")
@@ -52,6 +52,12 @@ Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std
 }
 
 }  // namespace
+
+// Tensors that share bytes are read, with a note: there are real files like that, and no reader sees anything else in
+// them.
+gguf::ReadOptions gguf_options(const OpenOptions& options) {
+  return {.limits = options.limits, .block_order = gguf::BlockOrder::swapped, .lenient = true};
+}
 
 Checkpoint from_gguf(gguf::GgufFile file) {
   Checkpoint checkpoint = std::move(file.checkpoint);

@@ -110,6 +110,7 @@ std::string text(const Field& field, std::uint64_t max_items) {
     std::visit(AppendValue{out, false}, field.value().get());
     return out;
   }
+  if (field.element_type == FieldType::array) return fmt::format("[{} arrays]", field.count);
   out += '[';
   std::uint64_t shown = 0;
   for (const FieldValue item : field.items()) {

@@ -8,6 +8,7 @@ import functools
 import io
 import pickle
 import pickletools
+import resource
 import zipfile
 
 import confinement
@@ -212,6 +213,21 @@ class Made(Safety):
         for name, content in {"lists": lists, "tuples": tuples, "dicts": dicts}.items():
             with self.subTest(name):
                 self.assertCheap(self.write(f"{name}.pkl", b"\x80\x04" + content))
+
+    def test_ten_million_levels_need_no_stack(self):
+        many = 10**7
+        deep = {"lists": b"]" * many + b"a" * (many - 1), "tuples": b"N" + b"\x85" * many, "marks": b"(" * many + b"t" * many}
+        for name, content in deep.items():
+            path = self.write(f"{name}.pkl", b"\x80\x02" + content + b".")
+            for verb in ("ls", "scan"):
+                with self.subTest(name, verb=verb):
+                    result = self.run_raw(verb, path, preexec_fn=self.take_stack_away)
+                    self.assertEndsWell(result, OK, MALFORMED)
+
+    @staticmethod
+    def take_stack_away():
+        size = 8 << 20 if is_instrumented() else 64 << 10
+        resource.setrlimit(resource.RLIMIT_STACK, (size, size))
 
     def assertCheap(self, path):
         for verb in ("ls", "info", "scan"):

@@ -13,9 +13,9 @@
 
 #include <ballast/open.hpp>
 
-#include "support/pickle_writer.hpp"
-#include "support/tar_file.hpp"
-#include "support/zip_file.hpp"
+#include "pickle_writer.hpp"
+#include "tar_file.hpp"
+#include "zip_file.hpp"
 
 namespace ballast::test {
 

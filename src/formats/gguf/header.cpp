@@ -75,6 +75,7 @@ class HeaderReader {
   RawField read_field();
   void read_value(RawField& field);
   void read_array(RawField& field);
+  void pass_over_arrays(RawField& field, std::uint64_t at);
   FieldType value_type(std::string_view what);
 
   void read_tensors();
@@ -168,14 +169,44 @@ void HeaderReader::read_value(RawField& field) {
   }
 }
 
+// Arrays of arrays, which gguf-py writes and llama.cpp refuses: kept as the bytes that they are, without looking into
+// them further than to their end.
+void HeaderReader::pass_over_arrays(RawField& field, std::uint64_t at) {
+  if (has_short_counts() || header_.order != std::endian::little)
+    throw Error(Errc::unsupported, "an array of arrays in an old or big-endian file").at_byte(at);
+  constexpr std::size_t kDeepest = 8;
+  constexpr std::uint64_t kSmallestArray = 4 + 8;
+  in_.require_room_for(field.count, kSmallestArray, "element count");
+  std::vector<std::uint64_t> left = {field.count};  // arrays that are still to come, at each depth
+  while (!left.empty()) {
+    if (left.back() == 0) {
+      left.pop_back();
+      continue;
+    }
+    --left.back();
+    const FieldType type = value_type("element type");
+    const std::uint64_t items = count("element count");
+    if (type == FieldType::array) {
+      if (left.size() == kDeepest) throw Error(Errc::limit, "arrays lie inside each other too deep").at_byte(at);
+      in_.require_room_for(items, kSmallestArray, "element count");
+      left.push_back(items);
+    } else if (const std::uint64_t each = width(type); each != 0) {
+      in_.require_room_for(items, each, "element count");
+      in_.bytes(items * each, "array");
+    } else {
+      in_.require_room_for(items, length_bytes(), "element count");
+      for (std::uint64_t i = 0; i < items; ++i) string("string");
+    }
+  }
+  field.value.size = in_.position() - field.value.begin;
+}
+
 void HeaderReader::read_array(RawField& field) {
   const std::uint64_t at = in_.position();
   field.element_type = value_type("element type");
-  if (field.element_type == FieldType::array) {
-    throw Error(Errc::unsupported, "an array of arrays").at_byte(at).hint("llama.cpp, too, refuses such files");
-  }
   field.count = count("element count");
   field.value.begin = in_.position();
+  if (field.element_type == FieldType::array) return pass_over_arrays(field, at);
   if (const std::uint64_t each = width(field.element_type); each != 0) {
     in_.require_room_for(field.count, each, "element count");
     field.value = in_.bytes(field.count * each, "array");

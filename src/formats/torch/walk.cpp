@@ -22,6 +22,7 @@ using pickle::NodeId;
 
 constexpr std::size_t kDeepestRoot = 2;
 constexpr std::size_t kMostRoots = 1000;
+constexpr std::size_t kDeepestObject = 10'000;  // Python itself pickles nothing that is deeper than its stack
 
 class Walker {
  public:
@@ -69,6 +70,10 @@ class Walker {
     if (on_path_[node]) return;  // it contains itself
     Children children = children_of(graph_, node, limits_, budget_);
     if (children.empty()) return add_value(node);
+    if (frames_.size() == kDeepestObject) {
+      throw Error(Errc::limit, fmt::format("objects lie inside each other deeper than {}", kDeepestObject))
+          .hint("ballast scan looks into it all the same");
+    }
     on_path_[node] = true;
     frames_.push_back({node, std::move(children), path_.size(), frames_.empty(), checkpoint_.tensors.size()});
   } catch (Error& error) {
