@@ -42,6 +42,7 @@ inline std::vector<std::string> ggufs() {
            GgufBuilder().alignment(1).tensor("a", kI8, {3}).tensor("b", kI8, {3}),
            GgufBuilder().kv_raw("k", 13, "x"),
            GgufBuilder().array("k", kArray, 1, ""),
+           GgufBuilder().array("k", kArray, 1, base.number(4u) + base.number(std::uint64_t{1}) + base.number(7u)),
            GgufBuilder().array("k", kU64, minus_one, ""),
            GgufBuilder().tensor(std::string(64, 'n'), kF32, {1}),
            GgufBuilder().tensor("n", {57, 32, 20}, {64}).tensor("w", kF32, {1}),

@@ -77,9 +77,10 @@ def program(path_address):
             code += on_call(numbers[column], allow)
     for numbers, flags in ((OPEN, 1), (OPENAT, 2)):
         if numbers[column] is not None:
-            code += on_call(numbers[column], instruction(LOAD, low_half(flags)), instruction(ANY_BIT, WRITING, 0, 1), kill,
-                            allow)
-    code += on_call(CLONE[column], instruction(LOAD, low_half(0)), instruction(ANY_BIT, CLONE_THREAD, 1, 0), kill, allow)
+            code += on_call(numbers[column], instruction(LOAD, low_half(flags)),
+                            instruction(ANY_BIT, WRITING, 0, 1), kill, allow)
+    code += on_call(CLONE[column], instruction(LOAD, low_half(0)),
+                    instruction(ANY_BIT, CLONE_THREAD, 1, 0), kill, allow)
     # Its flags lie in memory, where a filter cannot look: the C library then uses clone.
     code += on_call(CLONE3[column], instruction(RETURN, ERRNO | ENOSYS))
     code += on_call(EXECVE[column], instruction(LOAD, low_half(0)), instruction(EQUAL, path_address, 1, 0), kill,

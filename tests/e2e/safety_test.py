@@ -216,7 +216,11 @@ class Made(Safety):
 
     def test_ten_million_levels_need_no_stack(self):
         many = 10**7
-        deep = {"lists": b"]" * many + b"a" * (many - 1), "tuples": b"N" + b"\x85" * many, "marks": b"(" * many + b"t" * many}
+        deep = {
+            "lists": b"]" * many + b"a" * (many - 1),
+            "tuples": b"N" + b"\x85" * many,
+            "marks": b"(" * many + b"t" * many,
+        }
         for name, content in deep.items():
             path = self.write(f"{name}.pkl", b"\x80\x02" + content + b".")
             for verb in ("ls", "scan"):

@@ -125,7 +125,8 @@ class Generator:
 
     def signed(self):
         complex_one = self.base(torch.complex64, [3, 2])
-        return self.random.choice([lambda: complex_one.conj(), lambda: complex_one.conj().imag, lambda: complex_one.mT.conj()])()
+        return self.random.choice([
+            lambda: complex_one.conj(), lambda: complex_one.conj().imag, lambda: complex_one.mT.conj()])()
 
     def sparse(self):
         dense = torch.randn(4, 6, dtype=self.random.choice([torch.float32, torch.float64]))
@@ -178,7 +179,8 @@ class Generator:
 
     def tree(self, depth=0):
         if depth == 3 or (depth > 0 and self.random.random() < 0.5):
-            return self.random.choice([self.leaf] * 6 + [lambda: self.random.choice([1, 0.5, "text", None, True, b"raw"])])()
+            plain = self.random.choice([1, 0.5, "text", None, True, b"raw"])
+            return self.random.choice([self.leaf] * 6 + [lambda: plain])()
         children = [self.tree(depth + 1) for _ in range(self.random.randrange(1, 5))]
         keys = self.random.sample(["weight", "bias", "state", "0", "ünïcode", "with space", 7, -3], len(children))
         return self.random.choice([
@@ -269,12 +271,13 @@ class TorchDifferential(TestCase):
             with self.subTest(seed=seed):
                 self.ballast("convert", "--dense", "--force", path, "dense.safetensors")
                 hashes = self.ballast("hash", "--json", "dense.safetensors").json()["tensors"]
-                self.assertEqual(hashes, {"s": sha256(raw(tree["s"].to_dense())), "q": sha256(raw(tree["q"].dequantize()))})
+                self.assertEqual(hashes, {"s": sha256(raw(tree["s"].to_dense())),
+                                          "q": sha256(raw(tree["q"].dequantize()))})
 
     def test_the_dense_form_adds_up_in_the_dtype_of_the_values(self):
         indices = torch.tensor([[0, 1, 0, 1, 0, 0]])
-        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.int8, torch.int64,
-                      torch.uint8, torch.bool):
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.int8,
+                      torch.int64, torch.uint8, torch.bool):
             values = (torch.randn(6) * 100).to(dtype)
             sparse = torch.sparse_coo_tensor(indices, values, (3,))
             with self.subTest(dtype=dtype):

@@ -69,6 +69,11 @@ std::vector<Hostile> kv_cases() {
   const auto array = [&](std::uint32_t type, std::uint64_t count) {
     return GgufBuilder().array("k", type, count, "").data(64);
   };
+  const auto arrays = [](const std::string& inner) {
+    return GgufBuilder().array("k", test::kArray, 1, inner).data(64);
+  };
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += b.number(std::uint32_t{test::kArray}) + b.number(std::uint64_t{1});
   return {
       {"KV_BAD_KEY_SIZE", key(b.number(kMinusOne) + "k"), Errc::malformed, "length of the key is 18446744073709551615"},
       {"KV_EMPTY_KEY", GgufBuilder().kv("", 1u), Errc::malformed, "a key is empty"},
@@ -89,7 +94,12 @@ std::vector<Hostile> kv_cases() {
       {"array_of_numbers_wraps", array(test::kU64, (kMinusOne >> 3) + 2), Errc::malformed, "element count"},
       {"array_of_strings_too_long", array(test::kString, 1'000'000), Errc::malformed, "element count is 1000000"},
       {"array_of_bad_type", array(13, 1), Errc::malformed, "element type 13"},
-      {"array_of_arrays_that_ends", array(test::kArray, 1), Errc::malformed, "element count"},
+      {"array_of_arrays_too_long", array(test::kArray, 1'000'000), Errc::malformed, "element count is 1000000"},
+      {"array_in_array_too_long", arrays(b.number(std::uint32_t{test::kU32}) + b.number(kMinusOne)), Errc::malformed,
+       "element count is 18446744073709551615"},
+      {"array_in_array_of_bad_type", arrays(b.number(13u) + b.number(std::uint64_t{1})), Errc::malformed,
+       "element type 13"},
+      {"arrays_too_deep", arrays(deep), Errc::limit, "too deep"},
       {"string_in_array_too_long", GgufBuilder().array("k", test::kString, 1, b.number(kMinusOne)).data(64),
        Errc::malformed, "length of the string"},
       {"key_without_value", GgufBuilder().pad_to(1).raw_key(k + b.number(10u) + "abc"), Errc::malformed,

@@ -71,6 +71,10 @@ void expect_fields(const Fields& fields, dom::array expected) {
     EXPECT_EQ(kTypeNames.at(field.element_type), kv["element_type"].get_string().value());
     const dom::array values = kv["values"];
     EXPECT_EQ(field.count, values.size());
+    if (field.element_type == FieldType::array) {  // kept, not looked into
+      EXPECT_EQ(text(field), "[2 arrays]");
+      continue;
+    }
     auto item = field.items().begin();
     for (const dom::element value : values) {
       ASSERT_FALSE(item == std::default_sentinel);
@@ -115,10 +119,6 @@ TEST(GgufVectors, ReadAsGgufPyWroteThem) {
     const dom::element expected = test::parse_json_file(parser, path);
     const auto source =
         io::open_file(path.string().substr(0, path.string().size() - std::string_view(".expected.json").size()));
-    if (path.filename() == "nested_array.gguf.expected.json") {  // ggml refuses it, gguf-py would flatten it
-      EXPECT_EQ(text(*gguf::read(source).fields.find("nested")), "[2 arrays]");
-      continue;
-    }
     const auto file = gguf::read(source);
     EXPECT_EQ(file.version, expected["version"].get_uint64().value());
     EXPECT_EQ(file.is_big_endian, expected["endianness"].get_string().value() == "big");

@@ -63,7 +63,7 @@ TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
     const std::string name = path.filename();
     // Not of version 3, not little-endian, or not by the rules.
     if (name.starts_with("bad_") || name.starts_with("version") || name.starts_with("big_endian")) continue;
-    if (name == "nested_array.gguf" || name == "offsets_out_of_order.gguf" || name == "long_tensor_name.gguf") continue;
+    if (name == "offsets_out_of_order.gguf" || name == "long_tensor_name.gguf") continue;
     SCOPED_TRACE(name);
     const std::string original = test::read_whole_file(path);
     const std::string copy = written(gguf::read(test::source_of(original)));

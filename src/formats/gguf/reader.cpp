@@ -78,6 +78,7 @@ class Notes {
   Notes(const Header& header, const Places& places, const io::ByteSource& source) : file_(source.name()) {
     for (const std::string& oddity : places.oddities) add(oddity);
     note_long_names(header);
+    note_nested_arrays(header);
     note_trailing_bytes(header, places, source);
   }
 
@@ -110,6 +111,15 @@ class Notes {
     const auto others = std::count_if(first + 1, header.tensors.end(), is_long);
     add(fmt::format("tensor {} has a name of {} bytes, and llama.cpp reads {}{}", quote(first->name),
                     first->name.size(), kMaxNameBytes, and_more(static_cast<std::uint64_t>(others))));
+  }
+
+  void note_nested_arrays(const Header& header) {
+    const auto is_nested = [](const Field& field) {
+      return field.is_array() && field.element_type == FieldType::array;
+    };
+    const auto first = std::ranges::find_if(header.fields, is_nested);
+    if (first == header.fields.end()) return;
+    add(fmt::format("key {} is an array of arrays; llama.cpp refuses such files", quote(first->key)));
   }
 
   void note_trailing_bytes(const Header& header, const Places& places, const io::ByteSource& source) {
