@@ -13,6 +13,7 @@ GOLDEN = SOURCE / "tests" / "golden"
 SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
 VECTORS = SHARED / "vectors" / "safetensors"
 TORCH = SHARED / "vectors" / "torch2"
+GGUF = SHARED / "vectors" / "gguf"
 
 SHARED_CASES = [
     "all_dtypes_torch.safetensors", "all_dtypes_numpy.safetensors", "shapes.safetensors", "names_odd.safetensors",
@@ -28,6 +29,11 @@ TORCH_CASES = [
     "module_tied_lm.pt", "nested_tensor.pt", "numpy_inside.pt", "odd_keys.pt", "plain_pickle_protocol4.pkl", "quantized.pt",
     "quantized_quint4x2.pt", "rezip_deflate.pt", "root_tensor.pt", "sparse.pt", "storages.pt", "tied_legacy.pt",
     "torchscript_script.pt", "views.pt",
+]
+
+GGUF_CASES = [
+    "big_endian_quant.gguf", "kv_all.gguf", "long_tensor_name.gguf", "nested_array.gguf", "offsets_out_of_order.gguf",
+    "quantized_by_gguf_py.gguf", "split_by_tensors-00002-of-00003.gguf",
 ]
 
 
@@ -59,6 +65,13 @@ class Contract(TestCase):
         for target in TORCH_CASES:
             with self.subTest(target):
                 self.check(TORCH, target)
+
+    def test_the_awkward_gguf_files(self):
+        if not GGUF.is_dir():
+            self.skipTest(f"the reference vectors of {GGUF} (shared) are not there")
+        for target in GGUF_CASES:
+            with self.subTest(target):
+                self.check(GGUF, target)
 
     def test_a_name_that_is_there_twice(self):
         if not VECTORS.is_dir():
