@@ -59,7 +59,8 @@ Checkpoint finish(Checkpoint checkpoint, const std::string& target, const OpenOp
   checkpoint.target = target;
   sort_roots(checkpoint);
   checkpoint = unfold_composites(unfold_ggml_blocks(unfold_aliases(std::move(checkpoint))));
-  return options.root.empty() ? checkpoint : take_root(std::move(checkpoint), options.root);
+  if (!options.root.empty()) checkpoint = take_root(std::move(checkpoint), options.root);
+  return checkpoint;
 }
 
 }  // namespace
