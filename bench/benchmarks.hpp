@@ -11,6 +11,7 @@ void bench_load(Report& report);
 void bench_casts(Report& report);
 void bench_gather(Report& report);
 void bench_torch(Report& report);
+void bench_convert(Report& report);
 void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);
 

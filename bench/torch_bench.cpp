@@ -1,8 +1,4 @@
-// PyTorch checkpoints: what opening one costs, and converting it against a plain copy of the same bytes.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+// PyTorch checkpoints: what opening one costs.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -55,20 +51,6 @@ double median_ms(int rounds, const std::function<void()>& run) {
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-// What cp does, without its copy_file_range, which does not copy on some file systems.
-void copy_file(const std::string& from, const std::string& to) {
-  std::filesystem::remove(to);
-  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
-  const int out = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  std::vector<char> buffer(128 * 1024);
-  for (;;) {
-    const ssize_t n = ::read(in, buffer.data(), buffer.size());
-    if (n <= 0 || ::write(out, buffer.data(), static_cast<std::size_t>(n)) != n) break;
-  }
-  ::close(in);
-  ::close(out);
-}
-
 }  // namespace
 
 void bench_torch(Report& report) {
@@ -90,20 +72,6 @@ void bench_torch(Report& report) {
     }
     report.add_value("torch zip: growth from 2 000 to 20 000 tensors, exponent", std::log10(times[1] / times[0]), 1.1,
                      "");
-  }
-  if (report.wants("torch zip to safetensors / copy")) {
-    const std::string random = scratch() + "/random.safetensors", copy = scratch() + "/copy";
-    const std::string converted = scratch() + "/converted.safetensors";
-    write_random(random, 256 << 20);
-    save(open(random), path, {.overwrite = true, .durable = false});
-    std::filesystem::remove(random);
-    const auto remove = [&] {
-      std::filesystem::remove(converted);
-      std::filesystem::remove(copy);
-    };
-    const auto convert = [&] { save(open(path), converted, {.overwrite = true, .durable = false}); };
-    report.add("torch zip to safetensors / copy of the same bytes",
-               compare({convert, remove}, {[&] { copy_file(path, copy); }, remove}, 15), Goal::speed_at_least, 1.0);
   }
   std::filesystem::remove(path);
 }

@@ -11,10 +11,12 @@
 #include <ballast/global.hpp>      // what a pickle names
 #include <ballast/hash.hpp>        // digests
 #include <ballast/limits.hpp>      // every cap on hostile input
+#include <ballast/manifest.hpp>    // what was written, to be checked later
 #include <ballast/metadata.hpp>    // metadata edited in place
 #include <ballast/names.hpp>       // as Hugging Face and llama.cpp call things
 #include <ballast/open.hpp>        // files in
 #include <ballast/progress.hpp>    // how long jobs report and are cancelled
+#include <ballast/provenance.hpp>  // where values come from
 #include <ballast/save.hpp>        // files out
 #include <ballast/scan.hpp>        // what pickles would import
 #include <ballast/shape.hpp>       // dimensions and strides

@@ -7,8 +7,17 @@
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/progress.hpp>
 
 namespace ballast {
+
+// The conversion cache (cache.hpp): a copy, as safetensors, of a checkpoint that is slow to use.
+enum class Cache : std::uint8_t {
+  ignore,     // neither looked for nor made
+  use,        // a valid one that is there is used; none is made
+  automatic,  // one is made where the checkpoint cannot be used as it lies: a tar, deflated, strided, big-endian
+  always,     // one is made of everything that is not safetensors already
+};
 
 struct OpenOptions {
   Limits limits{};
@@ -16,7 +25,10 @@ struct OpenOptions {
   std::string root{};    // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
   bool single = false;   // of a split GGUF, only the part that was named
   bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
-  unsigned threads = 0;  // for many shards; 0 is one a core
+  unsigned threads = 0;  // for many shards, and for making a cache; 0 is one a core
+  Cache cache = Cache::use;
+  bool compress_cache = false;  // the cache that is made, see SaveOptions::compress
+  Progress progress{};          // of making a cache
 };
 
 // A file, an ...index.json, or a folder with either.

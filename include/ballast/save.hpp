@@ -18,9 +18,14 @@ struct SaveOptions {
   std::uint64_t max_shard_bytes = 0;  // tensor bytes in a shard; 0 is one file
   bool overwrite = false;
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
+  bool dedupe = false;           // safetensors: names of the same bytes once, the others agreed in the metadata
+  bool keep_values = false;      // what stands beside the tensors of a pickle, as JSON in the metadata
   bool raw_blocks = false;       // ggml's blocks into safetensors as bytes, from which the same GGUF can be made again
+  bool compress = false;         // safetensors: what shrinks goes in as zstd frames, which open() reads like any other
   bool strict = false;           // refuse what would only be a note: a checksum that is wrong in the source
   bool durable = true;           // fsync before and after the rename
+  bool digests = false;          // take the digest of every tensor on its way: SaveReport::digests
+  bool verify = false;           // read everything back before it gets its name, and compare; implies digests
   unsigned threads = 0;          // 0 is one a core
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for all buffers together
   Limits limits{};
@@ -32,7 +37,8 @@ struct SavePlan {
   struct Item {
     std::string name;
     Tensor tensor;
-    std::uint64_t offset;  // in the file
+    std::uint64_t offset;    // in the file
+    bool is_tensor = false;  // all of the tensor that is called so, and nothing else
   };
   struct Piece {
     std::uint64_t offset;  // in the file
@@ -49,6 +55,9 @@ struct SavePlan {
     std::function<std::vector<Piece>(std::span<const std::uint32_t> crc32s)> finish{};
   };
   std::vector<File> files;  // written in this order: an index comes last
+  // What the plan will make of which bytes of which files, as a digest: equal plans have equal ones. A job that was
+  // killed is taken up again by it, file by file. Empty for a single file, and where a source is not a file.
+  std::string key{};
   std::vector<Note> notes;  // what will be lost
   std::uint64_t data_bytes = 0;
   std::uint64_t memory_bytes = 0;  // the most that the buffers will take
@@ -56,9 +65,17 @@ struct SavePlan {
   std::uint64_t total_bytes() const noexcept;
 };
 
+// The digest of a tensor's contiguous little-endian bytes: see manifest.hpp.
+struct TensorDigest {
+  std::string name;
+  std::uint64_t digest;
+};
+
 struct SaveReport {
   std::vector<CheckpointFile> files;
-  std::vector<Note> notes;  // what was lost, and what was wrong with the source and did not stop the job
+  std::uint64_t files_kept = 0;       // that a run which was killed had finished
+  std::vector<TensorDigest> digests;  // of what was written as one piece, where SaveOptions asks for them
+  std::vector<Note> notes;            // what was lost, and what was wrong with the source and did not stop the job
   std::uint64_t data_bytes = 0;
   double seconds = 0;
 };

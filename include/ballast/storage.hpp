@@ -18,6 +18,8 @@
 
 namespace ballast {
 
+class Tensor;
+
 class Storage {
  public:
   struct Range {
@@ -27,6 +29,13 @@ class Storage {
   struct Location {
     std::string file;      // as it was opened
     std::uint64_t offset;  // of the storage's first byte
+  };
+
+  // What makes bytes that do not lie in a file as they are.
+  struct Derivation {
+    std::string step;                  // all that is done, with its numbers: "cast to BF16"; empty where nothing is
+    std::vector<const Tensor*> from;   // of these, which live as long as the storage
+    std::optional<Location> packed{};  // or of what lies here, in another form
   };
 
   virtual ~Storage() = default;
@@ -62,6 +71,9 @@ class Storage {
 
   // Where the bytes lie in a file, plain and in order; nothing where they are compressed, computed or in memory.
   virtual std::optional<Location> location() const { return std::nullopt; }
+
+  // How the bytes are made, for whoever shows a plan or compares two; see provenance.hpp.
+  virtual Derivation derivation() const { return {}; }
 
   // Throws Errc::changed if what lies behind the bytes is no longer what was opened.
   virtual void check_unchanged() const {}

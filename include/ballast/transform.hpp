@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
@@ -26,9 +27,20 @@ struct RenameRule {
 RenameRule parse_rename(const std::string& text);  // "REGEX=TEMPLATE"; \= is an equals sign in the expression
 Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules);
 
+// Names that begin with it lose it, the others stay. Where none does, Errc::not_found.
+Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix);
+Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix);
+
 // Every floating tensor in `dtype`, those in ggml's blocks decoded; the others stay as they are. Into a block type go
 // tensors of at least two dimensions; where rows are no whole blocks, the type that llama.cpp falls back to, with a
 // note.
 Checkpoint cast(Checkpoint checkpoint, DType dtype);
+
+// The same by name: the first rule whose glob matches the whole name counts; what none matches stays as it is.
+struct CastRule {
+  std::string glob;
+  DType dtype;
+};
+Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules);
 
 }  // namespace ballast

@@ -24,7 +24,8 @@ struct VerifyReport {
 
 struct VerifyOptions {
   OpenOptions open{};
-  bool read_data = true;  // every byte is read, so that a bad disk shows
+  bool read_data = true;   // every byte is read, so that a bad disk shows
+  std::string manifest{};  // a file that says what the tensors are: see manifest.hpp
   Progress progress{};
 };
 

@@ -1,13 +1,21 @@
 #include "checkpoint/aliases.hpp"
 
+#include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace ballast {
 namespace {
 
 bool is_same(const Tensor& a, const Tensor& b) {
   return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         a.is_contiguous() && b.is_contiguous();
+         a.is_contiguous() == b.is_contiguous() && (a.is_contiguous() || a.strides() == b.strides());
+}
+
+// What can be an alias in the metadata: a name that does not mean anything else there.
+bool can_be_left_out(std::string_view name, const Checkpoint& checkpoint) {
+  return name != "format" && !checkpoint.metadata.contains(name) && !checkpoint.aliases.contains(name);
 }
 
 }  // namespace
@@ -39,6 +47,22 @@ Checkpoint fold_aliases(Checkpoint checkpoint) {
   }
   checkpoint.tensors = std::move(kept_tensors);
   checkpoint.aliases.clear();
+  return checkpoint;
+}
+
+Checkpoint alias_same_tensors(Checkpoint checkpoint) {
+  std::map<std::pair<const Storage*, std::uint64_t>, std::vector<const StateDict::Entry*>> firsts;  // by their place
+  for (const StateDict::Entry& entry : checkpoint) {
+    if (entry.tensor.nbytes() == 0 || checkpoint.aliases.contains(entry.name)) continue;
+    auto& candidates = firsts[{entry.tensor.storage().get(), entry.tensor.offset()}];
+    const auto same = std::ranges::find_if(
+        candidates, [&](const StateDict::Entry* first) { return is_same(first->tensor, entry.tensor); });
+    if (same == candidates.end()) {
+      candidates.push_back(&entry);
+    } else if (can_be_left_out(entry.name, checkpoint)) {
+      checkpoint.aliases.emplace(entry.name, (*same)->name);
+    }
+  }
   return checkpoint;
 }
 

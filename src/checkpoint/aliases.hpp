@@ -14,4 +14,7 @@ Checkpoint unfold_aliases(Checkpoint checkpoint);
 // An alias whose kept tensor is gone, or no longer the same, becomes a tensor of its own.
 Checkpoint fold_aliases(Checkpoint checkpoint);
 
+// Agrees on aliases where there were none: of several names for the same values, all but the first.
+Checkpoint alias_same_tensors(Checkpoint checkpoint);
+
 }  // namespace ballast

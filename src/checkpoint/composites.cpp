@@ -33,7 +33,7 @@ const Carrier* carrier_of(DType dtype) {
 // The same bytes as another dtype, of the shape that it has then.
 Tensor carried(const Tensor& tensor, DType dtype, const Shape& shape) {
   if (tensor.is_contiguous()) return Tensor(dtype, shape, tensor.storage(), tensor.offset());
-  return Tensor(dtype, shape, transformed_storage(tensor, 1, [](std::span<std::byte>) {}));
+  return Tensor(dtype, shape, gathered_storage(tensor));
 }
 
 // Those that share a byte are counted as one; they may reach over the end of a row, so the shape is flat then.

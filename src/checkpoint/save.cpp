@@ -8,9 +8,11 @@
 #include "checkpoint/aliases.hpp"
 #include "checkpoint/composites.hpp"
 #include "checkpoint/ggml_blocks.hpp"
+#include "checkpoint/values.hpp"
 #include "core/text.hpp"
 #include "save/engine.hpp"
 #include "save/plan.hpp"
+#include "save/plan_key.hpp"
 
 namespace ballast {
 namespace {
@@ -37,23 +39,46 @@ void refuse_to_overwrite(const SavePlan& plan) {
   }
 }
 
+// With the conventions that the format keeps what it has no place for.
+Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const SaveOptions& options) {
+  if (options.keep_values) checkpoint = fold_values(std::move(checkpoint));
+  // A torch file has tensors that share bytes, safetensors an agreement about names.
+  if (format == Format::torch_zip) return checkpoint;
+  if (format == Format::gguf) return for_gguf(std::move(checkpoint));
+  if (options.dedupe) checkpoint = alias_same_tensors(std::move(checkpoint));
+  checkpoint = options.raw_blocks ? fold_ggml_blocks(std::move(checkpoint)) : for_safetensors(std::move(checkpoint));
+  checkpoint = fold_composites(fold_aliases(std::move(checkpoint)));
+  return checkpoint;
+}
+
+// Which items are the bytes of the tensor that is called so: not a compressed one, not a storage that has more in it.
+void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
+  for (SavePlan::File& file : plan.files) {
+    for (SavePlan::Item& item : file.items) {
+      const Tensor* tensor = checkpoint.find(item.name);
+      item.is_tensor = tensor && tensor->storage() == item.tensor.storage() &&
+                       tensor->offset() == item.tensor.offset() && tensor->nbytes() == item.tensor.nbytes() &&
+                       tensor->is_contiguous() == item.tensor.is_contiguous() &&
+                       (tensor->is_contiguous() || tensor->strides() == item.tensor.strides());
+    }
+  }
+}
+
 }  // namespace
 
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
-  if (format_for(path) == Format::gguf) return plan_files(for_gguf(checkpoint), path, options);
-  // A torch file has tensors that share bytes, safetensors an agreement about names.
-  if (format_for(path) != Format::safetensors) return plan_files(checkpoint, path, options);
-  return plan_files(
-      fold_composites(fold_aliases(options.raw_blocks ? fold_ggml_blocks(checkpoint) : for_safetensors(checkpoint))),
-      path, options);
+  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format_for(path), options), path, options);
+  find_tensors(plan, checkpoint);
+  if (plan.files.size() > 1) plan.key = plan_key(plan, checkpoint.files);
+  return plan;
 }
 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
   // All of them first: the tenth shard must not be what stops a long job.
   if (!options.overwrite) refuse_to_overwrite(plan);
   return write_files(plan, options, [&](const std::string& path) {
-    return io::create_file(path, {.overwrite = options.overwrite, .durable = options.durable});
+    return io::create_file(path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key});
   });
 }
 

@@ -82,6 +82,8 @@ class AtomicFile final : public Sink {
     if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
       result = retry([&] { return ftruncate(temp_.fd(), size); });
     if (result != 0) throw failure_to_write(errno);
+    // A file that was taken over may have been longer.
+    if (temp_.kept_mark() && retry([&] { return ftruncate(temp_.fd(), size); }) != 0) throw failure_to_write(errno);
   }
 
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
@@ -93,6 +95,38 @@ class AtomicFile final : public Sink {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
       offset += static_cast<std::uint64_t>(n);
     }
+  }
+
+  void read_back(std::uint64_t offset, std::span<std::byte> out) const override {
+    while (!out.empty()) {
+      const ssize_t n = retry([&] { return pread(temp_.fd(), out.data(), out.size(), static_cast<off_t>(offset)); });
+      if (n < 0) throw system_error("cannot be read back", errno).in(path_);
+      if (n == 0) throw Error(Errc::io, "ends before what was written to it").in(path_);
+      out = out.subspan(static_cast<std::size_t>(n));
+      offset += static_cast<std::uint64_t>(n);
+    }
+  }
+
+  // Pages that are on the disk can be given up, so that the next read is one of the disk.
+  void settle() override {
+    if (!options_.durable) return;
+    if (retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
+    posix_fadvise(temp_.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+
+  void keep(std::uint64_t mark) override try {
+    if (options_.key.empty()) return;
+    if (options_.durable && retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
+    temp_.keep(mark);
+  } catch (Error& failure) {
+    throw failure.in(path_);
+  }
+
+  std::optional<std::uint64_t> kept() const override { return temp_.kept_mark(); }
+
+  std::uint64_t free_bytes() const override {
+    struct statvfs disk = {};
+    return fstatvfs(temp_.fd(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : UINT64_MAX;
   }
 
   void commit() override {
@@ -116,7 +150,7 @@ class AtomicFile final : public Sink {
         replaced_mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
         // open() applies the umask to 0666 itself, which asking for the umask first could not do without changing it.
         // What replaces a file is private until it has that file's permissions.
-        temp_(folder_.get(), to.name, replaced_mode_ ? 0600 : 0666) {
+        temp_(folder_.get(), to.name, replaced_mode_ ? 0600 : 0666, options.key) {
   } catch (Error& failure) {
     failure.in(path);
     throw;

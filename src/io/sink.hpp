@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,11 +17,25 @@ class Sink {
   virtual void reserve(std::uint64_t size_bytes) = 0;  // the final size; fails early when the disk is too small
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;  // thread-safe
   virtual void commit() = 0;
+
+  // The bytes that were written, as they come back from where they were written to.
+  virtual void read_back(std::uint64_t offset, std::span<std::byte> out) const = 0;  // thread-safe
+  // What was written so far is where it belongs, and not only on its way there.
+  virtual void settle() {}
+
+  // All bytes are there. Should this process die before it commits, the next one that has the same key (see
+  // OutputOptions) is told `mark`, by which it can tell whether they are still what they were.
+  virtual void keep(std::uint64_t mark) { static_cast<void>(mark); }
+  // The mark of such a file, which now is this one's: write it anew, or commit it.
+  virtual std::optional<std::uint64_t> kept() const { return std::nullopt; }
+
+  virtual std::uint64_t free_bytes() const { return UINT64_MAX; }  // that can still be reserved
 };
 
 struct OutputOptions {
   bool overwrite = false;  // else an existing file is Errc::invalid_argument, found before anything is written
   bool durable = true;     // fsync the file before the rename and the folder after it
+  std::string key{};       // 16 hexadecimal digits that stand for what will be written; empty: nothing is kept
 };
 
 // A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and

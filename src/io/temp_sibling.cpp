@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,11 +24,11 @@ namespace {
 
 constexpr std::string_view kMiddle = ".ballast-", kSuffix = ".tmp";
 constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";  // 5 bits each
-constexpr std::size_t kRandomLength = 8;
+constexpr std::size_t kRandomLength = 8, kHexLength = 16;
 
 // ".NAME.ballast-", with NAME cut at a character where the whole would be longer than a name may be.
 std::string temp_prefix(std::string_view name) {
-  constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - kRandomLength - kSuffix.size();
+  constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - (2 * kHexLength + 1) - kSuffix.size();
   std::size_t keep = std::min(name.size(), kRoom);
   while (keep < name.size() && keep > kRoom - 3 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80) --keep;
   return fmt::format(".{}{}", name.substr(0, keep), kMiddle);
@@ -41,11 +43,48 @@ std::string random_letters() {
   return letters;
 }
 
-bool is_temp_of(std::string_view entry, std::string_view prefix) {
-  if (entry.size() != prefix.size() + kRandomLength + kSuffix.size()) return false;
-  return entry.starts_with(prefix) && entry.ends_with(kSuffix) &&
-         entry.substr(prefix.size(), kRandomLength).find_first_not_of(kAlphabet) == std::string_view::npos;
+// ".NAME.ballast-XXXXXXXX.tmp" or ".NAME.ballast-KEY-MARK.tmp", taken apart.
+struct TempName {
+  std::string_view prefix;  // with the dash
+  std::string_view key;     // empty: not kept
+  std::uint64_t mark = 0;
+};
+
+bool consists_of(std::string_view text, std::string_view alphabet) {
+  return text.find_first_not_of(alphabet) == std::string_view::npos;
 }
+
+std::optional<TempName> parse_temp_name(std::string_view entry) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const std::size_t middle = entry.rfind(kMiddle);
+  if (!entry.starts_with('.') || !entry.ends_with(kSuffix) || middle == std::string_view::npos) return std::nullopt;
+  TempName name{entry.substr(0, middle + kMiddle.size()), {}};
+  std::string_view rest = entry.substr(name.prefix.size());
+  if (rest.size() < kSuffix.size()) return std::nullopt;
+  rest.remove_suffix(kSuffix.size());
+  if (rest.size() == kRandomLength && consists_of(rest, kAlphabet)) return name;
+  if (rest.size() != 2 * kHexLength + 1 || rest[kHexLength] != '-') return std::nullopt;
+  name.key = rest.substr(0, kHexLength);
+  const std::string_view mark = rest.substr(kHexLength + 1);
+  if (!consists_of(name.key, kHex) || !consists_of(mark, kHex)) return std::nullopt;
+  std::from_chars(mark.data(), mark.data() + mark.size(), name.mark, 16);
+  return name;
+}
+
+// "model-00002-of-00005.safetensors" and "model.safetensors.index.json" are of the family "model.safetensors".
+std::string family_of(std::string_view name) {
+  constexpr std::string_view kIndex = ".index.json", kShard = "-00000-of-00000";
+  if (name.ends_with(kIndex)) name.remove_suffix(kIndex.size());
+  const std::size_t dot = std::min(name.rfind('.'), name.size());
+  if (dot < kShard.size()) return std::string(name);
+  const std::string_view shard = name.substr(dot - kShard.size(), kShard.size());
+  const bool is_shard =
+      std::ranges::equal(shard, kShard, [](char a, char b) { return b == '0' ? a >= '0' && a <= '9' : a == b; });
+  return std::string(name.substr(0, is_shard ? dot - kShard.size() : dot)) + std::string(name.substr(dot));
+}
+
+// Of a temporary file: from its prefix.
+std::string_view name_in(std::string_view prefix) { return prefix.substr(1, prefix.size() - 1 - kMiddle.size()); }
 
 bool is_locking_unsupported(int error) {
   return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
@@ -59,23 +98,33 @@ void remove_if_abandoned(int folder, const char* entry) {
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) unlinkat(folder, entry, 0);
 }
 
-void sweep(int folder, std::string_view prefix) {
+std::vector<std::string> list_temp_names(int folder) {
+  std::vector<std::string> names;
   const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (own < 0) return;
+  if (own < 0) return names;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(own), closedir);
   if (!listing) {
     close(own);
-    return;
+    return names;
   }
-  while (const dirent* entry = readdir(listing.get()))
-    if (is_temp_of(entry->d_name, prefix)) remove_if_abandoned(folder, entry->d_name);
+  while (const dirent* entry = readdir(listing.get())) {
+    if (parse_temp_name(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  return names;
 }
 
 }  // namespace
 
-TempSibling::TempSibling(int folder, std::string name, mode_t mode) : folder_(folder), name_(std::move(name)) {
+TempSibling::TempSibling(int folder, std::string name, mode_t mode, std::string key)
+    : folder_(folder), name_(std::move(name)), key_(std::move(key)) {
   const std::string prefix = temp_prefix(name_);
-  sweep(folder_, prefix);
+  for (const std::string& entry : list_temp_names(folder_)) {
+    const auto temp = parse_temp_name(entry);
+    const bool is_of_this_job = !key_.empty() && temp->key == key_;
+    if (is_of_this_job && temp->prefix == prefix && try_to_take_over(entry)) return;
+    if (!is_of_this_job && family_of(name_in(temp->prefix)) == family_of(name_in(prefix)))
+      remove_if_abandoned(folder_, entry.c_str());
+  }
 
   // A second try is needed where 40 random bits meet a file that is there already, or a sweeper that came between the
   // creation of the file and its lock; many in a row mean that something is wrong.
@@ -102,6 +151,28 @@ bool TempSibling::try_to_create(mode_t mode) {
   }
   struct stat created = {};
   return fstat(fd_.get(), &created) != 0 || created.st_nlink != 0;  // 0: a sweeper had it
+}
+
+// Anybody who may write to the folder could have put it there: it must be ours alone.
+bool TempSibling::try_to_take_over(const std::string& entry) {
+  UniqueFd fd(openat(folder_, entry.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat found = {}, now = {};
+  if (!fd || fstat(fd.get(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
+  if (found.st_uid != geteuid() || found.st_nlink != 1 || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;  // whoever writes it lives
+  if (fstatat(folder_, entry.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 || now.st_ino != found.st_ino) return false;
+  fd_ = std::move(fd);
+  temp_name_ = entry;
+  kept_mark_ = parse_temp_name(entry)->mark;
+  return true;
+}
+
+void TempSibling::keep(std::uint64_t mark) {
+  const std::string kept = fmt::format("{}{}-{:016x}{}", temp_prefix(name_), key_, mark, kSuffix);
+  if (kept == temp_name_) return;
+  if (renameat(folder_, temp_name_.c_str(), folder_, kept.c_str()) != 0)
+    throw system_error("cannot be kept for another run", errno);
+  temp_name_ = kept;
 }
 
 TempSibling::~TempSibling() {

@@ -5,10 +5,16 @@
 // same NAME next can tell the leftovers of a run that was killed, and removes them, from the file of a run that is
 // still going. On file systems that do not lock, leftovers stay; on network file systems whose locks are each machine's
 // own, a writer elsewhere may lose its temporary file, and then fails without having touched NAME.
+//
+// A file whose bytes are all there can be kept, as .NAME.ballast-KEY-MARK.tmp: if its writer dies before it has a name,
+// the next one with the same KEY takes it over instead of sweeping it. What to think of a MARK is the caller's
+// business.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "io/posix.hpp"
@@ -17,13 +23,17 @@ namespace ballast::io {
 
 class TempSibling {
  public:
-  // In the open folder `folder`, which must outlive this. Sweeps first.
-  TempSibling(int folder, std::string name, mode_t mode);
+  // In the open folder `folder`, which must outlive this. Sweeps first: what abandoned runs left of NAME, and of shards
+  // that NAME is one of. Takes over what was kept with `key` (16 hexadecimal digits, or empty).
+  TempSibling(int folder, std::string name, mode_t mode, std::string key = {});
   ~TempSibling();  // removes the file, unless it was published
   TempSibling(const TempSibling&) = delete;
   TempSibling& operator=(const TempSibling&) = delete;
 
   int fd() const noexcept { return fd_.get(); }
+  std::optional<std::uint64_t> kept_mark() const noexcept { return kept_mark_; }  // of a file that was taken over
+
+  void keep(std::uint64_t mark);  // where there is a key
 
   // Gives the file its name, replacing what has it.
   void publish_over();
@@ -33,9 +43,11 @@ class TempSibling {
 
  private:
   bool try_to_create(mode_t mode);
+  bool try_to_take_over(const std::string& entry);
 
   int folder_;
-  std::string name_;
+  std::string name_, key_;
+  std::optional<std::uint64_t> kept_mark_;
   std::string temp_name_;  // empty when there is nothing to remove
   UniqueFd fd_;
 };

@@ -1,5 +1,6 @@
 #include "kernels/digest.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include <openssl/evp.h>
@@ -63,6 +64,17 @@ std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_6
 Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept {
   const XXH128_hash_t digest = XXH3_128bits(bytes.data(), bytes.size());
   return {digest.low64, digest.high64};
+}
+
+void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto rest = bytes.subspan(i * kLeafBytes);
+    leaves[i] = xxh3_64(rest.first(std::min(kLeafBytes, rest.size())));
+  }
+}
+
+std::uint64_t join_leaves(std::span<const std::uint64_t> leaves) noexcept {
+  return leaves.size() == 1 ? leaves[0] : xxh3_64(std::as_bytes(leaves));
 }
 
 std::string to_hex(std::uint64_t digest) {

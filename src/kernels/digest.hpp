@@ -44,6 +44,15 @@ Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept;
 std::string to_hex(std::uint64_t digest);
 std::string to_hex(const Xxh128& digest);
 
+// One digest of bytes that several threads have: XXH3 of leaves of 64 KiB, and where there is more than one, XXH3 of
+// their digests (8 bytes each, least significant first).
+inline constexpr std::size_t kLeafBytes = 64 * 1024;
+constexpr std::uint64_t leaf_count(std::uint64_t bytes) noexcept {
+  return bytes / kLeafBytes + (bytes % kLeafBytes != 0 || bytes == 0);
+}
+void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept;  // as many as it has
+std::uint64_t join_leaves(std::span<const std::uint64_t> leaves) noexcept;
+
 // The same digests of bytes that come in parts. May be abandoned half-way like Sha256.
 class Xxh3 {
  public:

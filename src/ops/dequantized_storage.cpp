@@ -120,6 +120,14 @@ class DequantizedStorage final : public Storage {
     });
   }
 
+  Derivation derivation() const override {
+    if (quantized_.scheme == Scheme::per_tensor) {
+      return {fmt::format("dequantize by {}, {}", quantized_.whole.scale, quantized_.whole.zero_point),
+              {&quantized_.integers}};
+    }
+    return {"dequantize by channels", {&quantized_.integers, &quantized_.scales, &quantized_.zero_points}};
+  }
+
   void check_unchanged() const override {
     for (const Tensor* part : {&quantized_.integers, &quantized_.scales, &quantized_.zero_points}) {
       if (part->storage()) part->storage()->check_unchanged();

@@ -18,7 +18,7 @@ namespace {
 
 // A view as a tensor of its own: the same values in that order, in a shape that strides could not give it.
 Tensor in_order(const Tensor& view, Shape shape) {
-  return Tensor(view.dtype(), std::move(shape), transformed_storage(view, 1, [](std::span<std::byte>) {}));
+  return Tensor(view.dtype(), std::move(shape), gathered_storage(view));
 }
 
 // Rows of [heads, outer, inner] in the order of [heads, inner, outer].
@@ -54,7 +54,9 @@ Tensor shifted(const Tensor& tensor, DType dtype, float by) {
       kernels::add(dtype, values.subspan(first, size), std::span(more).first(size));
     }
   };
-  return Tensor(dtype, tensor.shape(), transformed_storage(tensor.to(dtype), element_bytes, shift)).to(DType::f32);
+  return Tensor(dtype, tensor.shape(),
+                transformed_storage(tensor.to(dtype), element_bytes, fmt::format("add {}", by), shift))
+      .to(DType::f32);
 }
 
 }  // namespace

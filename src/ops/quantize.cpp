@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "kernels/ggml_encode.hpp"
+#include "ops/once_per_tensor.hpp"
 
 namespace ballast {
 namespace {
@@ -60,6 +61,7 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
   const Row& row = row_of(type);
   StateDict tensors;
   tensors.reserve(checkpoint.size());
+  OncePerTensor once;
   for (const auto& [name, tensor] : checkpoint) {
     // Norms and biases are small and matter: llama.cpp keeps vectors as they are, in F32.
     if (!is_real(tensor) || tensor.rank() == 0) {
@@ -67,7 +69,7 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
       continue;
     }
     if (tensor.rank() == 1) {
-      tensors.insert(name, tensor.to(DType::f32));
+      tensors.insert(name, once(tensor, [](const Tensor& t) { return t.to(DType::f32); }));
       continue;
     }
     const DType chosen = choose(tensor, row);
@@ -78,7 +80,7 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
                        tensor.shape()[tensor.rank() - 1], ballast::name(type), ballast::name(chosen)),
            Note::Kind::remark});
     }
-    tensors.insert(name, tensor.to(chosen));
+    tensors.insert(name, once(tensor, [&](const Tensor& t) { return t.to(chosen); }));
   }
   checkpoint.tensors = std::move(tensors);
   checkpoint.fields.set(Field::of("general.quantization_version", std::uint32_t{2}));

@@ -216,6 +216,11 @@ class SparseStorage final : public Storage {
     });
   }
 
+  Derivation derivation() const override {
+    const auto all = parts();
+    return {"dense from sparse", {all.begin(), all.end()}};
+  }
+
   void check_unchanged() const override {
     for (const Tensor* part : parts()) {
       if (part->storage()) part->storage()->check_unchanged();

@@ -4,10 +4,13 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/once_per_tensor.hpp"
 #include "ops/quantize.hpp"
 
 namespace ballast {
@@ -23,6 +26,42 @@ std::unique_ptr<re2::RE2> compile(const RenameRule& rule) {
     throw Error(Errc::invalid_argument, "the replacement " + quote(rule.replacement) + " is wrong: " + error);
   }
   return expression;
+}
+
+Checkpoint rename_by(Checkpoint checkpoint, const std::function<std::string(std::string_view)>& renamed) {
+  StateDict tensors;
+  tensors.reserve(checkpoint.size());
+  std::map<std::string, std::string, std::less<>> origins;  // for the message about two that meet
+  for (const auto& [name, tensor] : checkpoint) {
+    const std::string target = renamed(name);
+    const auto [origin, is_new] = origins.try_emplace(target, name);
+    if (!is_new) {
+      throw Error(Errc::invalid_argument, "tensors " + quote(origin->second) + " and " + quote(name) +
+                                              " would both be called " + quote(target));
+    }
+    tensors.insert(target, tensor);
+  }
+  checkpoint.tensors = std::move(tensors);
+
+  std::map<std::string, std::string, std::less<>> aliases;
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    checkpoint.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
+    aliases.emplace(renamed(removed), renamed(kept));
+  }
+  checkpoint.aliases = std::move(aliases);
+  for (Composite& composite : checkpoint.composites) {
+    composite.name = renamed(composite.name);
+    for (std::string& part : composite.parts) part = renamed(part);
+  }
+  return checkpoint;
+}
+
+// Two names of one tensor stay two names of one tensor.
+void tie_aliases(const Checkpoint& checkpoint, StateDict& tensors) {
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    const Tensor* same = tensors.find(kept);
+    if (same != nullptr && tensors.contains(removed)) tensors.replace(removed, Tensor(*same));
+  }
 }
 
 }  // namespace
@@ -64,38 +103,29 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
   if (rules.empty()) return checkpoint;
   std::vector<std::unique_ptr<re2::RE2>> expressions;
   for (const RenameRule& rule : rules) expressions.push_back(compile(rule));
-  const auto renamed = [&](std::string_view name) {
+  return rename_by(std::move(checkpoint), [&](std::string_view name) {
     std::string result(name);
     for (std::size_t i = 0; i < rules.size(); ++i)
       re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
     return result;
-  };
+  });
+}
 
-  StateDict tensors;
-  tensors.reserve(checkpoint.size());
-  std::map<std::string, std::string, std::less<>> origins;  // for the message about two that meet
-  for (const auto& [name, tensor] : checkpoint) {
-    const std::string target = renamed(name);
-    const auto [origin, is_new] = origins.try_emplace(target, name);
-    if (!is_new) {
-      throw Error(Errc::invalid_argument, "tensors " + quote(origin->second) + " and " + quote(name) +
-                                              " would both be called " + quote(target));
-    }
-    tensors.insert(target, tensor);
+Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {
+  const auto begins = [&](const StateDict::Entry& entry) { return entry.name.starts_with(prefix); };
+  if (std::none_of(checkpoint.begin(), checkpoint.end(), begins)) {
+    throw Error(Errc::not_found, "no tensor's name begins with " + quote(prefix))
+        .in(checkpoint.target)
+        .hint("a prefix is taken as it is, with its dot: --strip-prefix module.");
   }
-  checkpoint.tensors = std::move(tensors);
+  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+    return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+  });
+}
 
-  std::map<std::string, std::string, std::less<>> aliases;
-  for (const auto& [removed, kept] : checkpoint.aliases) {
-    checkpoint.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
-    aliases.emplace(renamed(removed), renamed(kept));
-  }
-  checkpoint.aliases = std::move(aliases);
-  for (Composite& composite : checkpoint.composites) {
-    composite.name = renamed(composite.name);
-    for (std::string& part : composite.parts) part = renamed(part);
-  }
-  return checkpoint;
+Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix) {
+  return rename_by(std::move(checkpoint),
+                   [&](std::string_view name) { return std::string(prefix) + std::string(name); });
 }
 
 Checkpoint cast(Checkpoint checkpoint, DType dtype) {
@@ -104,19 +134,36 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
     throw Error(Errc::invalid_argument, std::string(name(dtype)) + " is no floating dtype to cast to");
   StateDict tensors;
   tensors.reserve(checkpoint.size());
+  OncePerTensor once;
   for (const auto& [name, tensor] : checkpoint) {
     try {
       const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
-      tensors.insert(name, is_real ? tensor.to(dtype) : tensor);
+      tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
     } catch (Error& error) {
       throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint("leave it out with --exclude");
     }
   }
-  // Two names of one tensor stay two names of one tensor.
-  for (const auto& [removed, kept] : checkpoint.aliases) {
-    const Tensor* same = tensors.find(kept);
-    if (same != nullptr && tensors.contains(removed)) tensors.replace(removed, Tensor(*same));
+  tie_aliases(checkpoint, tensors);
+  checkpoint.tensors = std::move(tensors);
+  return checkpoint;
+}
+
+Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
+  // The names of each rule as a checkpoint of their own, cast, and put back in their places.
+  std::vector<Checkpoint> chosen(rules.size());
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto rule = std::ranges::find_if(rules, [&](const CastRule& r) { return glob_match(r.glob, name); });
+    if (rule != rules.end()) chosen[static_cast<std::size_t>(rule - rules.begin())].tensors.insert(name, tensor);
   }
+  StateDict tensors = checkpoint.tensors;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (chosen[i].size() == 0) continue;
+    const Checkpoint done = cast(std::move(chosen[i]), rules[i].dtype);
+    for (const auto& [name, tensor] : done) tensors.replace(name, tensor);
+    checkpoint.notes.insert(checkpoint.notes.end(), done.notes.begin(), done.notes.end());
+    for (const Field& field : done.fields) checkpoint.fields.set(field);
+  }
+  tie_aliases(checkpoint, tensors);
   checkpoint.tensors = std::move(tensors);
   return checkpoint;
 }

@@ -1,4 +1,5 @@
 #include <ballast/error.hpp>
+#include <ballast/manifest.hpp>
 #include <ballast/verify.hpp>
 
 #include <algorithm>
@@ -34,6 +35,9 @@ class Verifier {
   Verifier(const std::string& target, const VerifyOptions& options) : target_(target), options_(options) {}
 
   VerifyReport run() {
+    // One that cannot be read is an error, not a finding: nothing is known about the target then.
+    std::optional<Manifest> manifest;
+    if (!options_.manifest.empty()) manifest = load_manifest(options_.manifest, options_.open.limits);
     const FolderContents contents = look_at_target();
     if (contents.index.empty()) {
       for (const std::string& file : contents.files) open_shard(file);
@@ -47,6 +51,7 @@ class Verifier {
         read_everything(checkpoint);
         check_sums(checkpoint);
       }
+      if (manifest) check_manifest(checkpoint, *manifest);
     } catch (const Error& error) {
       if (error.code() == Errc::cancelled) throw;
       find(error.where(), describe(error));
@@ -174,6 +179,34 @@ class Verifier {
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sums[i] == *sources[i].storage->declared_crc32()) continue;
       find(target_, "the checksum of the bytes of tensor " + quote(sources[i].tensor) + " is wrong");
+    }
+  }
+
+  void check_manifest(const Checkpoint& checkpoint, const Manifest& wanted) {
+    const Manifest found = make_manifest(checkpoint, {}, {options_.open.threads, options_.progress});
+    std::map<std::string_view, const Manifest::Entry*> there;
+    for (const Manifest::Entry& entry : found.tensors) there.emplace(entry.name, &entry);
+    for (const Manifest::Entry& entry : wanted.tensors) {
+      const auto match = there.find(entry.name);
+      if (match == there.end()) {
+        find(target_, "tensor " + quote(entry.name) + " of the manifest is not there");
+        continue;
+      }
+      compare(entry, *match->second);
+      there.erase(match);
+    }
+    for (const auto& [name, entry] : there) find(target_, "tensor " + quote(name) + " is not in the manifest");
+  }
+
+  void compare(const Manifest::Entry& wanted, const Manifest::Entry& found) {
+    const auto describe_type = [](const Manifest::Entry& entry) {
+      return std::string(name(entry.dtype)) + " " + to_string(entry.shape);
+    };
+    if (wanted.dtype != found.dtype || wanted.shape != found.shape) {
+      find(target_, "tensor " + quote(wanted.name) + " is " + describe_type(found) + ", in the manifest " +
+                        describe_type(wanted));
+    } else if (wanted.digest != found.digest) {
+      find(target_, "the values of tensor " + quote(wanted.name) + " are not those of the manifest");
     }
   }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/thread_pool.hpp"
+#include "kernels/digest.hpp"
 
 namespace ballast {
 namespace {
@@ -33,8 +35,7 @@ class JobMaker {
       }
       return;
     }
-    const std::uint64_t granule = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
-    for (const ByteRange& range : split_by_bytes(size, granule <= buffer_bytes_ ? granule : 1, buffer_bytes_)) {
+    for (const ByteRange& range : split_by_bytes(size, granule_of(tensor), buffer_bytes_)) {
       gather({&tensor, range.offset, range.size, item.offset + range.offset, number});
     }
   }
@@ -58,6 +59,14 @@ class JobMaker {
   static void add_part(Job& job, const Job::Part& part) {
     job.parts.push_back(part);
     job.bytes += part.size;
+  }
+
+  // What is worth reading, in whole leaves of the item's digest; leaves alone where that is more than a buffer.
+  std::uint64_t granule_of(const Tensor& tensor) const {
+    const std::uint64_t worth = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
+    if (worth > buffer_bytes_) return kernels::kLeafBytes;
+    const std::uint64_t both = std::lcm<std::uint64_t>(worth, kernels::kLeafBytes);
+    return both <= buffer_bytes_ ? both : kernels::kLeafBytes;
   }
 
   // Parts share a buffer, so that their storage is asked once, until it is full.

@@ -25,6 +25,7 @@ class CastStorage final : public Storage {
   std::uint64_t size_bytes() const override { return size_; }
   bool is_sequential() const override { return source_.storage()->is_sequential(); }
   bool has_data() const override { return source_.has_data(); }
+  Derivation derivation() const override { return {"cast to " + std::string(name(to_)), {&source_}}; }
   void check_unchanged() const override { source_.storage()->check_unchanged(); }
   void prepare(const Progress& progress) const override { source_.storage()->prepare(progress); }
 

@@ -64,6 +64,7 @@ class BlockStorage : public Storage {
   virtual void make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const = 0;
 
   const Tensor& source() const noexcept { return source_; }
+  std::string decoding_to(DType out) const { return fmt::format("decode {} to {}", name(source_.dtype()), name(out)); }
 
  private:
   static constexpr std::size_t kStepBytes = 64 * 1024;  // of the source: in the second-level cache with its result
@@ -107,6 +108,8 @@ class DecodedStorage final : public BlockStorage {
   DecodedStorage(Tensor blocks, DType out)
       : BlockStorage(blocks, decoded_block_bytes(blocks.dtype(), out)), out_(out) {}
 
+  Derivation derivation() const override { return {decoding_to(out_), {&source()}}; }
+
  private:
   void make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
     kernels::decode_blocks(source().dtype(), in, out_, out);
@@ -125,6 +128,7 @@ class ScaledStorage final : public BlockStorage {
         scale_(scale.to(DType::f32)),
         blocks_per_factor_(blocks.numel() / scale.numel() / info(blocks.dtype()).block_elements) {}
 
+  Derivation derivation() const override { return {decoding_to(out_) + " with scales", {&source(), &scale_}}; }
   void prepare(const Progress& progress) const override {
     BlockStorage::prepare(progress);
     factors();
@@ -178,6 +182,8 @@ class ScaledStorage final : public BlockStorage {
 class SwappedStorage final : public BlockStorage {
  public:
   explicit SwappedStorage(Tensor source) : BlockStorage(source, info(source.dtype()).block_bytes) {}
+
+  Derivation derivation() const override { return {"swap bytes of blocks", {&source()}}; }
 
  private:
   void make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {

@@ -24,6 +24,7 @@ class EncodedStorage final : public Storage {
   std::uint64_t granule() const override { return kStepValues / elements_ * bytes_; }
   bool is_sequential() const override { return values_.storage()->is_sequential(); }
   bool has_data() const override { return values_.has_data(); }
+  Derivation derivation() const override { return {"encode to " + std::string(name(type_)), {&values_}}; }
   void prepare(const Progress& progress) const override { values_.storage()->prepare(progress); }
   void check_unchanged() const override { values_.storage()->check_unchanged(); }
 

@@ -56,7 +56,7 @@ Tensor numpy_view(const NumpyType& type, Shape shape, bool is_fortran, StoragePt
   const std::uint64_t swapped = swapped_bytes(*type.dtype);
   if (type.is_big_endian && swapped > 1 && *size != 0) {
     Tensor bytes(DType::u8, {*size}, std::move(storage), offset);
-    storage = transformed_storage(std::move(bytes), swapped, swap_elements(swapped));
+    storage = swapped_elements(std::move(bytes), swapped);
     offset = 0;
   }
   if (!is_fortran) return Tensor(*type.dtype, std::move(shape), std::move(storage), offset);

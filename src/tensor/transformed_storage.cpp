@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace ballast {
 namespace {
 
@@ -12,14 +14,16 @@ constexpr std::uint64_t kWidest = 16;  // complex128
 
 class TransformedStorage final : public Storage {
  public:
-  TransformedStorage(Tensor source, std::uint64_t element_bytes, std::function<void(std::span<std::byte>)> change)
-      : source_(std::move(source)), element_bytes_(element_bytes), change_(std::move(change)) {
+  TransformedStorage(Tensor source, std::uint64_t element_bytes, std::string step,
+                     std::function<void(std::span<std::byte>)> change)
+      : source_(std::move(source)), element_bytes_(element_bytes), step_(std::move(step)), change_(std::move(change)) {
     assert(element_bytes_ >= 1 && element_bytes_ <= kWidest && source_.nbytes() % element_bytes_ == 0);
   }
 
   std::uint64_t size_bytes() const override { return source_.nbytes(); }
   std::uint64_t granule() const override { return element_bytes_; }
   bool is_sequential() const override { return source_.storage() && source_.storage()->is_sequential(); }
+  Derivation derivation() const override { return {step_, {&source_}}; }
   bool has_data() const override { return source_.has_data(); }
   void prepare(const Progress& progress) const override {
     if (source_.storage()) source_.storage()->prepare(progress);
@@ -57,25 +61,32 @@ class TransformedStorage final : public Storage {
 
   Tensor source_;
   std::uint64_t element_bytes_;
+  std::string step_;
   std::function<void(std::span<std::byte>)> change_;
 };
 
 }  // namespace
 
-StoragePtr transformed_storage(Tensor source, std::uint64_t element_bytes,
+StoragePtr transformed_storage(Tensor source, std::uint64_t element_bytes, std::string step,
                                std::function<void(std::span<std::byte>)> change) {
-  return std::make_shared<TransformedStorage>(std::move(source), element_bytes, std::move(change));
+  return std::make_shared<TransformedStorage>(std::move(source), element_bytes, std::move(step), std::move(change));
+}
+
+StoragePtr gathered_storage(Tensor view) {
+  return transformed_storage(std::move(view), 1, "", [](std::span<std::byte>) {});
+}
+
+StoragePtr swapped_elements(Tensor bytes, std::uint64_t element_bytes) {
+  return transformed_storage(std::move(bytes), element_bytes, fmt::format("swap bytes by {}", element_bytes),
+                             [step = static_cast<std::ptrdiff_t>(element_bytes)](std::span<std::byte> elements) {
+                               for (auto at = elements.begin(); at != elements.end(); at += step)
+                                 std::reverse(at, at + step);
+                             });
 }
 
 std::uint64_t swapped_bytes(DType dtype) noexcept {
   const std::uint64_t size = info(dtype).block_bytes;
   return info(dtype).kind == DTypeKind::complex ? size / 2 : size;
-}
-
-std::function<void(std::span<std::byte>)> swap_elements(std::uint64_t element_bytes) {
-  return [step = static_cast<std::ptrdiff_t>(element_bytes)](std::span<std::byte> bytes) {
-    for (auto at = bytes.begin(); at != bytes.end(); at += step) std::reverse(at, at + step);
-  };
 }
 
 }  // namespace ballast

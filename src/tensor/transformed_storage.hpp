@@ -4,19 +4,24 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include <ballast/tensor.hpp>
 
 namespace ballast {
 
-// `change` is given whole elements of the source's contiguous form, each `element_bytes` long (at most 16).
-StoragePtr transformed_storage(Tensor source, std::uint64_t element_bytes,
+// `change` is given whole elements of the source's contiguous form, each `element_bytes` long (at most 16). `step` says
+// what it does, as in Storage::Derivation.
+StoragePtr transformed_storage(Tensor source, std::uint64_t element_bytes, std::string step,
                                std::function<void(std::span<std::byte>)> change);
+
+// The bytes of a view in its order, unchanged: for a shape or a dtype that the view cannot have.
+StoragePtr gathered_storage(Tensor view);
+
+// The bytes of each element turned round.
+StoragePtr swapped_elements(Tensor bytes, std::uint64_t element_bytes);
 
 // What has its bytes turned round as one: a complex number is two.
 std::uint64_t swapped_bytes(DType dtype) noexcept;
-
-// The change that turns the bytes of each element round.
-std::function<void(std::span<std::byte>)> swap_elements(std::uint64_t element_bytes);
 
 }  // namespace ballast

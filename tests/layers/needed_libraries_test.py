@@ -23,6 +23,7 @@ EXPECTED = {
     "libxxhash": "fast hashes",
     "libz": "inflate",
     "libdeflate": "CRC-32",
+    "libzstd": "compressed tensors",
     "libre2": "regular expressions",
 }
 

@@ -205,6 +205,7 @@ class FailingSink final : public io::Sink {
     count();
     real_->commit();
   }
+  void read_back(std::uint64_t offset, std::span<std::byte> out) const override { real_->read_back(offset, out); }
 
  private:
   void count() {
@@ -235,6 +236,41 @@ TEST(Engine, LosesNothingAtAnyCallThatFails) {
       return;
     }
     EXPECT_EQ(folder.read("out.safetensors"), "old") << n;
+  }
+}
+
+// A disk that loses a bit on the way.
+class RottingSink final : public io::Sink {
+ public:
+  RottingSink(std::unique_ptr<io::Sink> real, std::uint64_t byte) : real_(std::move(real)), byte_(byte) {}
+  void reserve(std::uint64_t size) override { real_->reserve(size); }
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override { real_->write_at(offset, bytes); }
+  void commit() override { real_->commit(); }
+  void read_back(std::uint64_t offset, std::span<std::byte> out) const override {
+    real_->read_back(offset, out);
+    if (byte_ >= offset && byte_ - offset < out.size()) out[byte_ - offset] ^= std::byte{1};
+  }
+
+ private:
+  std::unique_ptr<io::Sink> real_;
+  std::uint64_t byte_;
+};
+
+TEST(Engine, ReplacesNothingByWhatDoesNotComeBack) {
+  test::TempDir folder;
+  SaveOptions options;
+  options.verify = true;
+  for (const char* name : {"out.safetensors", "out.pt"}) {
+    const SavePlan plan = plan_save(Fakes().checkpoint(), folder / name, options);
+    const std::uint64_t size = plan.files[0].size_bytes;
+    for (const std::uint64_t byte : {std::uint64_t{3}, size / 2, size / 2 + 70'000, size - 3}) {
+      folder.write(name, "old");
+      const auto create = [&](const std::string& path) {
+        return std::make_unique<RottingSink>(io::create_file(path, {.overwrite = true, .durable = false}), byte);
+      };
+      EXPECT_ERROR(write_files(plan, options, create), Errc::io, "does not come back as it was written") << byte;
+      EXPECT_EQ(folder.read(name), "old");
+    }
   }
 }
 

@@ -18,7 +18,7 @@ TEST(TransformedStorage, GivesAnyRange) {
   for (const std::size_t width : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
     const auto bytes = test::some_bytes(48, 3);
     const Tensor source(DType::u8, {48}, memory_storage(bytes));
-    const StoragePtr storage = transformed_storage(source, width, swap_elements(width));
+    const StoragePtr storage = swapped_elements(source, width);
     const auto expected = swapped(bytes, width);
     for (std::size_t first = 0; first <= 48; ++first) {
       for (std::size_t size = 0; size <= 48 - first; ++size) {
@@ -34,7 +34,7 @@ TEST(TransformedStorage, GivesAnyRange) {
 TEST(TransformedStorage, IsLikeWhatItReadsFrom) {
   const auto bytes = test::some_bytes(16, 1);
   const auto over = [&](StoragePtr storage) {
-    return transformed_storage(Tensor(DType::u8, {16}, std::move(storage)), 4, swap_elements(4));
+    return swapped_elements(Tensor(DType::u8, {16}, std::move(storage)), 4);
   };
   EXPECT_EQ(over(memory_storage(bytes))->size_bytes(), 16u);
   EXPECT_EQ(over(memory_storage(bytes))->granule(), 4u);
@@ -53,7 +53,7 @@ TEST(TransformedStorage, IsLikeWhatItReadsFrom) {
 TEST(TransformedStorage, ReadsAStridedViewInItsOwnOrder) {
   const auto bytes = test::some_bytes(24, 2);
   const Tensor matrix = Tensor(DType::u16, {3, 4}, memory_storage(bytes)).transpose();
-  const StoragePtr storage = transformed_storage(matrix, 2, swap_elements(2));
+  const StoragePtr storage = swapped_elements(matrix, 2);
   std::vector<std::byte> plain(24), out(24);
   matrix.read(0, plain);
   storage->read(0, out);

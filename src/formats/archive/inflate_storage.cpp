@@ -106,6 +106,10 @@ class InflateStorage final : public Storage {
   bool is_sequential() const override { return true; }
   std::optional<std::uint32_t> declared_crc32() const override { return range_.crc32; }
   void check_unchanged() const override { source_->check_unchanged(); }
+  Derivation derivation() const override {
+    const auto place = source_->file_position(range_.offset);
+    return {"inflate", {}, place ? std::optional(Location{place->file, place->offset}) : std::nullopt};
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);

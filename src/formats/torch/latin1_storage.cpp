@@ -49,6 +49,10 @@ class Latin1Storage final : public Storage {
   std::uint64_t size_bytes() const override { return size_; }
   bool is_sequential() const override { return true; }
   void check_unchanged() const override { source_->check_unchanged(); }
+  Derivation derivation() const override {
+    const auto place = source_->file_position(offset_);
+    return {"bytes from text", {}, place ? std::optional(Location{place->file, place->offset}) : std::nullopt};
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);

@@ -32,9 +32,10 @@ Tensor with_signs(Tensor tensor, bool is_conjugate, bool is_negative) {
     if (flips_real) flip_signs(bytes, part - 1, size);
     if (flips_imaginary) flip_signs(bytes, size - 1, size);
   };
+  const char* step = !flips_imaginary ? "negate the real part" : flips_real ? "negate" : "conjugate";
   const Shape shape = tensor.shape();
   const DType dtype = tensor.dtype();
-  return Tensor(dtype, shape, transformed_storage(std::move(tensor), size, change));
+  return Tensor(dtype, shape, transformed_storage(std::move(tensor), size, step, change));
 }
 
 }  // namespace ballast::torch

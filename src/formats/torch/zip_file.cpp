@@ -83,7 +83,7 @@ class ZipStorages final : public StorageTable {
     StoragePtr& swapped = swapped_[{&member, width}];
     if (!swapped) {
       Tensor bytes(DType::u8, {member.bytes}, plain);
-      swapped = transformed_storage(std::move(bytes), width, swap_elements(width));
+      swapped = swapped_elements(std::move(bytes), width);
     }
     return swapped;
   }

@@ -1,0 +1,79 @@
+#include "checkpoint/values.hpp"
+
+#include <simdjson.h>
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "core/json_string.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::string_view kKey = "ballast.values";
+
+struct JsonText {
+  std::string& text;
+
+  void operator()(std::monostate) const { text += "null"; }
+  void operator()(bool value) const { text += value ? "true" : "false"; }
+  void operator()(std::int64_t value) const { text += std::to_string(value); }
+  // JSON has no infinities; and a number without a point would come back as an integer.
+  void operator()(double value) const {
+    if (!std::isfinite(value)) return append_json_string(text, fmt::format("{}", value));
+    const std::string digits = fmt::format("{}", value);
+    text += digits;
+    if (digits.find_first_of(".e") == std::string::npos) text += ".0";
+  }
+  void operator()(const std::string& value) const { append_json_string(text, value); }
+};
+
+PlainValue from_json(std::string path, const simdjson::dom::element& element) {
+  switch (element.type()) {
+    case simdjson::dom::element_type::BOOL: return {std::move(path), "bool", bool(element)};
+    case simdjson::dom::element_type::INT64: return {std::move(path), "int", std::int64_t(element)};
+    case simdjson::dom::element_type::DOUBLE: return {std::move(path), "float", double(element)};
+    case simdjson::dom::element_type::STRING: return {std::move(path), "str", std::string(std::string_view(element))};
+    case simdjson::dom::element_type::NULL_VALUE: return {std::move(path), "NoneType", std::monostate{}};
+    default: throw simdjson::simdjson_error(simdjson::INCORRECT_TYPE);
+  }
+}
+
+}  // namespace
+
+Checkpoint fold_values(Checkpoint checkpoint) {
+  if (checkpoint.values.empty()) return checkpoint;
+  std::string text;
+  for (const PlainValue& value : checkpoint.values) {
+    text += text.empty() ? "{" : ",";
+    append_json_string(text, value.path);
+    text += ":";
+    std::visit(JsonText{text}, value.value);
+  }
+  checkpoint.metadata[std::string(kKey)] = text + "}";
+  checkpoint.values.clear();
+  return checkpoint;
+}
+
+Checkpoint unfold_values(Checkpoint checkpoint) {
+  const auto entry = checkpoint.metadata.find(kKey);
+  if (entry == checkpoint.metadata.end()) return checkpoint;
+  std::vector<PlainValue> values;
+  try {
+    simdjson::dom::parser parser;
+    for (const auto [path, value] : parser.parse(entry->second).get_object())
+      values.push_back(from_json(std::string(path), value));
+  } catch (const simdjson::simdjson_error&) {
+    checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.values\" is no object of plain values"});
+    return checkpoint;
+  }
+  checkpoint.values.insert(checkpoint.values.end(), values.begin(), values.end());
+  checkpoint.metadata.erase(entry);
+  return checkpoint;
+}
+
+}  // namespace ballast

@@ -1,0 +1,20 @@
+// FileIdentity: by which a file can be told from another one, and from itself before somebody changed it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ballast::io {
+
+struct FileIdentity {
+  std::uint64_t device = 0, inode = 0, size_bytes = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: of the bytes, and of anything about the file
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+// Links are followed. Nothing where there is no such file.
+std::optional<FileIdentity> identify(const std::string& path);
+
+}  // namespace ballast::io

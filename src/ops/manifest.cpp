@@ -1,0 +1,166 @@
+#include <ballast/error.hpp>
+#include <ballast/manifest.hpp>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "core/json_string.hpp"
+#include "core/progress_meter.hpp"
+#include "core/text.hpp"
+#include "core/thread_pool.hpp"
+#include "io/byte_source.hpp"
+#include "kernels/digest.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::string_view kSchema = "ballast.manifest/1";
+constexpr std::uint64_t kStepBytes = 16 * kernels::kLeafBytes;
+constexpr std::uint64_t kPartBytes = 16 * kStepBytes;
+
+// A tensor whose digest is taken, by several threads.
+struct Work {
+  const Tensor* tensor;
+  std::optional<std::uint64_t>* digest;
+  std::vector<std::uint64_t> leaves;
+};
+struct Part {
+  Work* work;
+  ByteRange range;
+};
+
+void hash_part(const Part& part, std::vector<std::byte>& buffer, ProgressMeter& meter) {
+  const Tensor& tensor = *part.work->tensor;
+  const auto [offset, size] = part.range;
+  for (std::uint64_t done = 0; done < size; done += kStepBytes) {
+    const std::uint64_t first = offset + done, step = std::min(kStepBytes, size - done);
+    const auto leaves = std::span(part.work->leaves).subspan(first / kernels::kLeafBytes, kernels::leaf_count(step));
+    const auto look = [&](std::span<const std::byte> bytes) { kernels::hash_leaves(bytes, leaves); };
+    if (!tensor.is_contiguous() || !tensor.storage()->visit(tensor.offset() + first, step, look)) {
+      buffer.resize(step);
+      tensor.read(first, buffer);
+      look(buffer);
+    }
+    if (tensor.is_contiguous()) tensor.storage()->release(tensor.offset() + first, step);
+    meter.add(step);
+  }
+}
+
+std::vector<Part> split(std::vector<Work>& works) {
+  std::vector<Part> parts;
+  for (Work& work : works) {
+    const std::uint64_t size = work.tensor->nbytes();
+    if (size == 0) continue;
+    const bool is_whole = work.tensor->storage()->is_sequential();
+    for (const ByteRange& range : split_by_bytes(size, kernels::kLeafBytes, is_whole ? size : kPartBytes))
+      parts.push_back({&work, range});
+  }
+  return parts;
+}
+
+void take_digests(std::vector<Work>& works, const ManifestOptions& options) {
+  std::uint64_t total = 0;
+  for (Work& work : works) {
+    total += work.tensor->nbytes();
+    work.leaves.resize(kernels::leaf_count(work.tensor->nbytes()));
+    if (work.tensor->nbytes() == 0)
+      kernels::hash_leaves({}, work.leaves);
+    else
+      work.tensor->storage()->prepare(options.progress);
+  }
+  const std::vector<Part> parts = split(works);
+  ProgressMeter meter(options.progress, "hashing", total);
+  ThreadPool pool(options.threads);
+  std::vector<std::vector<std::byte>> buffers(pool.size());
+  pool.run(parts.size(), [&](std::size_t i, unsigned worker) { hash_part(parts[i], buffers[worker], meter); });
+  for (Work& work : works) *work.digest = kernels::join_leaves(work.leaves);
+}
+
+std::string to_json(const Manifest& manifest) {
+  std::string text = fmt::format("{{\"schema\":\"{}\",\"tensors\":[", kSchema);
+  const char* separator = "\n";
+  for (const Manifest::Entry& entry : manifest.tensors) {
+    text += std::exchange(separator, ",\n");
+    text += "{\"name\":";
+    append_json_string(text, entry.name);
+    text += fmt::format(",\"dtype\":\"{}\",\"shape\":[{}],\"xxh3\":", name(entry.dtype), fmt::join(entry.shape, ","));
+    text += entry.digest ? "\"" + kernels::to_hex(*entry.digest) + "\"}" : "null}";
+  }
+  return text + "\n]}\n";
+}
+
+std::uint64_t digest_from_hex(std::string_view hex) {
+  std::uint64_t digest = 0;
+  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), digest, 16);
+  if (hex.size() != 16 || error != std::errc{} || end != hex.data() + hex.size())
+    throw Error(Errc::malformed, quote(hex) + " is no digest of 16 hexadecimal digits");
+  return digest;
+}
+
+Manifest::Entry entry_from_json(const simdjson::dom::element& element, const Limits& limits) {
+  const std::string_view dtype_name = element["dtype"].get_string();
+  const auto dtype = dtype_from_name(dtype_name);
+  if (!dtype) throw Error(Errc::malformed, quote(dtype_name) + " is no dtype");
+  std::vector<std::uint64_t> dims;
+  for (const auto dim : element["shape"].get_array()) dims.push_back(dim.get_uint64());
+  if (dims.size() > limits.max_rank)
+    throw Error(Errc::limit, "a tensor of " + std::to_string(dims.size()) + " dimensions");
+  Manifest::Entry entry{std::string(std::string_view(element["name"].get_string())), *dtype, Shape(dims), std::nullopt};
+  if (const simdjson::dom::element digest = element["xxh3"]; !digest.is_null())
+    entry.digest = digest_from_hex(digest.get_string());
+  return entry;
+}
+
+}  // namespace
+
+Manifest make_manifest(const Checkpoint& checkpoint, std::span<const TensorDigest> known,
+                       const ManifestOptions& options) {
+  std::unordered_map<std::string_view, std::uint64_t> digests;
+  for (const TensorDigest& digest : known) digests.emplace(digest.name, digest.digest);
+  Manifest manifest;
+  manifest.tensors.reserve(checkpoint.size());
+  std::vector<Work> works;
+  for (const auto& [name, tensor] : checkpoint) {
+    manifest.tensors.push_back({std::string(name), tensor.dtype(), tensor.shape(), std::nullopt});
+    const auto found = digests.find(name);
+    if (found != digests.end())
+      manifest.tensors.back().digest = found->second;
+    else if (tensor.has_data())
+      works.push_back({&tensor, &manifest.tensors.back().digest, {}});
+  }
+  take_digests(works, options);
+  return manifest;
+}
+
+void save_manifest(const Manifest& manifest, const std::string& path, const SaveOptions& options) {
+  const std::string text = to_json(manifest);
+  const auto bytes = std::as_bytes(std::span(text));
+  SavePlan plan;
+  plan.files.push_back({path, {bytes.begin(), bytes.end()}, {}, bytes.size()});
+  execute(plan, options);
+}
+
+Manifest load_manifest(const std::string& path, const Limits& limits) try {
+  const auto text = io::read_text_file(path, limits.max_index_bytes);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element root = parser.parse(text->view().data(), text->view().size());
+  if (std::string_view schema; root["schema"].get(schema) != simdjson::SUCCESS || schema != kSchema) {
+    throw Error(Errc::malformed, fmt::format("is no manifest: it has no schema \"{}\"", kSchema))
+        .hint("ballast convert IN OUT --manifest FILE writes one");
+  }
+  Manifest manifest;
+  for (const auto element : root["tensors"].get_array()) manifest.tensors.push_back(entry_from_json(element, limits));
+  return manifest;
+} catch (const simdjson::simdjson_error& error) {
+  throw Error(Errc::malformed, std::string("is no manifest: ") + error.what()).in(path);
+} catch (Error& error) {
+  throw error.in(path);
+}
+
+}  // namespace ballast

@@ -1,0 +1,41 @@
+// Digests: of the items of one file, taken while they are written by several threads, and compared with what comes
+// back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ballast/save.hpp>
+
+#include "core/progress_meter.hpp"
+#include "core/thread_pool.hpp"
+#include "io/sink.hpp"
+
+namespace ballast {
+
+class Digests {
+ public:
+  explicit Digests(const SavePlan::File& file);  // which must outlive it
+
+  // Bytes of an item from `first` on, which is a multiple of kernels::kLeafBytes; so is their number, unless they reach
+  // the item's end. Thread-safe for different bytes; owns nothing, so it may be abandoned half-way.
+  void take(std::size_t item, std::uint64_t first, std::span<const std::byte> bytes) noexcept;
+
+  std::uint64_t of(std::size_t item) const noexcept;
+
+  // Reads the items from the sink, and throws Errc::io for the first that is not what was taken.
+  void compare(const io::Sink& sink, ThreadPool& pool, ProgressMeter& meter) const;
+
+ private:
+  void compare_piece(const io::Sink& sink, std::size_t item, ByteRange range) const;
+
+  const SavePlan::File& file_;
+  std::vector<std::vector<std::uint64_t>> leaves_;  // of each item
+};
+
+// The digest of a whole file of so many bytes, as the sink gives them back.
+std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool);
+
+}  // namespace ballast

@@ -1,0 +1,38 @@
+#include <ballast/provenance.hpp>
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "tensor/ancestors.hpp"
+
+namespace ballast {
+
+void for_each_ancestor(const Tensor& tensor,
+                       const std::function<void(const Tensor&, const Storage::Derivation&)>& visit) {
+  std::vector<const Tensor*> waiting{&tensor};
+  while (!waiting.empty()) {
+    const Tensor* next = waiting.back();
+    waiting.pop_back();
+    const auto derivation = next->storage() ? next->storage()->derivation() : Storage::Derivation{};
+    visit(*next, derivation);
+    for (const Tensor* from : derivation.from | std::views::reverse) waiting.push_back(from);
+  }
+}
+
+Provenance provenance(const Tensor& tensor) {
+  Provenance found;
+  for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation& derivation) {
+    if (!ancestor.is_contiguous()) found.steps.emplace_back("gather");
+    if (!derivation.step.empty()) found.steps.push_back(derivation.step);
+    if (derivation.packed) {
+      found.from.push_back(*derivation.packed);
+    } else if (const auto place = ancestor.storage() ? ancestor.storage()->location() : std::nullopt) {
+      found.from.push_back({place->file, place->offset + ancestor.offset()});
+    }
+  });
+  std::ranges::reverse(found.steps);  // the last that is done was met first
+  return found;
+}
+
+}  // namespace ballast
