@@ -92,25 +92,28 @@ class Position {
   std::array<std::uint64_t, kMaxRank> index_;
 };
 
-using CopyRun = void (*)(std::byte* out, const std::byte* in, std::size_t size);
-
-void copy_run(std::byte* out, const std::byte* in, std::size_t size) { std::memcpy(out, in, size); }
-
-// Short runs leave too many lines of the cache half written to be streamed.
-CopyRun copy_for(std::size_t run_bytes, CopyRun copy) {
-  constexpr std::size_t kShort = 512;
-  return run_bytes < kShort ? copy_run : copy;
+// Bytes that follow each other in the source as in the output. Short ones would leave too many lines of the cache half
+// written to be streamed.
+void copy_run(std::byte* out, const std::byte* in, std::size_t size, bool stream) {
+  constexpr std::size_t kShort = 256;
+  if (stream && size >= kShort) {
+    stream_copy(out, in, size);
+  } else {
+    std::memcpy(out, in, size);
+  }
 }
 
 template <std::size_t kSize>
 void copy_row_of(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count) {
+  // Without this the loop is so short that its speed depends on where it happens to lie.
+#pragma GCC unroll 4
   for (; count > 0; --count, out += kSize, in += stride) std::memcpy(out, in, kSize);
 }
 
 // `count` elements of `size` bytes that lie `stride` bytes apart.
 void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count, std::uint64_t size,
-              CopyRun copy) {
-  if (stride == static_cast<std::int64_t>(size)) return copy_for(count * size, copy)(out, in, count * size);
+              bool stream) {
+  if (stride == static_cast<std::int64_t>(size)) return copy_run(out, in, count * size, stream);
   switch (size) {
     case 1: return copy_row_of<1>(out, in, stride, count);
     case 2: return copy_row_of<2>(out, in, stride, count);
@@ -119,10 +122,11 @@ void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uin
     case 16: return copy_row_of<16>(out, in, stride, count);
     default: break;
   }
-  copy = copy_for(size, copy);
+  constexpr std::uint64_t kAheadBytes = 8192;
+  const std::uint64_t ahead = std::max<std::uint64_t>(1, kAheadBytes / size);
   for (; count > 0; --count, out += size, in += stride) {
-    if (count > 1) prefetch_ahead(in + stride, size);
-    copy(out, in, size);
+    if (count > ahead) prefetch_ahead(in + static_cast<std::int64_t>(ahead) * stride, size);
+    copy_run(out, in, size, stream);
   }
 }
 
@@ -130,9 +134,13 @@ void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uin
 class Gathering {
  public:
   Gathering(std::span<std::byte> out, const View& view, const std::byte* base, std::uint64_t first, std::uint64_t size)
-      : out_(out.data()), view_(view), base_(base), first_(first), count_(out.size() / size), size_(size) {
-    if (out.size() >= kStreamGatherFromBytes) copy_ = stream_copy;
-  }
+      : out_(out.data()),
+        view_(view),
+        base_(base),
+        first_(first),
+        count_(out.size() / size),
+        size_(size),
+        stream_(out.size() >= kStreamGatherFromBytes) {}
 
   void run() {
     if (has_contiguous_rows()) {
@@ -140,7 +148,7 @@ class Gathering {
     } else {
       take_elements();
     }
-    if (copy_ == stream_copy) finish_streaming();
+    if (stream_) finish_streaming();
   }
 
  private:
@@ -203,7 +211,7 @@ class Gathering {
     advance(count);
     for (std::byte* to = out_ - count * size_; count > 0; column = 0, row.next()) {
       const std::uint64_t n = std::min(count, inner.size - column);
-      copy_row(to, row.address() + static_cast<std::int64_t>(column) * inner.stride, inner.stride, n, size_, copy_);
+      copy_row(to, row.address() + static_cast<std::int64_t>(column) * inner.stride, inner.stride, n, size_, stream_);
       to += n * size_;
       count -= n;
     }
@@ -218,19 +226,15 @@ class Gathering {
     advance(steps * step);
     std::byte* const to = out_ - steps * step * size_;
 
-    // Pieces that do not begin and end with a line of the cache would be streamed in halves.
-    const std::uint64_t piece = size_ <= kLargestInTile ? inner.size * size_ : size_;
-    const bool lines = (reinterpret_cast<std::uintptr_t>(to) | step * size_ | piece) % 64 == 0;
-    const CopyRun copy = lines ? copy_ : copy_run;
     // Thin matrices share lines of the cache with their neighbours: all of them do a band of columns before the next.
-    const bool thin = steps * size_ < kTileRowBytes;
+    const bool thin = steps * size_ < 2 * kCacheLine;
     const std::uint64_t band = thin ? std::min<std::uint64_t>(inner.size, kTileColumns) : inner.size;
     for (std::uint64_t column = 0; column < inner.size; column += band) {
       const std::byte* from = start.address() + static_cast<std::int64_t>(column) * inner.stride;
       Position matrix(view_, across + 1, view_.rank() - 1, from);
       for (std::uint64_t m = 0; m < step / inner.size; ++m, matrix.next()) {
         transpose({to + (m * inner.size + column) * size_, step * size_}, {matrix.address(), inner.stride}, steps,
-                  std::min(band, inner.size - column), size_, copy);
+                  std::min(band, inner.size - column), size_, stream_);
       }
     }
   }
@@ -245,7 +249,7 @@ class Gathering {
   View view_;
   const std::byte* base_;
   std::uint64_t first_, count_, size_;
-  CopyRun copy_ = copy_run;
+  bool stream_;
 };
 
 }  // namespace

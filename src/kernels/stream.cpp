@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stream.cpp"
@@ -19,16 +18,17 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void stream_copy_on_target(std::byte* out, const std::byte* in, std::size_t size) {
-  const hn::ScalableTag<std::uint8_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-  const std::size_t head = std::min(size, (0 - reinterpret_cast<std::uintptr_t>(out)) % lanes);
-  std::memcpy(out, in, head);
+  const hn::CappedTag<std::uint8_t, kCacheLine> d;
+  const std::size_t head = std::min(size, (0 - reinterpret_cast<std::uintptr_t>(out)) % kCacheLine);
+  copy_short(out, in, head);
   std::size_t i = head;
-  for (; i + lanes <= size; i += lanes) {
-    const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(in + i));
-    hn::Stream(bytes, d, reinterpret_cast<std::uint8_t*>(out + i));
+  for (; i + kCacheLine <= size; i += kCacheLine) {
+    for (std::size_t j = i; j < i + kCacheLine; j += hn::Lanes(d)) {
+      const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(in + j));
+      hn::Stream(bytes, d, reinterpret_cast<std::uint8_t*>(out + j));
+    }
   }
-  std::memcpy(out + i, in + i, size - i);
+  copy_short(out + i, in + i, size - i);
 }
 
 }  // namespace

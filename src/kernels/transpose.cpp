@@ -8,8 +8,6 @@
 namespace ballast::kernels {
 namespace {
 
-using Copy = void (*)(std::byte* out, const std::byte* in, std::size_t size);
-
 // The compiler's own vectors of 16 bytes, which every x86-64 and every ARMv8 has.
 template <class T>
 using Vector [[gnu::vector_size(16)]] = T;
@@ -76,83 +74,188 @@ void transpose_square(std::byte* out, std::size_t out_stride, const std::byte* i
   for (std::size_t i = 0; i < kCount; ++i) std::memcpy(out + i * out_stride, &rows[i], 16);
 }
 
+// All of these bytes, and into the second level: in the first, what lies a power of two apart would not stay.
+void prefetch(const std::byte* begin, std::size_t size) {
+  for (std::size_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(begin + i, 0, 2);
+  __builtin_prefetch(begin + size - 1, 0, 2);
+}
+
 // Lines that lie a power of two apart fall into the same few sets of the cache and push each other out. So a tile is
-// read into one buffer, turned into another, and written from there in whole pieces of rows.
+// read column by column into a buffer, and from there turned and written a strip of rows at a time.
 template <class T>
 class Tile {
  public:
   static constexpr std::size_t kRows = kTileRowBytes / sizeof(T);
+  static constexpr std::size_t kStripRows = 16 / sizeof(T);
 
   void read(MatrixIn from, std::size_t rows, std::size_t columns) {
-    // A constant size is a few instructions, a variable one is a call.
-    if (rows == kRows) {
-      for (std::size_t c = 0; c < columns; ++c, from.begin += from.stride) {
-        std::memcpy(in_ + c * kTileRowBytes, from.begin, kTileRowBytes);
-      }
-    } else {
-      for (std::size_t c = 0; c < columns; ++c, from.begin += from.stride) {
-        std::memcpy(in_ + c * kTileRowBytes, from.begin, rows * sizeof(T));
-      }
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t c = 0; c < columns; ++c, from.begin += from.stride) {
+      if (c + kAhead < columns) prefetch(from.begin + std::int64_t{kAhead} * from.stride, rows * sizeof(T));
+      copy_short(columns_ + c * kColumnStride, from.begin, rows * sizeof(T));
     }
   }
 
   // By whole squares: what lies in the buffer beside the tile is turned as well, and never written.
-  void turn(std::size_t rows, std::size_t columns) {
-    constexpr std::size_t kSquare = 16 / sizeof(T);
-    for (std::size_t r = 0; r < rows; r += kSquare) {
-      for (std::size_t c = 0; c < columns; c += kSquare) {
-        transpose_square<T>(out_ + r * kOutStride + c * sizeof(T), kOutStride, in_ + c * kTileRowBytes + r * sizeof(T),
-                            kTileRowBytes);
-      }
+  void turn_strip(std::size_t row, std::size_t columns) {
+    for (std::size_t c = 0; c < columns; c += kStripRows) {
+      transpose_square<T>(strip(0) + c * sizeof(T), kStripStride, columns_ + c * kColumnStride + row * sizeof(T),
+                          kColumnStride);
     }
   }
 
-  void write(MatrixOut to, std::size_t rows, std::size_t columns, Copy copy) const {
-    for (std::size_t r = 0; r < rows; ++r) copy(to.begin + r * to.stride, out_ + r * kOutStride, columns * sizeof(T));
+  void write_strip(MatrixOut to, std::size_t rows, std::size_t columns) const {
+    for (std::size_t r = 0; r < rows; ++r) copy_short(to.begin + r * to.stride, strip(r), columns * sizeof(T));
+  }
+
+  // The same around the cache. Where two tiles meet inside a line of the output, the first one's part of it is kept for
+  // the second one to stream: as two parts it would be read and written twice.
+  void stream_strip(MatrixOut to, std::size_t row, std::size_t rows, std::size_t columns, bool is_first, bool is_last) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(to.begin + r * to.stride), end = begin + columns * sizeof(T);
+      const std::size_t before = is_first ? 0 : begin % kCacheLine, after = is_last ? 0 : end % kCacheLine;
+      std::byte* const kept = kept_ + (row + r) * kCacheLine;
+      if (before != 0) std::memcpy(strip(r) - kCacheLine, kept, kCacheLine);
+      if (after != 0) std::memcpy(kept, strip(r) + columns * sizeof(T) - kCacheLine, kCacheLine);
+      stream_copy(to.begin + r * to.stride - before, strip(r) - before, before + columns * sizeof(T) - after);
+    }
   }
 
  private:
-  static constexpr std::size_t kOutStride = kTileColumns * sizeof(T);
-  alignas(64) std::byte in_[kTileColumns * kTileRowBytes];
-  alignas(64) std::byte out_[kTileColumns * kTileRowBytes];
+  static constexpr std::size_t kColumnStride = kTileRowBytes + kCacheLine;
+  static constexpr std::size_t kStripStride = kCacheLine + kTileColumns * sizeof(T);
+
+  std::byte* strip(std::size_t r) { return strip_ + kCacheLine + r * kStripStride; }
+  const std::byte* strip(std::size_t r) const { return strip_ + kCacheLine + r * kStripStride; }
+
+  alignas(kCacheLine) std::byte columns_[kTileColumns * kColumnStride];
+  alignas(kCacheLine) std::byte strip_[kStripRows * kStripStride];
+  alignas(kCacheLine) std::byte kept_[kRows * kCacheLine];
 };
 
-void prefetch(MatrixIn from, std::size_t columns) {
-  for (std::size_t c = 0; c < columns; ++c, from.begin += from.stride) {
-    __builtin_prefetch(from.begin, 0, 2);
-    __builtin_prefetch(from.begin + kTileRowBytes / 2, 0, 2);
+// The matrix cut into tiles, in the order in which they are done: along a band of rows, then the next band.
+template <class T>
+class Tiling {
+ public:
+  Tiling(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns)
+      : out_(out), in_(in), rows_(rows), columns_(columns) {}
+
+  bool is_done() const { return row_ >= rows_; }
+  bool begins_rows() const { return column_ == 0; }
+  bool ends_rows() const { return column_ + width() == columns_; }
+
+  // A tile ends where a line of the cache does, in the source as in the output.
+  std::size_t height() const {
+    return std::min<std::uint64_t>(Tile<T>::kRows - elements_into_line(in_.begin + row_ * sizeof(T)), rows_ - row_);
   }
-}
+  std::size_t width() const {
+    return std::min<std::uint64_t>(kTileColumns - elements_into_line(to().begin), columns_ - column_);
+  }
+
+  MatrixOut to() const { return {out_.begin + row_ * out_.stride + column_ * sizeof(T), out_.stride}; }
+  MatrixIn from() const {
+    return {in_.begin + row_ * sizeof(T) + static_cast<std::int64_t>(column_) * in_.stride, in_.stride};
+  }
+
+  void next() {
+    column_ += width();
+    if (column_ < columns_) return;
+    column_ = 0;
+    row_ += height();
+  }
+
+ private:
+  static std::size_t elements_into_line(const std::byte* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % kCacheLine / sizeof(T);
+  }
+
+  MatrixOut out_;
+  MatrixIn in_;
+  std::uint64_t rows_, columns_;
+  std::uint64_t row_ = 0, column_ = 0;
+};
+
+// Asks for the columns of a tile a few at a time, so that all are asked for after a number of turns: more at once than
+// memory can answer would hold up what is done meanwhile.
+template <class T>
+class Prefetch {
+ public:
+  Prefetch(const Tiling<T>& tile, std::size_t turns) {
+    if (tile.is_done()) return;
+    from_ = tile.from();
+    bytes_ = tile.height() * sizeof(T);
+    left_ = tile.width();
+    each_turn_ = (left_ + turns - 1) / turns;
+  }
+
+  void turn() {
+    const std::size_t count = std::min(each_turn_, left_);
+    left_ -= count;
+    for (std::size_t c = 0; c < count; ++c, from_.begin += from_.stride) prefetch(from_.begin, bytes_);
+  }
+
+ private:
+  MatrixIn from_{};
+  std::size_t bytes_ = 0, left_ = 0, each_turn_ = 0;
+};
 
 template <class T>
-void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, Copy copy) {
-  Tile<T> tile;  // left as it is: clearing 64 KiB would take longer than a small matrix
-  for (std::uint64_t row = 0; row < rows; row += Tile<T>::kRows) {
-    const std::size_t height = std::min<std::uint64_t>(Tile<T>::kRows, rows - row);
-    for (std::uint64_t column = 0; column < columns; column += kTileColumns) {
-      const std::size_t width = std::min<std::uint64_t>(kTileColumns, columns - column);
-      const MatrixIn from{in.begin + row * sizeof(T) + static_cast<std::int64_t>(column) * in.stride, in.stride};
-      tile.read(from, height, width);
-      if (column + 2 * kTileColumns <= columns) {
-        prefetch({from.begin + static_cast<std::int64_t>(kTileColumns) * in.stride, in.stride}, kTileColumns);
+void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, bool stream) {
+  constexpr std::size_t kStripRows = Tile<T>::kStripRows;
+  Tile<T> tile;  // left as it is: clearing 100 KiB would take longer than a small matrix
+  Tiling<T> at(out, in, rows, columns);
+  while (!at.is_done()) {
+    const std::size_t height = at.height(), width = at.width();
+    const bool is_first = at.begins_rows(), is_last = at.ends_rows();
+    MatrixOut to = at.to();
+    tile.read(at.from(), height, width);
+    at.next();
+    // While strips are turned and written, the next tile comes from memory.
+    Prefetch<T> next(at, (height + kStripRows - 1) / kStripRows);
+    for (std::size_t r = 0; r < height; r += kStripRows, to.begin += kStripRows * to.stride) {
+      next.turn();
+      tile.turn_strip(r, width);
+      const std::size_t strip = std::min(kStripRows, height - r);
+      if (stream) {
+        tile.stream_strip(to, r, strip, width, is_first, is_last);
+      } else {
+        tile.write_strip(to, strip, width);
       }
-      tile.turn(height, width);
-      tile.write({out.begin + row * out.stride + column * sizeof(T), out.stride}, height, width, copy);
     }
   }
 }
 
-// Elements of many bytes are copied as they are, so many at once from one column that reading comes close to reading
-// in order: for elements of 256 bytes in a large output, 64 KiB measured about 1.8 times as fast as 4 KiB.
+// Larger elements are copied as they are, so many at once from one column that reading comes close to reading in order:
+// for elements of 256 bytes in a large output, 64 KiB measured about 1.8 times as fast as 4 KiB. To be streamed, they
+// are joined to pieces of rows first, so that few lines of the cache are written in parts; from more than 8 columns at
+// once, short elements measured slower again.
 void transpose_large(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, std::uint64_t size,
-                     Copy copy) {
-  const std::uint64_t band = std::max<std::uint64_t>(1, 65536 / size);
+                     bool stream) {
+  constexpr std::uint64_t kBandBytes = 65536, kPieceBytes = 1024, kMostJoined = 8;
+  const std::uint64_t band = std::max<std::uint64_t>(1, kBandBytes / size);
+  const std::uint64_t joined = stream ? std::clamp<std::uint64_t>(kPieceBytes / size, 1, kMostJoined) : 1;
+  alignas(kCacheLine) std::byte piece[kPieceBytes];
   for (std::uint64_t row = 0; row < rows; row += band) {
     const std::uint64_t end = std::min(rows, row + band);
-    for (std::uint64_t c = 0; c < columns; ++c) {
-      const std::byte* from = in.begin + static_cast<std::int64_t>(c) * in.stride;
-      prefetch_ahead(from + row * size + in.stride, (end - row) * size);
-      for (std::uint64_t r = row; r < end; ++r) copy(out.begin + r * out.stride + c * size, from + r * size, size);
+    for (std::uint64_t column = 0; column < columns; column += joined) {
+      const std::uint64_t width = std::min(joined, columns - column);
+      const std::byte* from = in.begin + static_cast<std::int64_t>(column) * in.stride + row * size;
+      for (std::uint64_t c = 0; c < width; ++c) {
+        prefetch_ahead(from + static_cast<std::int64_t>(width + c) * in.stride, (end - row) * size);
+      }
+      std::byte* to = out.begin + row * out.stride + column * size;
+      for (std::uint64_t r = row; r < end; ++r, to += out.stride, from += size) {
+        if (!stream) {
+          copy_short(to, from, size);
+        } else if (joined == 1) {
+          stream_copy(to, from, size);
+        } else {
+          for (std::uint64_t c = 0; c < width; ++c) {
+            copy_short(piece + c * size, from + static_cast<std::int64_t>(c) * in.stride, size);
+          }
+          stream_copy(to, piece, width * size);
+        }
+      }
     }
   }
 }
@@ -160,14 +263,14 @@ void transpose_large(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64
 }  // namespace
 
 void transpose(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, std::uint64_t element_bytes,
-               Copy copy) noexcept {
+               bool stream) noexcept {
   switch (element_bytes) {
-    case 1: return transpose_by_tiles<std::uint8_t>(out, in, rows, columns, copy);
-    case 2: return transpose_by_tiles<std::uint16_t>(out, in, rows, columns, copy);
-    case 4: return transpose_by_tiles<std::uint32_t>(out, in, rows, columns, copy);
-    case 8: return transpose_by_tiles<std::uint64_t>(out, in, rows, columns, copy);
-    case 16: return transpose_by_tiles<Block16>(out, in, rows, columns, copy);
-    default: return transpose_large(out, in, rows, columns, element_bytes, copy);
+    case 1: return transpose_by_tiles<std::uint8_t>(out, in, rows, columns, stream);
+    case 2: return transpose_by_tiles<std::uint16_t>(out, in, rows, columns, stream);
+    case 4: return transpose_by_tiles<std::uint32_t>(out, in, rows, columns, stream);
+    case 8: return transpose_by_tiles<std::uint64_t>(out, in, rows, columns, stream);
+    case 16: return transpose_by_tiles<Block16>(out, in, rows, columns, stream);
+    default: return transpose_large(out, in, rows, columns, element_bytes, stream);
   }
 }
 
