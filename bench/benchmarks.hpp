@@ -6,12 +6,14 @@
 namespace ballast::bench {
 
 void bench_open(Report& report);
+void bench_vocabulary(Report& report);
 void bench_shards(Report& report);
 void bench_load(Report& report);
 void bench_casts(Report& report);
 void bench_gather(Report& report);
 void bench_torch(Report& report);
 void bench_convert(Report& report);
+void bench_packed(Report& report);
 void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);
 

@@ -100,6 +100,17 @@ void Report::add(const std::string& name, const Comparison& c, Goal goal, double
   std::fflush(stdout);
 }
 
+double median_ms(int rounds, const std::function<void()>& run) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+  return times[static_cast<std::size_t>(rounds / 2)];
+}
+
 void Report::add_value(const std::string& name, double value, double at_most, const std::string& unit) {
   print_head();
   if (value > at_most) ++missed_;

@@ -25,6 +25,9 @@ struct Comparison {
 // in it.
 Comparison compare(const Side& ours, const Side& theirs, int rounds = 21);
 
+// Of one side alone, where the goal is a time.
+double median_ms(int rounds, const std::function<void()>& run);
+
 // A goal is about time ("at most 1.0x their time") or speed ("at least 0.95x their speed").
 enum class Goal { time_at_most, speed_at_least };
 

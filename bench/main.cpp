@@ -13,12 +13,14 @@ int main(int argc, char** argv) {
 
   ballast::bench::Report report(argc > 1 ? argv[1] : "");
   ballast::bench::bench_open(report);
+  ballast::bench::bench_vocabulary(report);
   ballast::bench::bench_shards(report);
   ballast::bench::bench_load(report);
   ballast::bench::bench_casts(report);
   ballast::bench::bench_gather(report);
   ballast::bench::bench_torch(report);
   ballast::bench::bench_convert(report);
+  ballast::bench::bench_packed(report);
   ballast::bench::bench_ggml_decode(report);
   ballast::bench::bench_ggml_encode(report);
   return report.exit_code();

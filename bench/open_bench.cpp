@@ -69,6 +69,25 @@ void bench_open(Report& report) {
   }
 }
 
+void bench_vocabulary(Report& report) {
+  constexpr std::size_t kTokens = 160'000;
+  const std::string name = "open a GGUF with 160 000 tokens, warm";
+  if (!report.wants(name)) return;
+  std::vector<std::string> tokens;
+  for (std::size_t i = 0; i < kTokens; ++i) tokens.push_back(fmt::format("token{}", i));
+  const std::vector<float> scores(kTokens, -1);
+  const std::vector<std::int32_t> types(kTokens, 1);
+  Checkpoint checkpoint;
+  checkpoint.fields.set(Field::of("general.architecture", "llama"));
+  checkpoint.fields.set(Field::strings("tokenizer.ggml.tokens", tokens));
+  checkpoint.fields.set(Field::numbers<float>("tokenizer.ggml.scores", scores));
+  checkpoint.fields.set(Field::numbers<std::int32_t>("tokenizer.ggml.token_type", types));
+  const std::string path = scratch() + "/vocabulary.gguf";
+  save(checkpoint, path, {.durable = false});
+  open_and_list(path);
+  report.add_value(name, median_ms(31, [&] { open_and_list(path); }), 5.0, " ms");
+}
+
 void bench_shards(Report& report) {
   constexpr std::size_t kTensors = 92'000, kShards = 163;
   const std::string name = "open 92 000 tensors in 163 shards / in one file";

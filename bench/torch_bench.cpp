@@ -1,6 +1,4 @@
 // PyTorch checkpoints: what opening one costs.
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -38,17 +36,6 @@ double bytes_read() {
     if (key == "rchar:") return value;
   }
   return 0;
-}
-
-double median_ms(int rounds, const std::function<void()>& run) {
-  std::vector<double> times;
-  for (int i = 0; i < rounds; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
-  return times[static_cast<std::size_t>(rounds / 2)];
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "command_line.hpp"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -9,10 +8,10 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <ballast/error.hpp>
 #include <ballast/text.hpp>
 
+#include "arguments.hpp"
 #include "help.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -23,62 +22,37 @@
 namespace ballast::cli {
 namespace {
 
-struct CommandLine {
-  explicit CommandLine(Session& session);
-
-  CLI::App app{"Opens model checkpoints safely and lazily: looks into them, compares them, converts them.", "ballast"};
-  std::vector<std::pair<CLI::App*, Run>> verbs;
-  bool show_limits = false;
-};
-
-CommandLine::CommandLine(Session& session) {
-  app.require_subcommand(1)->fallthrough();
-  app.set_help_flag("-h,--help", "this help; after a verb, that of the verb");
-  app.set_version_flag("--version", "ballast " BALLAST_VERSION);
-  app.add_flag("--limits", show_limits, "the limits on input, with their defaults");
-  app.get_option("--version")->description("the version");
-  add_common_options(app, session);
-  for (const Verb& verb : kVerbs) {
-    CLI::App* sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
-    verbs.emplace_back(sub, verb.add(*sub, session));
-  }
+// The command with all of its verbs.
+void describe(Command& root, Session& session, bool& show_limits) {
+  root.flag("--version", Answer::version, "the version");
+  root.flag("--limits", &show_limits, "the limits on input, with their defaults");
+  add_common_options(root, session);
+  for (const Verb& verb : kVerbs) verb.add(root.verb(std::string(verb.name), std::string(verb.summary)), session);
 }
 
-// The verb that the arguments name, as deep as it goes: `meta get`.
-const CLI::App& innermost(const CLI::App& app) {
-  const CLI::App* verb = &app;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
-  return *verb;
-}
-
-std::vector<std::string> words_of(const CLI::App& app) {
+std::vector<std::string> words_of(const Command& command) {
   std::vector<std::string> words;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    words.push_back(verb->get_name());
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const Command& verb : command.verbs) words.push_back(verb.name);
+  for (const Argument& argument : command.arguments) {
+    if (!argument.is_positional()) words.push_back("--" + argument.long_name);
+  }
   return words;
 }
 
-// What CLI11 says, with the way out added: the nearest verb or option, or where to read on.
-Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& verb = innermost(app);
-  const auto help = fmt::format("{} --help shows how it is used", command_path(verb));
-  const auto unknown = app.remaining(true);
-  if (unknown.empty()) {
-    const bool needs_verb = std::string_view(error.what()) == "A subcommand is required";
-    return Error(Errc::invalid_argument, needs_verb ? command_path(verb) + " needs a verb" : error.what()).hint(help);
-  }
+// What is wrong, with the way out added: the nearest verb or option, or where to read on.
+Error usage_error(const Command& root, const Parsed& parsed) {
+  const Command& verb = *parsed.command;
+  const auto help = fmt::format("{} --help shows how it is used", verb.path());
+  if (parsed.unknown.empty()) return Error(Errc::invalid_argument, parsed.problem).hint(help);
 
   auto words = words_of(verb);
-  if (&verb != &app) {
-    for (auto& word : words_of(app)) {
+  if (&verb != &root) {
+    for (auto& word : words_of(root)) {
       if (word.starts_with("--")) words.push_back(word);
     }
   }
-  const std::string& first = unknown.front();
-  const bool wants_verb =
-      !first.starts_with("-") && !verb.get_subcommands([](const CLI::App*) { return true; }).empty();
+  const std::string& first = parsed.unknown.front();
+  const bool wants_verb = !first.starts_with("-") && !verb.verbs.empty();
   Error result(Errc::invalid_argument, fmt::format("{} \"{}\"",
                                                    wants_verb               ? "there is no verb"
                                                    : first.starts_with("-") ? "there is no option"
@@ -89,16 +63,14 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return result.hint(help);
 }
 
-// CLI11 takes the arguments last first.
-std::vector<std::string> arguments(int argc, char** argv) {
-  std::vector<std::string> args(argv + 1, argv + argc);
+std::vector<std::string> words_given(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
   // `ballast help convert` is what many type first.
-  if (!args.empty() && args[0] == "help") {
-    args.erase(args.begin());
-    args.push_back("--help");
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.push_back("--help");
   }
-  std::reverse(args.begin(), args.end());
-  return args;
+  return words;
 }
 
 int dispatch(Session& session, int argc, char** argv) {
@@ -107,29 +79,27 @@ int dispatch(Session& session, int argc, char** argv) {
     return info(Errc::invalid_argument).exit_code;
   }
 
-  CommandLine line(session);
-  try {
-    line.app.parse(arguments(argc, argv));
-  } catch (const CLI::CallForHelp&) {
-    session.out.write(help_text(innermost(line.app), terminal_on(STDOUT_FILENO, session.color)));
+  Command root("ballast", "Opens model checkpoints safely and lazily: looks into them, compares them, converts them.");
+  bool show_limits = false;
+  describe(root, session, show_limits);
+  const Parsed parsed = parse(root, words_given(argc, argv));
+  if (parsed.answer == Answer::help) {
+    session.out.write(help_text(*parsed.command, terminal_on(STDOUT_FILENO, session.color)));
     return 0;
-  } catch (const CLI::CallForVersion& version) {
-    session.out.line(version.what());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    if (!line.show_limits) throw usage_error(line.app, error);
   }
-  if (line.show_limits) {
+  if (parsed.answer == Answer::version) {
+    session.out.line("ballast " BALLAST_VERSION);
+    return 0;
+  }
+  if (show_limits) {
     session.out.write(limits_text());
     return 0;
   }
+  if (!parsed.problem.empty()) throw usage_error(root, parsed);
 
   session.screen = terminal_on(STDOUT_FILENO, session.color);
   session.errors = terminal_on(STDERR_FILENO, session.color);
-  for (const auto& [verb, run_verb] : line.verbs) {
-    if (verb->parsed()) return run_verb();
-  }
-  return info(Errc::invalid_argument).exit_code;
+  return parsed.command->run();
 }
 
 void report(const Session& session, std::string_view message, std::string_view hint) {

@@ -26,37 +26,30 @@ struct Entry {
   std::string left, right;
 };
 
-std::string option_left(const CLI::Option& option) {
-  std::string text = option.get_snames().empty() ? "    " : fmt::format("-{}, ", option.get_snames()[0]);
-  if (option.get_lnames().empty()) {
-    text.resize(2);
-  } else {
-    text += "--" + option.get_lnames()[0];
-  }
-  if (takes_value(option)) text += " " + option.get_type_name();
-  return text;
+std::string option_left(const Argument& option) {
+  const std::string short_name = option.short_name.empty() ? "    " : fmt::format("-{}, ", option.short_name);
+  return short_name + "--" + option.long_name + (option.takes_value() ? " " + option.value_name : "");
 }
 
-std::vector<Entry> positionals(const CLI::App& app) {
+std::vector<Entry> positionals(const Command& command) {
   std::vector<Entry> entries;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) entries.push_back({option->get_name(true), option->get_description()});
+  for (const Argument& argument : command.arguments) {
+    if (argument.is_positional()) entries.push_back({argument.value_name, argument.description});
   }
   return entries;
 }
 
-std::vector<Entry> options(const CLI::App& app) {
+std::vector<Entry> options(const Command& command) {
   std::vector<Entry> entries;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->nonpositional()) entries.push_back({option_left(*option), option->get_description()});
+  for (const Argument& argument : command.arguments) {
+    if (!argument.is_positional()) entries.push_back({option_left(argument), argument.description});
   }
   return entries;
 }
 
-std::vector<Entry> verbs(const CLI::App& app) {
+std::vector<Entry> verbs(const Command& command) {
   std::vector<Entry> entries;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    entries.push_back({verb->get_name(), verb->get_description()});
+  for (const Command& verb : command.verbs) entries.push_back({verb.name, verb.summary});
   return entries;
 }
 
@@ -74,48 +67,38 @@ bool is_answered_alone(const Entry& option) {
   return option.left.ends_with("--help") || option.left.ends_with("--version") || option.left.ends_with("--limits");
 }
 
-std::string usage_line(const CLI::App& app) {
-  std::string text = command_path(app);
-  if (app.get_parent() == nullptr) return text + " VERB TARGET… [options]";
-  if (!verbs(app).empty()) return text + " VERB TARGET… [options]";
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::string name = option->get_name(true) + (option->get_items_expected_max() > 1 ? "…" : "");
-    text += option->get_required() ? " " + name : " [" + name + "]";
+std::string usage_line(const Command& command) {
+  std::string text = command.path();
+  if (!command.verbs.empty()) return text + " VERB TARGET… [options]";
+  for (const Argument& argument : command.arguments) {
+    if (!argument.is_positional()) continue;
+    const std::string name = argument.value_name + (argument.is_repeatable() ? "…" : "");
+    text += argument.is_required() ? " " + name : " [" + name + "]";
   }
   return text + " [options]";
 }
 
-const CLI::App& root_of(const CLI::App& app) {
-  const CLI::App* root = &app;
-  while (root->get_parent() != nullptr) root = root->get_parent();
+const Command& root_of(const Command& command) {
+  const Command* root = &command;
+  while (root->parent != nullptr) root = root->parent;
   return *root;
 }
 
 }  // namespace
 
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-
-std::string command_path(const CLI::App& app) {
-  std::string path = app.get_name();
-  for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
-    path.insert(0, parent->get_name() + " ");
-  return path;
-}
-
-std::string help_text(const CLI::App& app, const Terminal& terminal) {
-  const bool top = app.get_parent() == nullptr;
+std::string help_text(const Command& command, const Terminal& terminal) {
+  const bool top = command.parent == nullptr;
   std::string text =
-      fmt::format("{}\n\n{} {}\n", app.get_description(), terminal.paint(Color::bold, "Usage:"), usage_line(app));
-  add_section(text, terminal, "Arguments", positionals(app));
-  add_section(text, terminal, "Verbs", verbs(app));
-  add_section(text, terminal, "Options", options(app));
+      fmt::format("{}\n\n{} {}\n", command.summary, terminal.paint(Color::bold, "Usage:"), usage_line(command));
+  add_section(text, terminal, "Arguments", positionals(command));
+  add_section(text, terminal, "Verbs", verbs(command));
+  add_section(text, terminal, "Options", options(command));
   if (!top) {
-    auto everywhere = options(root_of(app));
+    auto everywhere = options(root_of(command));
     std::erase_if(everywhere, [](const Entry& entry) { return is_answered_alone(entry); });
     add_section(text, terminal, "Options of every verb", everywhere);
   }
-  const std::string examples = top ? std::string(kExamples) : app.get_footer();
+  const std::string examples = top ? std::string(kExamples) : command.examples;
   if (!examples.empty()) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Examples"), examples);
   if (top) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Exit codes"), kExitCodes);
   return text;

@@ -1,24 +1,17 @@
-// Help, written from the parser itself so that it cannot be out of date.
+// Help, written from the description of the command line that it is parsed by, so that it cannot be out of date.
 #pragma once
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "terminal.hpp"
 
 namespace ballast::cli {
 
 // For the whole command, or for one verb of it.
-std::string help_text(const CLI::App& app, const Terminal& terminal);
+std::string help_text(const Command& command, const Terminal& terminal);
 
 // What `ballast` alone answers.
 std::string short_usage();
-
-// "ballast meta get"
-std::string command_path(const CLI::App& app);
-
-// Whether the option is followed by a value.
-bool takes_value(const CLI::Option& option);
 
 }  // namespace ballast::cli

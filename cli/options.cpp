@@ -51,73 +51,62 @@ void set_limit(Limits& limits, const std::string& text) {
       .hint("ballast --limits lists them");
 }
 
-CLI::Option* one_value_each(CLI::Option* option) {
-  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+void set_block_endian(Session& session, const std::string& text) {
+  if (text != "big" && text != "little") {
+    throw Error(Errc::invalid_argument, fmt::format("--block-endian: \"{}\" is no order of bytes", text))
+        .hint("big or little");
+  }
+  session.little_endian_blocks = text == "little";
 }
 
 }  // namespace
 
-void add_common_options(CLI::App& app, Session& session) {
-  app.add_flag("-q,--quiet", session.quiet, "only data and errors: no notes, no progress, no summaries");
-  app.add_flag("-v,--verbose", session.verbose, "say more on stderr, and show long values whole");
-  app.add_option_function<std::string>(
-         "--color", [&session](const std::string& text) { session.color = color_mode(text); },
-         "auto (on a terminal, unless NO_COLOR is set), always or never")
-      ->type_name("WHEN");
-  app.add_option("--threads", session.threads, "threads to use; 0, the default, is one a core")->type_name("N");
-  app.add_option("--root", session.root, "take one subtree of a nested checkpoint, and drop its prefix")
-      ->type_name("PATH");
-  app.add_flag("--weights-only", session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
-  app.add_flag("--single", session.single, "of a split GGUF, only the part that is named, not the whole set");
-  app.add_flag("--lenient", session.lenient, "forgive what real files are known to get wrong, with a note for each");
-  app.add_option_function<std::vector<std::string>>(
-         "--limit",
-         [&session](const std::vector<std::string>& texts) {
-           for (const auto& text : texts) set_limit(session.limits, text);
-         },
-         "raise (or lower) one of the limits on input; see --limits")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->type_name("NAME=VALUE");
+void add_common_options(Command& root, Session& session) {
+  root.flag("-q,--quiet", &session.quiet, "only data and errors: no notes, no progress, no summaries");
+  root.flag("-v,--verbose", &session.verbose, "say more on stderr, and show long values whole");
+  root.option(
+      "--color", "WHEN", [&session](const std::string& text) { session.color = color_mode(text); },
+      "auto (on a terminal, unless NO_COLOR is set), always or never");
+  root.option("--threads", "N", &session.threads, "threads to use; 0, the default, is one a core");
+  root.option("--root", "PATH", &session.root, "take one subtree of a nested checkpoint, and drop its prefix");
+  root.flag("--weights-only", &session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
+  root.flag("--single", &session.single, "of a split GGUF, only the part that is named, not the whole set");
+  root.option(
+      "--block-endian", "ORDER", [&session](const std::string& text) { set_block_endian(session, text); },
+      "of the blocks in a big-endian GGUF: big, the default, or little");
+  root.flag("--cache", &session.make_cache,
+            "first convert what cannot be used as it lies, for this time and later ones");
+  root.flag("--cache-all", &session.cache_all, "the same for everything that is not safetensors already");
+  root.flag("--compress-cache", &session.compress_cache, "compress a cache that is made");
+  root.flag("--no-cache", &session.ignore_cache, "do not look for a cache, nor make one");
+  root.flag("--lenient", &session.lenient, "forgive what real files are known to get wrong, with a note for each");
+  root.option(
+      "--limit", "NAME=VALUE",
+      [&session](const std::vector<std::string>& texts) {
+        for (const auto& text : texts) set_limit(session.limits, text);
+      },
+      "raise (or lower) one of the limits on input; see --limits");
 }
 
-CLI::Option* add_target(CLI::App& verb, std::string& target) {
-  return verb.add_option("TARGET", target, "a file, a folder, an …index.json, or - for standard input")->required();
+void add_target(Command& verb, std::string& target) {
+  verb.positional("TARGET", &target, "a file, a folder, an …index.json, or - for standard input");
 }
 
-void add_json_option(CLI::App& verb, Session& session) {
-  verb.add_flag("--json", session.json, "one JSON document instead of text");
+void add_json_option(Command& verb, Session& session) {
+  verb.flag("--json", &session.json, "one JSON document instead of text");
 }
 
-void add_selection_options(CLI::App& verb, Session& session) {
-  add_repeated_option(verb, "--include", session.selection.include, "only tensors whose whole name matches")
-      ->type_name("GLOB");
-  add_repeated_option(verb, "--exclude", session.selection.exclude, "leave out tensors whose whole name matches")
-      ->type_name("GLOB");
+void add_selection_options(Command& verb, Session& session) {
+  verb.option("--include", "GLOB", &session.selection.include, "only tensors whose whole name matches");
+  verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose whole name matches");
 }
 
-void add_force_option(CLI::App& verb, Session& session) {
-  verb.add_flag("--force", session.force, "overwrite what is there");
+void add_force_option(Command& verb, Session& session) {
+  verb.flag("--force", &session.force, "overwrite what is there");
 }
 
-void add_sync_option(CLI::App& verb, Session& session) {
-  verb.add_flag_callback(
-      "--no-sync", [&session] { session.sync = false; },
-      "do not wait until the disk has it (still whole or not at all)");
-}
-
-CLI::Option* add_repeated_option(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
-                                 const std::string& description) {
-  return one_value_each(verb.add_option(name, values, description)->expected(1));
-}
-
-CLI::Option* add_repeated_positional(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
-                                     const std::string& description) {
-  // CLI11 splits an argument like "[ab]" at its commas wherever it allows extra arguments. Expecting very many instead,
-  // and taking all that there are, leaves it whole.
-  constexpr int kVeryMany = 1 << 20;
-  return one_value_each(verb.add_option(name, values, description)->expected(kVeryMany));
+void add_sync_option(Command& verb, Session& session) {
+  verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (still whole or not at all)");
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, std::string_view example) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -57,8 +58,21 @@ OpenOptions Session::open_options() const {
   options.safety = weights_only ? Safety::strict : Safety::inert;
   options.root = root;
   options.single = single;
+  options.little_endian_blocks = little_endian_blocks;
   options.lenient = lenient;
   options.threads = threads;
+  options.cache = ignore_cache ? Cache::ignore : Cache::use;
+  return options;
+}
+
+OpenOptions Session::data_options() const {
+  OpenOptions options = open_options();
+  if (ignore_cache) return options;
+  const char* wish = std::getenv("BALLAST_CACHE");
+  const std::string_view wanted = wish == nullptr ? "" : wish;
+  if (make_cache || wanted == "1") options.cache = Cache::automatic;
+  if (cache_all || wanted == "all") options.cache = Cache::always;
+  options.compress_cache = compress_cache;
   return options;
 }
 
@@ -67,7 +81,7 @@ SaveOptions Session::save_options() const {
   options.overwrite = force;
   options.allow_dangerous = allow_dangerous;
   options.strict = strict;
-  options.durable = sync;
+  options.durable = !skip_sync;
   options.threads = threads;
   options.limits = limits;
   return options;
@@ -81,15 +95,31 @@ void Session::note(std::string_view text) const {
   if (!quiet) fmt::print(stderr, "{} {}\n", errors.paint(Color::yellow, "note:"), escape_for_terminal(text));
 }
 
-Checkpoint open_target(const Session& session, const std::string& target) {
+namespace {
+
+Checkpoint open_with(const Session& session, const std::string& target, const OpenOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  Checkpoint checkpoint = target == "-" ? open_bytes(read_standard_input(), "<stdin>", session.open_options())
-                                        : open(target, session.open_options());
+  Checkpoint checkpoint = target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open(target, options);
   if (session.verbose) {
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     session.say(fmt::format("opened {}: {} in {}, {:.1f} ms", target, plural(checkpoint.size(), "tensor"),
                             plural(checkpoint.files.size(), "file"), elapsed.count()));
   }
+  return checkpoint;
+}
+
+}  // namespace
+
+Checkpoint open_target(const Session& session, const std::string& target) {
+  return open_with(session, target, session.open_options());
+}
+
+Checkpoint open_data(const Session& session, const std::string& target) {
+  auto bar = session.progress_bar();
+  OpenOptions options = session.data_options();
+  options.progress = bar.callback();
+  Checkpoint checkpoint = open_with(session, target, options);
+  bar.clear();
   return checkpoint;
 }
 

@@ -24,11 +24,13 @@ struct Session {
   bool lenient = false;
   bool weights_only = false;
   bool single = false;
+  bool little_endian_blocks = false;
   bool allow_dangerous = false;
   bool strict = false;
   std::string root;
+  bool make_cache = false, cache_all = false, compress_cache = false, ignore_cache = false;
   bool force = false;
-  bool sync = true;
+  bool skip_sync = false;
   unsigned threads = 0;
   ColorMode color = ColorMode::automatic;
   Limits limits;
@@ -38,7 +40,8 @@ struct Session {
   Terminal screen;  // what `out` can show
   Terminal errors;  // what stderr can show
 
-  OpenOptions open_options() const;
+  OpenOptions open_options() const;  // never makes a cache
+  OpenOptions data_options() const;  // makes one where the user asks for it
   SaveOptions save_options() const;
   ProgressBar progress_bar() const { return ProgressBar(errors, !quiet); }
 
@@ -49,6 +52,9 @@ struct Session {
 
 // A file, a folder, an index, or "-" for standard input, which is read into memory. Says the checkpoint's notes.
 Checkpoint open_target(const Session& session, const std::string& target);
+
+// The same for verbs that read the data: where the user asks for it, from a cache that is made first.
+Checkpoint open_data(const Session& session, const std::string& target);
 void say_notes(const Session& session, const Checkpoint& checkpoint);
 
 // The tensors that --include, --exclude and `globs` leave, at least one of them: Errc::not_found where none matches.

@@ -4,8 +4,6 @@
 
 #include <ballast/dtype.hpp>
 
-#include "help.hpp"
-
 namespace ballast::cli {
 namespace {
 
@@ -23,44 +21,40 @@ std::vector<std::string> choices_of(const std::string& long_name) {
   return {};
 }
 
-std::vector<OptionWords> options_of(const CLI::App& app) {
+std::vector<OptionWords> options_of(const Command& command) {
   std::vector<OptionWords> options;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_lnames().empty()) continue;
-    OptionWords words;
-    words.long_name = option->get_lnames()[0];
-    if (!option->get_snames().empty()) words.short_name = option->get_snames()[0];
-    words.description = option->get_description();
-    words.takes_value = takes_value(*option);
-    words.takes_file = words.takes_value && option->get_type_name() == "FILE";
-    words.choices = choices_of(words.long_name);
-    options.push_back(std::move(words));
+  for (const Argument& argument : command.arguments) {
+    if (argument.is_positional()) continue;
+    options.push_back({.long_name = argument.long_name,
+                       .short_name = argument.short_name,
+                       .description = argument.description,
+                       .takes_value = argument.takes_value(),
+                       .takes_file = argument.value_name == "FILE",
+                       .choices = choices_of(argument.long_name)});
   }
   return options;
 }
 
-std::vector<const CLI::App*> subcommands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
-CommandWords command_words(const CLI::App& app, const std::string& path) {
-  CommandWords command{path, {}, options_of(app)};
-  for (const CLI::App* sub : subcommands(app)) command.words.push_back({sub->get_name(), sub->get_description()});
-  if (app.get_option_no_throw("SHELL") != nullptr) command.words = {{"bash", ""}, {"zsh", ""}, {"fish", ""}};
-  return command;
+CommandWords command_words(const Command& command, const std::string& path) {
+  CommandWords result{path, {}, options_of(command)};
+  for (const Command& verb : command.verbs) result.words.push_back({verb.name, verb.summary});
+  for (const Argument& argument : command.arguments) {
+    if (argument.value_name == "SHELL") result.words = {{"bash", ""}, {"zsh", ""}, {"fish", ""}};
+  }
+  return result;
 }
 
 }  // namespace
 
-std::vector<CommandWords> all_commands(const CLI::App& root) {
+std::vector<CommandWords> all_commands(const Command& root) {
   std::vector<CommandWords> commands;
-  std::vector<std::pair<const CLI::App*, std::string>> todo = {{&root, ""}};
+  std::vector<std::pair<const Command*, std::string>> todo = {{&root, ""}};
   while (!todo.empty()) {
-    const auto [app, path] = todo.back();
+    const auto [command, path] = todo.back();
     todo.pop_back();
-    commands.push_back(command_words(*app, path));
-    const auto subs = subcommands(*app);
-    for (auto sub = subs.rbegin(); sub != subs.rend(); ++sub) todo.emplace_back(*sub, path + " " + (*sub)->get_name());
+    commands.push_back(command_words(*command, path));
+    for (auto verb = command->verbs.rbegin(); verb != command->verbs.rend(); ++verb)
+      todo.emplace_back(&*verb, path + " " + verb->name);
   }
   return commands;
 }

@@ -1,10 +1,10 @@
-// What can stand on our command line, taken from the parser itself: the one source of all completion scripts.
+// What can stand on our command line, taken from its own description: the one source of all completion scripts.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "arguments.hpp"
 
 namespace ballast::cli {
 
@@ -29,6 +29,6 @@ struct CommandWords {
 };
 
 // The top level first.
-std::vector<CommandWords> all_commands(const CLI::App& root);
+std::vector<CommandWords> all_commands(const Command& root);
 
 }  // namespace ballast::cli

@@ -66,7 +66,7 @@ void write_npy(const Session& session, const Tensor& tensor, const std::string& 
 }
 
 void write_raw(const Session& session, const Tensor& tensor, const std::string& path) {
-  RawFile file(path, {.overwrite = session.force, .sync = session.sync});
+  RawFile file(path, {.overwrite = session.force, .sync = !session.skip_sync});
   stream_bytes(session, tensor, [&](std::span<const std::byte> bytes) { file.write(bytes); });
   file.publish();
 }
@@ -147,7 +147,7 @@ void write_text(Session& session, const Tensor& tensor, const Arguments& argumen
 int run_cat(Session& session, const Arguments& arguments) {
   if (session.json && !arguments.output.empty())
     throw Error(Errc::invalid_argument, "--json and -o are two ways of writing the values").hint("choose one of them");
-  const Checkpoint checkpoint = open_target(session, arguments.target);
+  const Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   Tensor tensor = find_tensor(checkpoint, arguments.name);
   if (!tensor.has_data())
@@ -169,24 +169,22 @@ int run_cat(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_cat(CLI::App& verb, Session& session) {
+void add_cat(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  verb.add_option("NAME", arguments->name, "the tensor's whole name")->required();
-  verb.add_option("--slice", arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1")
-      ->type_name("SLICE");
-  verb.add_option("--dtype", arguments->dtype, "cast the values: round to nearest even, NaN kept")->type_name("DTYPE");
-  verb.add_option("-o,--output", arguments->output, "write x.npy (NumPy), any other file or - (raw bytes)")
-      ->type_name("FILE");
-  verb.add_flag("--full", arguments->full, "print every value, however many");
+  verb.positional("NAME", &arguments->name, "the tensor's whole name");
+  verb.option("--slice", "SLICE", &arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1");
+  verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the values: round to nearest even, NaN kept");
+  verb.option("-o,--output", "FILE", &arguments->output, "write x.npy (NumPy), any other file or - (raw bytes)");
+  verb.flag("--full", &arguments->full, "print every value, however many");
   add_force_option(verb, session);
   add_sync_option(verb, session);
   add_json_option(verb, session);
-  verb.footer(R"(  ballast cat model.safetensors wte.weight --slice 0:4,:8
+  verb.examples = R"(  ballast cat model.safetensors wte.weight --slice 0:4,:8
   ballast cat model.safetensors wte.weight -o wte.npy
   ballast cat model.safetensors wte.weight -o - | xxd | head
-)");
-  return [arguments, &session] { return run_cat(session, *arguments); };
+)";
+  verb.run = [arguments, &session] { return run_cat(session, *arguments); };
 }
 
 }  // namespace ballast::cli

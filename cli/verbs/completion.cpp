@@ -182,15 +182,15 @@ std::string script_for(const std::string& shell, const std::vector<CommandWords>
 
 }  // namespace
 
-Run add_completion(CLI::App& verb, Session& session) {
+void add_completion(Command& verb, Session& session) {
   auto shell = std::make_shared<std::string>();
-  verb.add_option("SHELL", *shell, "bash, zsh or fish")->required();
-  verb.footer(R"(  source <(ballast completion bash)
+  verb.positional("SHELL", shell.get(), "bash, zsh or fish");
+  verb.examples = R"(  source <(ballast completion bash)
   ballast completion zsh > ~/.zfunc/_ballast
   ballast completion fish > ~/.config/fish/completions/ballast.fish
-)");
-  return [shell, &verb, &session] {
-    session.out.write(script_for(*shell, all_commands(*verb.get_parent())));
+)";
+  verb.run = [shell, &verb, &session] {
+    session.out.write(script_for(*shell, all_commands(*verb.parent)));
     return 0;
   };
 }

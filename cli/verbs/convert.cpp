@@ -1,11 +1,15 @@
 // convert: open, select, rename, cast; then a plan, and its execution.
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <ballast/densify.hpp>
 #include <ballast/error.hpp>
+#include <ballast/manifest.hpp>
 #include <ballast/names.hpp>
+#include <ballast/provenance.hpp>
 #include <ballast/save.hpp>
 #include <ballast/text.hpp>
 #include <ballast/transform.hpp>
@@ -20,11 +24,13 @@ namespace {
 
 struct Arguments {
   std::string in, out;
-  std::vector<std::string> renames, metadata, fields, removed_fields;
-  std::string dtype, max_shard_size, memory;
+  std::vector<std::string> renames, dtypes, metadata, fields, removed_fields;
+  std::optional<std::string> strip_prefix, add_prefix;
+  std::string max_shard_size, memory, manifest;
   std::string names;  // "hf" or "gguf"
   NameOptions name_options;
   bool dense = false, raw = false, dry_run = false;
+  bool dedupe = false, keep_values = false, compress = false, verify = false;
 };
 
 NameStyle name_style(const std::string& text) {
@@ -34,24 +40,38 @@ NameStyle name_style(const std::string& text) {
       .hint("hf for Hugging Face's, gguf for llama.cpp's");
 }
 
+// "BF16", or "*.bias=F32".
+std::vector<CastRule> cast_rules(const std::vector<std::string>& texts) {
+  std::vector<CastRule> rules;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const bool has_glob = equals != std::string::npos;
+    rules.push_back({has_glob ? text.substr(0, equals) : "*",
+                     dtype_argument("--dtype", has_glob ? text.substr(equals + 1) : text)});
+  }
+  return rules;
+}
+
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
-  Checkpoint checkpoint = open_target(session, arguments.in);
+  Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint));
 
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
+  if (arguments.strip_prefix) checkpoint = strip_prefix(std::move(checkpoint), *arguments.strip_prefix);
+  if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   const std::size_t said = checkpoint.notes.size();
   if (!arguments.names.empty()) {
     const NameStyle style = name_style(arguments.names);
     // What is undone is undone exactly: on the values that blocks stand for, before they are rounded again.
-    if (style == NameStyle::huggingface && !arguments.dtype.empty())
+    if (style == NameStyle::huggingface && !arguments.dtypes.empty())
       checkpoint = cast(std::move(checkpoint), DType::f32);
     checkpoint = to_names(std::move(checkpoint), style, arguments.name_options);
   }
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
-  if (!arguments.dtype.empty()) checkpoint = cast(std::move(checkpoint), dtype_argument("--dtype", arguments.dtype));
+  if (!arguments.dtypes.empty()) checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
   for (const auto& text : arguments.metadata) {
     auto [key, value] = split_assignment(text, "--metadata author=me");
@@ -72,6 +92,11 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
   options.raw_blocks = arguments.raw;
+  options.dedupe = arguments.dedupe;
+  options.keep_values = arguments.keep_values;
+  options.compress = arguments.compress;
+  options.verify = arguments.verify;
+  options.digests = !arguments.manifest.empty();
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
   return options;
 }
@@ -80,6 +105,39 @@ std::uint64_t tensors_in(const SavePlan& plan) {
   std::uint64_t count = 0;
   for (const auto& file : plan.files) count += file.tensors;
   return count;
+}
+
+// What each tensor is, where it goes, where it comes from and what is done to it on the way.
+void write_items(JsonWriter& json, const SavePlan& plan) {
+  json.key("plan");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& file : plan.files) {
+    for (const auto& item : file.items) {
+      const Provenance origin = provenance(item.tensor);
+      json.begin_object();
+      json.field("name", item.name);
+      json.field("dtype", name(item.tensor.dtype()));
+      json.array_field("shape", item.tensor.shape());
+      json.field("bytes", item.tensor.nbytes());
+      json.field("file", file.path);
+      json.field("offset", item.offset);
+      if (origin.from.empty()) {
+        json.field("from", nullptr);
+      } else {
+        json.key("from");
+        json.begin_object();
+        json.field("file", origin.from.front().file);
+        json.field("offset", origin.from.front().offset);
+        json.end();
+      }
+      json.key("steps");
+      json.begin_array();
+      for (const std::string& step : origin.steps) json.value(step);
+      json.end();
+      json.end();
+    }
+  }
+  json.end();
 }
 
 void write_json(Session& session, const SavePlan& plan, const SaveReport* report) {
@@ -99,8 +157,26 @@ void write_json(Session& session, const SavePlan& plan, const SaveReport* report
   json.field("data_bytes", plan.data_bytes);
   json.field("total_bytes", plan.total_bytes());
   json.field("memory_bytes", plan.memory_bytes);
-  if (report != nullptr) json.field("seconds", report->seconds);
+  if (report == nullptr) write_items(json, plan);
+  if (report != nullptr) {
+    json.field("files_kept", report->files_kept);
+    json.field("seconds", report->seconds);
+  }
   json.finish();
+}
+
+// "cast to BF16 ×120, gather ×3": what will be done to how many.
+std::string steps_text(const SavePlan& plan) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& file : plan.files) {
+    for (const auto& item : file.items) {
+      for (const std::string& step : provenance(item.tensor).steps) ++counts[step];
+    }
+  }
+  std::string text;
+  for (const auto& [step, count] : counts)
+    text += fmt::format("{}{} ×{}", text.empty() ? "" : ", ", step, format_count(count));
+  return text;
 }
 
 void write_plan(Session& session, const SavePlan& plan) {
@@ -115,6 +191,7 @@ void write_plan(Session& session, const SavePlan& plan) {
   session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
                           plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
                           format_bytes(plan.memory_bytes)));
+  if (const std::string steps = steps_text(plan); !steps.empty()) session.say("on the way: " + steps);
 }
 
 void say_written(const Session& session, const SavePlan& plan, const SaveReport& report) {
@@ -125,6 +202,8 @@ void say_written(const Session& session, const SavePlan& plan, const SaveReport&
                                                                  folder.empty() ? "." : folder);
   session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
                           format_bytes(plan.total_bytes()), format_duration(report.seconds)));
+  if (report.files_kept != 0)
+    session.say(fmt::format("{} had been written by a run that was stopped", plural(report.files_kept, "file")));
 }
 
 // The folder that "NAME/" asks for: made when it is not there, and gone again if nothing could be written into it.
@@ -154,6 +233,12 @@ void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
 }
 
+// Before the long job, not after it.
+void refuse_existing(const std::string& manifest, const SaveOptions& options) {
+  if (options.overwrite || !std::filesystem::exists(manifest)) return;
+  throw Error(Errc::invalid_argument, "already exists").in(manifest).hint("--force overwrites it");
+}
+
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
@@ -162,7 +247,10 @@ int run_convert(Session& session, const Arguments& arguments) {
   const Checkpoint checkpoint = wanted_checkpoint(session, arguments);
   suggest_root(session, checkpoint);
   SaveOptions options = save_options(session, arguments);
+  auto planning = session.progress_bar();  // compressing is measured first
+  options.progress = planning.callback();
   const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  planning.clear();
   if (arguments.dry_run) {
     for (const Note& note : plan.notes) session.note(note.text);
     session.json ? write_json(session, plan, nullptr) : write_plan(session, plan);
@@ -171,9 +259,14 @@ int run_convert(Session& session, const Arguments& arguments) {
 
   auto bar = session.progress_bar();
   options.progress = bar.callback();
+  if (!arguments.manifest.empty()) refuse_existing(arguments.manifest, options);
   OutputFolder folder(arguments.out);
   const SaveReport report = execute(plan, options);
   folder.keep();
+  if (!arguments.manifest.empty()) {
+    const ManifestOptions manifest_options{options.threads, options.progress};
+    save_manifest(make_manifest(checkpoint, report.digests, manifest_options), arguments.manifest, options);
+  }
   bar.clear();
   for (const Note& note : report.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
   if (session.json) write_json(session, plan, &report);
@@ -183,50 +276,51 @@ int run_convert(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_convert(CLI::App& verb, Session& session) {
+void add_convert(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
-  verb.add_option("IN", arguments->in, "a file, a folder, an …index.json, or - for standard input")->required();
-  verb.add_option("OUT", arguments->out,
-                  "a .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, or a folder (one that is there, or NAME/)")
-      ->required();
+  verb.positional("IN", &arguments->in, "a file, a folder, an …index.json, or - for standard input");
+  verb.positional("OUT", &arguments->out,
+                  "a .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, or a folder (one that is there, or NAME/)");
   add_selection_options(verb, session);
-  add_repeated_option(verb, "--rename", arguments->renames, R"(replace in every name, \1 for groups; in order)")
-      ->type_name("REGEX=TEMPLATE");
-  verb.add_option("--names", arguments->names,
-                  "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf")
-      ->type_name("STYLE");
-  verb.add_option("--architecture", arguments->name_options.architecture,
-                  "for --names, where the file does not say it: llama")
-      ->type_name("NAME");
-  verb.add_option("--heads", arguments->name_options.head_count, "for --names: heads of attention")->type_name("N");
-  verb.add_option("--kv-heads", arguments->name_options.head_count_kv, "for --names: heads of keys and values")
-      ->type_name("N");
-  verb.add_option("--dtype", arguments->dtype,
-                  "cast floating tensors; decode ggml's blocks; Q4_K and its kin encode into them")
-      ->type_name("DTYPE");
-  verb.add_flag("--dense", arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
-  verb.add_flag("--raw", arguments->raw, "ggml's blocks into safetensors as bytes, to become the same GGUF again");
-  verb.add_option("--max-shard-size", arguments->max_shard_size, "split into shards of at most this much")
-      ->type_name("SIZE");
-  add_repeated_option(verb, "--metadata", arguments->metadata, "set metadata in what is written")
-      ->type_name("KEY=VALUE");
-  add_repeated_option(verb, "--meta", arguments->fields,
-                      "set typed metadata of a GGUF: general.name=Tiny, llama.block_count:u32=2")
-      ->type_name("KEY[:TYPE]=VALUE");
-  add_repeated_option(verb, "--remove-meta", arguments->removed_fields, "leave out metadata of a GGUF")
-      ->type_name("KEY");
-  verb.add_option("--memory", arguments->memory, "for all buffers together; 64MiB by default")->type_name("SIZE");
-  verb.add_flag("--allow-dangerous", session.allow_dangerous, "go on although the file names something dangerous");
-  verb.add_flag("--strict", session.strict, "refuse a source whose checksums are wrong, instead of a note");
+  verb.option("--rename", "REGEX=TEMPLATE", &arguments->renames, R"(replace in every name, \1 for groups; in order)");
+  verb.option("--names", "STYLE", &arguments->names,
+              "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf");
+  verb.option("--architecture", "NAME", &arguments->name_options.architecture,
+              "for --names, where the file does not say it: llama");
+  verb.option("--heads", "N", &arguments->name_options.head_count, "for --names: heads of attention");
+  verb.option("--kv-heads", "N", &arguments->name_options.head_count_kv, "for --names: heads of keys and values");
+  verb.option("--strip-prefix", "TEXT", &arguments->strip_prefix, "take this from the beginning of names");
+  verb.option("--add-prefix", "TEXT", &arguments->add_prefix, "put this before every name");
+  verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
+              "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
+  verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
+  verb.flag("--raw", &arguments->raw, "ggml's blocks into safetensors as bytes, to become the same GGUF again");
+  verb.flag("--dedupe", &arguments->dedupe, "safetensors: tensors that share their bytes once, the other names agreed");
+  verb.flag("--keep-values", &arguments->keep_values,
+            "what stands beside the tensors of a pickle, such as an epoch, as JSON metadata");
+  verb.flag("--compress", &arguments->compress,
+            "safetensors: what shrinks as zstd frames, which ballast opens as it is");
+  verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
+  verb.option("--metadata", "KEY=VALUE", &arguments->metadata, "set metadata in what is written");
+  verb.option("--meta", "KEY[:TYPE]=VALUE", &arguments->fields,
+              "set typed metadata of a GGUF: general.name=Tiny, llama.block_count:u32=2");
+  verb.option("--remove-meta", "KEY", &arguments->removed_fields, "leave out metadata of a GGUF");
+  verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
+  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
+  verb.flag("--strict", &session.strict, "refuse a source whose checksums are wrong, instead of a note");
   add_force_option(verb, session);
-  verb.add_flag("--dry-run", arguments->dry_run, "show what would be written, and write nothing");
+  verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
+  verb.option("--manifest", "FILE", &arguments->manifest,
+              "write down what every tensor is, for ballast verify --manifest");
+  verb.flag("--dry-run", &arguments->dry_run, "show what would be written, and write nothing");
   add_sync_option(verb, session);
   add_json_option(verb, session);
-  verb.footer(R"(  ballast convert model/ one.safetensors
+  verb.examples = R"(  ballast convert model/ one.safetensors
   ballast convert model.safetensors half/ --dtype BF16 --max-shard-size 5GB
   ballast convert a.safetensors b.safetensors --rename '^model\.=' --exclude '*.bias'
-)");
-  return [arguments, &session] { return run_convert(session, *arguments); };
+  ballast convert model.pt model.gguf --dtype '*norm*=F32' --dtype Q4_K --verify
+)";
+  verb.run = [arguments, &session] { return run_convert(session, *arguments); };
 }
 
 }  // namespace ballast::cli

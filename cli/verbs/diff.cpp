@@ -102,8 +102,8 @@ int run_diff(Session& session, const Arguments& arguments) {
   if (!(arguments.tolerance >= 0))
     throw Error(Errc::invalid_argument, "--tolerance must be 0 or more").hint("for example --tolerance 1e-6");
 
-  Checkpoint a = open_target(session, arguments.a);
-  Checkpoint b = open_target(session, arguments.b);
+  Checkpoint a = open_data(session, arguments.a);
+  Checkpoint b = open_data(session, arguments.b);
   say_notes(session, a);
   say_notes(session, b);
   // A selection that leaves nothing on one side is a difference, not an error.
@@ -123,17 +123,17 @@ int run_diff(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_diff(CLI::App& verb, Session& session) {
+void add_diff(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
-  verb.add_option("A", arguments->a, "a checkpoint")->required();
-  verb.add_option("B", arguments->b, "another")->required();
-  verb.add_option("--tolerance", arguments->tolerance, "values that differ by at most this are equal")->type_name("X");
-  verb.add_flag("--no-values", arguments->skip_values, "compare names, dtypes and shapes only");
+  verb.positional("A", &arguments->a, "a checkpoint");
+  verb.positional("B", &arguments->b, "another");
+  verb.option("--tolerance", "X", &arguments->tolerance, "values that differ by at most this are equal");
+  verb.flag("--no-values", &arguments->skip_values, "compare names, dtypes and shapes only");
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.footer(
-      "  ballast diff a.safetensors b.safetensors\n  ballast diff base/ tuned/ --include '*attn*' --tolerance 1e-6\n");
-  return [arguments, &session] { return run_diff(session, *arguments); };
+  verb.examples =
+      "  ballast diff a.safetensors b.safetensors\n  ballast diff base/ tuned/ --include '*attn*' --tolerance 1e-6\n";
+  verb.run = [arguments, &session] { return run_diff(session, *arguments); };
 }
 
 }  // namespace ballast::cli

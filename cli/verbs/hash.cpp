@@ -42,7 +42,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const HashReport
 }
 
 int run_hash(Session& session, const Arguments& arguments) {
-  Checkpoint checkpoint = open_target(session, arguments.target);
+  Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   auto bar = session.progress_bar();
@@ -61,16 +61,16 @@ int run_hash(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_hash(CLI::App& verb, Session& session) {
+void add_hash(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
-  verb.add_flag("--digest", arguments->digest_only, "only the digest of the whole");
-  verb.add_flag("--decoded", arguments->decoded, "of ggml's blocks, hash the F32 values that they stand for");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
+  verb.flag("--digest", &arguments->digest_only, "only the digest of the whole");
+  verb.flag("--decoded", &arguments->decoded, "of ggml's blocks, hash the F32 values that they stand for");
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.footer("  ballast hash model/ > model.sha256\n  ballast hash model.safetensors --digest\n");
-  return [arguments, &session] { return run_hash(session, *arguments); };
+  verb.examples = "  ballast hash model/ > model.sha256\n  ballast hash model.safetensors --digest\n";
+  verb.run = [arguments, &session] { return run_hash(session, *arguments); };
 }
 
 }  // namespace ballast::cli

@@ -335,13 +335,13 @@ int run_info(Session& session, const std::string& target) {
 
 }  // namespace
 
-Run add_info(CLI::App& verb, Session& session) {
+void add_info(Command& verb, Session& session) {
   auto target = std::make_shared<std::string>();
   add_target(verb, *target);
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.footer("  ballast info model.safetensors\n  ballast info model/ --json | jq .parameters\n");
-  return [target, &session] { return run_info(session, *target); };
+  verb.examples = "  ballast info model.safetensors\n  ballast info model/ --json | jq .parameters\n";
+  verb.run = [target, &session] { return run_info(session, *target); };
 }
 
 }  // namespace ballast::cli

@@ -95,14 +95,14 @@ int run_ls(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_ls(CLI::App& verb, Session& session) {
+void add_ls(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.footer("  ballast ls model/\n  ballast ls model.safetensors '*.weight' --exclude '*norm*'\n");
-  return [arguments, &session] { return run_ls(session, *arguments); };
+  verb.examples = "  ballast ls model/\n  ballast ls model.safetensors '*.weight' --exclude '*norm*'\n";
+  verb.run = [arguments, &session] { return run_ls(session, *arguments); };
 }
 
 }  // namespace ballast::cli

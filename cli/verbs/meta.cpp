@@ -2,6 +2,7 @@
 #include <ballast/metadata.hpp>
 
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include <fmt/format.h>
@@ -18,7 +19,8 @@ namespace ballast::cli {
 namespace {
 
 struct Arguments {
-  std::string target, key;
+  std::string target;
+  std::optional<std::string> key;
   std::vector<std::string> assignments, keys;
 };
 
@@ -83,14 +85,14 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
   json.finish();
 }
 
-int run_get(Session& session, const Arguments& arguments, bool one_key) {
+int run_get(Session& session, const Arguments& arguments) {
   const Checkpoint checkpoint = open_target(session, arguments.target);
   say_notes(session, checkpoint);
   std::vector<Entry> entries = entries_of(session, checkpoint);
-  if (one_key) entries = only(entries, checkpoint, arguments.key);
+  if (arguments.key) entries = only(entries, checkpoint, *arguments.key);
   if (session.json) {
     write_json(session, checkpoint, entries);
-  } else if (one_key) {
+  } else if (arguments.key) {
     // A program gets the value as it is; a terminal must not obey it.
     const std::string& value = entries.front().value;
     session.out.line(session.screen.interactive ? escape_for_terminal(value) : value);
@@ -125,7 +127,13 @@ int apply(Session& session, const std::string& target, const MetadataEdit& edit)
   return 0;
 }
 
+Error nothing_given(std::string_view what, std::string_view verb) {
+  return Error(Errc::invalid_argument, fmt::format("no {} is given", what))
+      .hint(fmt::format("ballast meta {} --help shows how it is used", verb));
+}
+
 int run_set(Session& session, const Arguments& arguments) {
+  if (arguments.assignments.empty()) throw nothing_given("KEY=VALUE", "set");
   MetadataEdit edit;
   for (const auto& text : arguments.assignments) {
     auto [key, value] = split_assignment(text, "ballast meta set model.safetensors author=me");
@@ -135,44 +143,37 @@ int run_set(Session& session, const Arguments& arguments) {
 }
 
 int run_unset(Session& session, const Arguments& arguments) {
+  if (arguments.keys.empty()) throw nothing_given("KEY", "unset");
   return apply(session, arguments.target, {.set = {}, .unset = arguments.keys});
 }
 
 }  // namespace
 
-Run add_meta(CLI::App& verb, Session& session) {
+void add_meta(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
-  verb.require_subcommand(1)->fallthrough();
 
-  CLI::App* get = verb.add_subcommand("get", "all metadata, or the value of one key");
-  add_target(*get, arguments->target);
-  CLI::Option* key = get->add_option("KEY", arguments->key, "print only the value of this key");
-  add_json_option(*get, session);
-  get->footer("  ballast meta get model.safetensors\n  ballast meta get model.safetensors format\n");
+  Command& get = verb.verb("get", "all metadata, or the value of one key");
+  add_target(get, arguments->target);
+  get.positional("KEY", &arguments->key, "print only the value of this key");
+  add_json_option(get, session);
+  get.examples = "  ballast meta get model.safetensors\n  ballast meta get model.safetensors format\n";
+  get.run = [arguments, &session] { return run_get(session, *arguments); };
 
-  CLI::App* set = verb.add_subcommand("set", "add or replace keys");
-  set->add_option("TARGET", arguments->target, "a file")->required();
-  add_repeated_positional(*set, "KEY=VALUE", arguments->assignments, "what to set");
-  add_sync_option(*set, session);
-  add_json_option(*set, session);
-  set->footer("  ballast meta set model.safetensors author='A. Author' license=mit\n");
+  Command& set = verb.verb("set", "add or replace keys");
+  set.positional("TARGET", &arguments->target, "a file");
+  set.positional("KEY=VALUE", &arguments->assignments, "what to set");
+  add_sync_option(set, session);
+  add_json_option(set, session);
+  set.examples = "  ballast meta set model.safetensors author='A. Author' license=mit\n";
+  set.run = [arguments, &session] { return run_set(session, *arguments); };
 
-  CLI::App* unset = verb.add_subcommand("unset", "remove keys");
-  unset->add_option("TARGET", arguments->target, "a file")->required();
-  add_repeated_positional(*unset, "KEY", arguments->keys, "what to remove");
-  add_sync_option(*unset, session);
-  add_json_option(*unset, session);
-  unset->footer("  ballast meta unset model.safetensors author\n");
-
-  return [=, &session] {
-    if (get->parsed()) return run_get(session, *arguments, key->count() > 0);
-    const bool nothing_given = arguments->assignments.empty() && arguments->keys.empty();
-    if (nothing_given) {
-      throw Error(Errc::invalid_argument, set->parsed() ? "no KEY=VALUE is given" : "no KEY is given")
-          .hint(fmt::format("ballast meta {} --help shows how it is used", set->parsed() ? "set" : "unset"));
-    }
-    return set->parsed() ? run_set(session, *arguments) : run_unset(session, *arguments);
-  };
+  Command& unset = verb.verb("unset", "remove keys");
+  unset.positional("TARGET", &arguments->target, "a file");
+  unset.positional("KEY", &arguments->keys, "what to remove");
+  add_sync_option(unset, session);
+  add_json_option(unset, session);
+  unset.examples = "  ballast meta unset model.safetensors author\n";
+  unset.run = [arguments, &session] { return run_unset(session, *arguments); };
 }
 
 }  // namespace ballast::cli

@@ -117,12 +117,12 @@ int run_scan(Session& session, const std::string& target) {
 
 }  // namespace
 
-Run add_scan(CLI::App& verb, Session& session) {
+void add_scan(Command& verb, Session& session) {
   auto target = std::make_shared<std::string>();
-  verb.add_option("TARGET", *target, "a file, or a folder, every file of which is looked at")->required();
+  verb.positional("TARGET", target.get(), "a file, or a folder, every file of which is looked at");
   add_json_option(verb, session);
-  verb.footer("  ballast scan pytorch_model.bin\n  ballast scan downloads/ --json | jq '.globals[].module'\n");
-  return [target, &session] { return run_scan(session, *target); };
+  verb.examples = "  ballast scan pytorch_model.bin\n  ballast scan downloads/ --json | jq '.globals[].module'\n";
+  verb.run = [target, &session] { return run_scan(session, *target); };
 }
 
 }  // namespace ballast::cli

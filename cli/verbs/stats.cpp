@@ -136,7 +136,7 @@ void write_table(Session& session, const Checkpoint& checkpoint, const std::vect
 }
 
 int run_stats(Session& session, const Arguments& arguments) {
-  Checkpoint checkpoint = open_target(session, arguments.target);
+  Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
 
@@ -161,18 +161,18 @@ int run_stats(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Run add_stats(CLI::App& verb, Session& session) {
+void add_stats(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  add_repeated_positional(verb, "GLOB", arguments->globs, "only tensors whose whole name matches one of these");
-  verb.add_flag("--histogram", arguments->histogram,
-                "a small histogram for each tensor; one tensor always has a large one");
-  verb.add_option("--bins", arguments->bins, "of the histogram; implies --histogram")->type_name("N");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
+  verb.flag("--histogram", &arguments->histogram,
+            "a small histogram for each tensor; one tensor always has a large one");
+  verb.option("--bins", "N", &arguments->bins, "of the histogram; implies --histogram");
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.footer(
-      "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n");
-  return [arguments, &session] { return run_stats(session, *arguments); };
+  verb.examples =
+      "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n";
+  verb.run = [arguments, &session] { return run_stats(session, *arguments); };
 }
 
 }  // namespace ballast::cli

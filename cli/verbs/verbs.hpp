@@ -1,35 +1,31 @@
-// The verbs: each adds its arguments to the command line and gives back what to run once they are parsed.
+// The verbs: each adds its arguments to the command line, and what to run once they are parsed.
 #pragma once
 
-#include <functional>
-#include <span>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
+#include "../arguments.hpp"
 #include "../session.hpp"
 
 namespace ballast::cli {
 
-using Run = std::function<int()>;  // the exit code
-
 struct Verb {
   std::string_view name;
   std::string_view summary;
-  Run (*add)(CLI::App& verb, Session& session);
+  void (*add)(Command& verb, Session& session);
 };
 
-Run add_info(CLI::App& verb, Session& session);
-Run add_ls(CLI::App& verb, Session& session);
-Run add_cat(CLI::App& verb, Session& session);
-Run add_stats(CLI::App& verb, Session& session);
-Run add_hash(CLI::App& verb, Session& session);
-Run add_scan(CLI::App& verb, Session& session);
-Run add_verify(CLI::App& verb, Session& session);
-Run add_diff(CLI::App& verb, Session& session);
-Run add_meta(CLI::App& verb, Session& session);
-Run add_convert(CLI::App& verb, Session& session);
-Run add_completion(CLI::App& verb, Session& session);
+void add_info(Command& verb, Session& session);
+void add_ls(Command& verb, Session& session);
+void add_cat(Command& verb, Session& session);
+void add_stats(Command& verb, Session& session);
+void add_hash(Command& verb, Session& session);
+void add_scan(Command& verb, Session& session);
+void add_verify(Command& verb, Session& session);
+void add_diff(Command& verb, Session& session);
+void add_meta(Command& verb, Session& session);
+void add_convert(Command& verb, Session& session);
+void add_cache(Command& verb, Session& session);
+void add_completion(Command& verb, Session& session);
 
 inline constexpr Verb kVerbs[] = {
     {"info", "what is this: format, tensors, parameters, dtypes, metadata, patterns", add_info},
@@ -42,6 +38,7 @@ inline constexpr Verb kVerbs[] = {
     {"diff", "what differs between two checkpoints: names, dtypes, shapes, values", add_diff},
     {"meta", "read or edit metadata, in place where it fits", add_meta},
     {"convert", "copy, select, rename, cast and shard, streamed in bounded memory", add_convert},
+    {"cache", "the conversion cache: where it is, what it holds, and how to clear it", add_cache},
     {"completion", "a completion script for bash, zsh or fish", add_completion},
 };
 

@@ -24,6 +24,13 @@ struct Arguments {
   bool skip_data = false;
 };
 
+// What `ballast convert --manifest` writes is JSON; what `ballast hash` prints begins with a digest.
+bool is_json(const std::string& path) {
+  std::ifstream file(path);
+  char first = 0;
+  return file >> first && first == '{';
+}
+
 // What `ballast hash` printed: "HEX  NAME", names escaped, and a last line for the whole.
 using Manifest = std::map<std::string, std::string, std::less<>>;
 
@@ -113,30 +120,33 @@ int run_verify(Session& session, const Arguments& arguments) {
     throw Error(Errc::invalid_argument, "verify checks files, not standard input")
         .hint("save it to a file first, or use ballast info -, which checks the header");
   }
+  const bool is_written_manifest = !arguments.manifest.empty() && is_json(arguments.manifest);
   VerifyReport report;
   {
     auto bar = session.progress_bar();
-    report = verify(arguments.target,
-                    {.open = session.open_options(), .read_data = !arguments.skip_data, .progress = bar.callback()});
+    report = verify(arguments.target, {.open = session.open_options(),
+                                       .read_data = !arguments.skip_data,
+                                       .manifest = is_written_manifest ? arguments.manifest : "",
+                                       .progress = bar.callback()});
   }
-  if (report.ok() && !arguments.manifest.empty()) compare(session, arguments, report);
+  if (report.ok() && !arguments.manifest.empty() && !is_written_manifest) compare(session, arguments, report);
   session.json ? write_json(session, arguments, report) : write_text(session, arguments, report);
   return report.ok() ? 0 : info(Errc::mismatch).exit_code;
 }
 
 }  // namespace
 
-Run add_verify(CLI::App& verb, Session& session) {
+void add_verify(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
-  verb.add_option("TARGET", arguments->target, "a file, a folder or an …index.json")->required();
-  verb.add_option("--manifest", arguments->manifest, "compare with what `ballast hash TARGET` printed earlier")
-      ->type_name("FILE");
-  verb.add_flag("--no-data", arguments->skip_data, "check the structure, and do not read the tensors");
+  verb.positional("TARGET", &arguments->target, "a file, a folder or an …index.json");
+  verb.option("--manifest", "FILE", &arguments->manifest,
+              "compare with what `ballast hash` printed or `ballast convert --manifest` wrote earlier");
+  verb.flag("--no-data", &arguments->skip_data, "check the structure, and do not read the tensors");
   add_json_option(verb, session);
-  verb.footer(
+  verb.examples =
       "  ballast verify model/\n  ballast hash model/ > model.sha256 && ballast verify copy/ --manifest "
-      "model.sha256\n");
-  return [arguments, &session] { return run_verify(session, *arguments); };
+      "model.sha256\n";
+  verb.run = [arguments, &session] { return run_verify(session, *arguments); };
 }
 
 }  // namespace ballast::cli

@@ -1,6 +1,7 @@
 // Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, in the order of dependence.
 #pragma once
 
+#include <ballast/cache.hpp>       // converted once, used from then on
 #include <ballast/checkpoint.hpp>  // a state dict and what the file says around it
 #include <ballast/densify.hpp>     // sparse and quantized tensors as dense ones
 #include <ballast/diff.hpp>        // comparisons

@@ -22,8 +22,9 @@ enum class Cache : std::uint8_t {
 struct OpenOptions {
   Limits limits{};
   Safety safety = Safety::inert;
-  std::string root{};    // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
-  bool single = false;   // of a split GGUF, only the part that was named
+  std::string root{};                 // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
+  bool single = false;                // of a split GGUF, only the part that was named
+  bool little_endian_blocks = false;  // of a big-endian GGUF: its blocks are as they would be in a little-endian one
   bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
   unsigned threads = 0;  // for many shards, and for making a cache; 0 is one a core
   Cache cache = Cache::use;

@@ -29,6 +29,7 @@ class Storage {
   struct Location {
     std::string file;      // as it was opened
     std::uint64_t offset;  // of the storage's first byte
+    int descriptor = -1;   // the file, open for reading as long as the storage lives
   };
 
   // What makes bytes that do not lie in a file as they are.

@@ -1,7 +1,6 @@
 #include "checkpoint/ggml_blocks.hpp"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <simdjson.h>
 #include <ballast/error.hpp>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/composites.hpp"
+#include "core/base64.hpp"
 #include "core/json_string.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
@@ -23,27 +23,6 @@ namespace {
 constexpr std::string_view kKey = "ballast.gguf";
 
 bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DTypeKind::ggml; }
-
-std::string base64(std::string_view bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-// Nothing where it is no base64.
-std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0 || text.size() > INT32_MAX) return std::nullopt;
-  std::vector<std::byte> bytes(text.size() / 4 * 3 + 1);
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (size < 0) return std::nullopt;
-  const auto padding = static_cast<std::size_t>(text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0);
-  bytes.resize(static_cast<std::size_t>(size) - std::min(padding, static_cast<std::size_t>(size)));
-  return bytes;
-}
 
 // A GGUF file without tensors: the shortest way to write fields down, and a reader for it is there.
 std::string fields_text(const Fields& fields) {
@@ -84,8 +63,9 @@ std::string to_json(const Checkpoint& checkpoint) {
     blocks += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}]}}", ballast::name(tensor.dtype()),
                           fmt::join(tensor.shape(), ","));
   }
+  const std::string fields = fields_text(checkpoint.fields);
   return fmt::format("{{\"order\":[{}],\"blocks\":{{{}}},\"fields\":\"{}\"}}", order, blocks,
-                     base64(fields_text(checkpoint.fields)));
+                     to_base64(std::as_bytes(std::span(fields))));
 }
 
 // Throws simdjson_error or Error for anything that is not as to_json writes it.

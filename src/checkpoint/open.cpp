@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "checkpoint/aliases.hpp"
+#include "checkpoint/cache.hpp"
 #include "checkpoint/composites.hpp"
+#include "checkpoint/compressed.hpp"
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/ggml_blocks.hpp"
@@ -13,6 +15,7 @@
 #include "checkpoint/roots.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/shards.hpp"
+#include "checkpoint/values.hpp"
 #include "formats/gguf/split.hpp"
 
 namespace ballast {
@@ -55,10 +58,14 @@ Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
 }
 
 // What every checkpoint goes through, wherever it comes from.
-Checkpoint finish(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
+Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits& limits) {
   checkpoint.target = target;
   sort_roots(checkpoint);
-  checkpoint = unfold_composites(unfold_ggml_blocks(unfold_aliases(std::move(checkpoint))));
+  checkpoint = unfold_aliases(unfold_compressed(std::move(checkpoint), limits));
+  return unfold_values(unfold_composites(unfold_ggml_blocks(std::move(checkpoint))));
+}
+
+Checkpoint rooted(Checkpoint checkpoint, const OpenOptions& options) {
   if (!options.root.empty()) checkpoint = take_root(std::move(checkpoint), options.root);
   return checkpoint;
 }
@@ -66,14 +73,19 @@ Checkpoint finish(Checkpoint checkpoint, const std::string& target, const OpenOp
 }  // namespace
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
+  if (options.cache != Cache::ignore) {
+    if (auto cached = open_cached(target, options)) return rooted(std::move(*cached), options);
+  }
   std::error_code ignored;
   const bool is_folder = fs::is_directory(target, ignored);
-  return finish(is_folder ? open_folder(target, options) : open_file(target, options), target, options);
+  Checkpoint whole = is_folder ? open_folder(target, options) : open_file(target, options);
+  whole = finish(std::move(whole), target, options.limits);
+  return rooted(make_cache(target, std::move(whole), options), options);
 }
 
 Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name, const OpenOptions& options) {
   const auto source = io::from_memory(std::move(bytes), name);
-  return finish(read_source(source, options), name, options);
+  return rooted(finish(read_source(source, options), name, options.limits), options);
 }
 
 }  // namespace ballast

@@ -56,7 +56,8 @@ Checkpoint read(const io::ByteSourcePtr& source, const OpenOptions& options, std
 // Tensors that share bytes are read, with a note: there are real files like that, and no reader sees anything else in
 // them.
 gguf::ReadOptions gguf_options(const OpenOptions& options) {
-  return {.limits = options.limits, .block_order = gguf::BlockOrder::swapped, .lenient = true};
+  const auto order = options.little_endian_blocks ? gguf::BlockOrder::as_is : gguf::BlockOrder::swapped;
+  return {.limits = options.limits, .block_order = order, .lenient = true};
 }
 
 Checkpoint from_gguf(gguf::GgufFile file) {

@@ -7,6 +7,7 @@
 
 #include "checkpoint/aliases.hpp"
 #include "checkpoint/composites.hpp"
+#include "checkpoint/compressed.hpp"
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"
@@ -48,7 +49,7 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const Save
   if (options.dedupe) checkpoint = alias_same_tensors(std::move(checkpoint));
   checkpoint = options.raw_blocks ? fold_ggml_blocks(std::move(checkpoint)) : for_safetensors(std::move(checkpoint));
   checkpoint = fold_composites(fold_aliases(std::move(checkpoint)));
-  return checkpoint;
+  return options.compress ? fold_compressed(std::move(checkpoint), options) : checkpoint;
 }
 
 // Which items are the bytes of the tensor that is called so: not a compressed one, not a storage that has more in it.

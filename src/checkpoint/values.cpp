@@ -38,7 +38,7 @@ PlainValue from_json(std::string path, const simdjson::dom::element& element) {
     case simdjson::dom::element_type::INT64: return {std::move(path), "int", std::int64_t(element)};
     case simdjson::dom::element_type::DOUBLE: return {std::move(path), "float", double(element)};
     case simdjson::dom::element_type::STRING: return {std::move(path), "str", std::string(std::string_view(element))};
-    case simdjson::dom::element_type::NULL_VALUE: return {std::move(path), "NoneType", std::monostate{}};
+    case simdjson::dom::element_type::NULL_VALUE: return {std::move(path), "None", std::monostate{}};
     default: throw simdjson::simdjson_error(simdjson::INCORRECT_TYPE);
   }
 }

@@ -6,10 +6,13 @@
 // (A nameless O_TMPFILE would need no sweeping, but cannot be given a name that is taken.)
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cassert>
 #include <optional>
 #include <utility>
@@ -23,6 +26,8 @@
 
 namespace ballast::io {
 namespace {
+
+constexpr std::uint64_t kBlock = 4096;  // of every file system that shares them; larger ones refuse
 
 struct Destination {
   std::string folder;
@@ -95,6 +100,17 @@ class AtomicFile final : public Sink {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
       offset += static_cast<std::uint64_t>(n);
     }
+  }
+
+  // Whole blocks, and only where they lie alike in both files.
+  ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) override {
+    const std::uint64_t lead = (kBlock - offset % kBlock) % kBlock;
+    if (!may_share_ || first % kBlock != offset % kBlock || size < lead + kBlock) return {};
+    const ByteRange blocks{lead, (size - lead) / kBlock * kBlock};
+    file_clone_range range = {descriptor, first + lead, blocks.size, offset + lead};
+    if (ioctl(temp_.fd(), FICLONERANGE, &range) == 0) return blocks;
+    may_share_ = false;  // another disk, or a file system that cannot
+    return {};
   }
 
   void read_back(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -198,6 +214,7 @@ class AtomicFile final : public Sink {
   std::optional<mode_t> replaced_mode_;
   TempSibling temp_;
   std::uint64_t size_ = 0;
+  std::atomic<bool> may_share_ = true;
   bool is_committed_ = false;
 };
 

@@ -94,7 +94,9 @@ class FileSource final : public ByteSource {
 
   const std::string& name() const override { return path_; }
   std::uint64_t size_bytes() const override { return size_; }
-  std::optional<FilePosition> file_position(std::uint64_t offset) const override { return FilePosition{path_, offset}; }
+  std::optional<FilePosition> file_position(std::uint64_t offset) const override {
+    return FilePosition{path_, offset, fd_.get()};
+  }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());

@@ -40,6 +40,7 @@ class ByteSource {
   struct FilePosition {
     std::string file;
     std::uint64_t offset;
+    int descriptor = -1;  // as long as the source lives
   };
   virtual std::optional<FilePosition> file_position(std::uint64_t) const { return std::nullopt; }
 };

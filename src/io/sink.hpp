@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "core/thread_pool.hpp"
+
 namespace ballast::io {
 
 class Sink {
@@ -17,6 +19,13 @@ class Sink {
   virtual void reserve(std::uint64_t size_bytes) = 0;  // the final size; fails early when the disk is too small
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;  // thread-safe
   virtual void commit() = 0;
+
+  // Bytes of another file, from `first` on, that are to be at `offset`: as many of them as the file system lets both
+  // files share, without a copy. Says which: those are written. Thread-safe.
+  virtual ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) {
+    static_cast<void>(descriptor), static_cast<void>(first), static_cast<void>(offset), static_cast<void>(size);
+    return {};
+  }
 
   // The bytes that were written, as they come back from where they were written to.
   virtual void read_back(std::uint64_t offset, std::span<std::byte> out) const = 0;  // thread-safe

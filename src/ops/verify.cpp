@@ -18,6 +18,7 @@
 #include "io/byte_source.hpp"
 #include "kernels/crc32.hpp"
 #include "ops/chunks.hpp"
+#include "tensor/packed_storage.hpp"
 
 namespace ballast {
 namespace {
@@ -88,7 +89,7 @@ class Verifier {
       if (!shards.back()) continue;
       held += shards.back()->size() - shards.back()->aliases.size();
       for (const auto& [name, tensor] : *shards.back())
-        total += shards.back()->aliases.contains(name) ? 0 : tensor.nbytes();
+        total += shards.back()->aliases.contains(name) ? 0 : stored_bytes(tensor);
     }
     for (const ShardIndex::Place& place : index.weight_map) {
       const auto& shard = shards[place.file];
@@ -219,6 +220,10 @@ class Verifier {
 
 }  // namespace
 
-VerifyReport verify(const std::string& target, const VerifyOptions& options) { return Verifier(target, options).run(); }
+VerifyReport verify(const std::string& target, const VerifyOptions& options) {
+  VerifyOptions of_the_file_itself = options;
+  of_the_file_itself.open.cache = Cache::ignore;
+  return Verifier(target, of_the_file_itself).run();
+}
 
 }  // namespace ballast

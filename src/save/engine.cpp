@@ -45,7 +45,7 @@ class FileWriter {
     sink_.reserve(file_.size_bytes);
     sink_.write_at(0, file_.head);
     meter_.add(file_.head.size());
-    std::vector<Job> jobs = make_jobs(file_, buffer_bytes_);
+    std::vector<Job> jobs = make_jobs(file_, buffer_bytes_, share_blocks());
     buffers_.resize(pool.size());
     pool.run(jobs.size(), [&](std::size_t i, unsigned worker) { run(jobs[i], buffers_[worker]); });
 
@@ -73,6 +73,21 @@ class FileWriter {
   }
 
  private:
+  // What a file system need not copy. What somebody wants the checksum of must be looked at, so it can as well be
+  // written.
+  std::vector<ByteRange> share_blocks() {
+    std::vector<ByteRange> shared(file_.items.size());
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      const auto& [name, tensor, offset, is_tensor] = file_.items[i];
+      if (wants_crc32_[i] || digests_ || !tensor.is_contiguous() || tensor.nbytes() == 0) continue;
+      const auto place = tensor.storage()->location();
+      if (!place || place->descriptor < 0) continue;
+      shared[i] = sink_.share(place->descriptor, place->offset + tensor.offset(), offset, tensor.nbytes());
+      meter_.add(shared[i].size);
+    }
+    return shared;
+  }
+
   void run(Job& job, std::vector<std::byte>& buffer) {
     switch (job.kind) {
       case Job::Kind::direct: return write_direct(job.parts.front(), buffer);

@@ -18,26 +18,11 @@ class JobMaker {
  public:
   explicit JobMaker(std::uint64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  void add(const SavePlan::Item& item, std::size_t number) {
-    const Tensor& tensor = item.tensor;
-    const std::uint64_t size = tensor.nbytes();
-    if (size == 0) return;
-    if (tensor.storage()->is_sequential()) {
-      Job& stream = streams_.try_emplace(tensor.storage().get(), Job{Job::Kind::streamed, {}}).first->second;
-      add_part(stream, {&tensor, 0, size, item.offset, number});
-      return;
-    }
-    const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
-    if (in_place && size >= kDirectBytes) {
-      for (const ByteRange& range : split_by_bytes(size, 1, kPieceBytes)) {
-        jobs_.push_back(
-            {Job::Kind::direct, {{&tensor, range.offset, range.size, item.offset + range.offset, number}}, range.size});
-      }
-      return;
-    }
-    for (const ByteRange& range : split_by_bytes(size, granule_of(tensor), buffer_bytes_)) {
-      gather({&tensor, range.offset, range.size, item.offset + range.offset, number});
-    }
+  void add(const SavePlan::Item& item, std::size_t number, ByteRange written) {
+    const std::uint64_t size = item.tensor.nbytes(), end = written.offset + written.size;
+    if (written.size == 0) return add_range(item, number, {0, size});
+    add_range(item, number, {0, written.offset});
+    add_range(item, number, {end, size - end});
   }
 
   std::vector<Job> finish() {
@@ -56,6 +41,26 @@ class JobMaker {
   }
 
  private:
+  void add_range(const SavePlan::Item& item, std::size_t number, ByteRange range) {
+    const Tensor& tensor = item.tensor;
+    if (range.size == 0) return;
+    const auto part = [&](const ByteRange& piece) {
+      const std::uint64_t first = range.offset + piece.offset;
+      return Job::Part{&tensor, first, piece.size, item.offset + first, number};
+    };
+    if (tensor.storage()->is_sequential()) {
+      Job& stream = streams_.try_emplace(tensor.storage().get(), Job{Job::Kind::streamed, {}}).first->second;
+      return add_part(stream, part({0, range.size}));
+    }
+    const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
+    if (in_place && range.size >= kDirectBytes) {
+      for (const ByteRange& piece : split_by_bytes(range.size, 1, kPieceBytes))
+        jobs_.push_back({Job::Kind::direct, {part(piece)}, piece.size});
+      return;
+    }
+    for (const ByteRange& piece : split_by_bytes(range.size, granule_of(tensor), buffer_bytes_)) gather(part(piece));
+  }
+
   static void add_part(Job& job, const Job::Part& part) {
     job.parts.push_back(part);
     job.bytes += part.size;
@@ -87,9 +92,10 @@ class JobMaker {
 
 }  // namespace
 
-std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes) {
+std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes, std::span<const ByteRange> written) {
   JobMaker maker(buffer_bytes);
-  for (std::size_t i = 0; i < file.items.size(); ++i) maker.add(file.items[i], i);
+  for (std::size_t i = 0; i < file.items.size(); ++i)
+    maker.add(file.items[i], i, written.empty() ? ByteRange{} : written[i]);
   return maker.finish();
 }
 

@@ -7,9 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <ballast/save.hpp>
+
+#include "core/thread_pool.hpp"
 
 namespace ballast {
 
@@ -29,7 +32,8 @@ struct Job {
   std::uint64_t bytes = 0;
 };
 
-// `buffer_bytes` is what one gathered job may take.
-std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes);
+// `buffer_bytes` is what one gathered job may take. Of each item, `written` is there already; it may be empty.
+std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes,
+                           std::span<const ByteRange> written = {});
 
 }  // namespace ballast

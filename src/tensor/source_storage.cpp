@@ -31,7 +31,7 @@ class SourceStorage final : public Storage {
   std::optional<Location> location() const override {
     const auto position = source_->file_position(offset_);
     if (!position) return std::nullopt;
-    return Location{position->file, position->offset};
+    return Location{position->file, position->offset, position->descriptor};
   }
 
  private:

@@ -45,7 +45,7 @@ class Completion(TestCase):
     def test_fish_offers_verbs_options_and_values(self):
         offered = lambda line: [entry.split("\t")[0] for entry in self.shell(
             "fish", "--no-config", "-c", f"source {self.script('fish')}; complete -C '{line}'").splitlines()]
-        self.assertEqual(sorted(offered("ballast c")), ["cat", "completion", "convert"])
+        self.assertEqual(sorted(offered("ballast c")), ["cache", "cat", "completion", "convert"])
         self.assertEqual(sorted(offered("ballast meta ")), ["get", "set", "unset"])
         self.assertIn("--include", offered("ballast ls --inc"))
         self.assertIn("always", offered("ballast ls --color a"))

@@ -1,5 +1,6 @@
 """What the tests of the command share: how to run it, and a writer and a reader of safetensors that are not ours."""
 
+import atexit
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -32,9 +34,14 @@ FORMATS = {"F32": "f", "F64": "d", "F16": "e", "I8": "b", "I16": "h", "I32": "i"
            "U32": "I", "U64": "Q", "BOOL": "?"}
 
 
+CACHE_HOME = tempfile.mkdtemp(prefix="ballast-e2e-cache-")
+atexit.register(shutil.rmtree, CACHE_HOME, ignore_errors=True)
+
+
 def environment(**changes):
-    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS")}
-    kept.update(TERM="xterm-256color", **changes)
+    kept = {key: value for key, value in os.environ.items()
+            if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "BALLAST_CACHE")}
+    kept.update(TERM="xterm-256color", XDG_CACHE_HOME=CACHE_HOME, **changes)
     return {key: value for key, value in kept.items() if value is not None}
 
 

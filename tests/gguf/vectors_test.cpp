@@ -8,6 +8,7 @@
 #include "kernels/digest.hpp"
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 #include "tensor/decoded_storage.hpp"
 

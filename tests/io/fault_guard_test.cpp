@@ -22,7 +22,7 @@ class ShrunkMap {
  public:
   ShrunkMap() {
     const std::string path = dir_.write("f", std::string(4 * kPage, 'x'));
-    const int fd = open(path.c_str(), O_RDONLY);
+    const int fd = ::open(path.c_str(), O_RDONLY);
     map_ = static_cast<const std::byte*>(mmap(nullptr, 4 * kPage, PROT_READ, MAP_PRIVATE, fd, 0));
     close(fd);
     EXPECT_EQ(truncate(path.c_str(), static_cast<off_t>(kPage)), 0);

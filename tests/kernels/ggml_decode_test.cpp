@@ -17,6 +17,7 @@
 #include "kernels/ggml_decode_plain.hpp"
 #include "kernels/ggml_tables.hpp"
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast::kernels {

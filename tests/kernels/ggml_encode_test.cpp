@@ -18,6 +18,7 @@
 #include "kernels/ggml_decode.hpp"
 #include "kernels/ggml_encode_plain.hpp"
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast::kernels {

@@ -13,6 +13,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 #include "support/temp_dir.hpp"
 

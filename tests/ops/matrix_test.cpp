@@ -130,6 +130,8 @@ struct Input {
   std::string (*text)(const Checkpoint&);  // or null: written by the library, under this name
   const char* file;
 };
+void PrintTo(const Input& input, std::ostream* out) { *out << input.name; }
+
 constexpr Input kInputs[] = {
     {"TorchZip", torch_zip, "in.pt"},           {"DeflatedTorchZip", deflated_torch_zip, "in.pt"},
     {"TorchStream", torch_stream, "in.bin"},    {"TorchTar", torch_tar, "in.tar"},
@@ -189,6 +191,8 @@ struct Variant {
   Checkpoint (*change)(Checkpoint);
   SaveOptions options;
 };
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
 const Variant kVariants[] = {
     {"Plain", plain_model, as_it_is, {}},
     {"Cast", plain_model, to_bf16, {}},

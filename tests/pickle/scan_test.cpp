@@ -13,6 +13,7 @@
 
 #include "formats/pickle/machine.hpp"
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/pickle_writer.hpp"
 #include "support/shared_files.hpp"
 

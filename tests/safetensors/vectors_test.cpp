@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast {

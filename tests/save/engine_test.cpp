@@ -2,6 +2,7 @@
 #include "save/engine.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -237,6 +238,52 @@ TEST(Engine, LosesNothingAtAnyCallThatFails) {
     }
     EXPECT_EQ(folder.read("out.safetensors"), "old") << n;
   }
+}
+
+// A file system on which files can share bytes, if they lie alike by 1000.
+class SharingSink final : public io::Sink {
+ public:
+  SharingSink(std::unique_ptr<io::Sink> real, std::uint64_t& shared) : real_(std::move(real)), shared_(shared) {}
+  void reserve(std::uint64_t size) override { real_->reserve(size); }
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    written_ += bytes.size();
+    real_->write_at(offset, bytes);
+  }
+  void commit() override {
+    EXPECT_LT(written_, 100'000u) << "the rest is shared";
+    real_->commit();
+  }
+  void read_back(std::uint64_t offset, std::span<std::byte> out) const override { real_->read_back(offset, out); }
+  ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) override {
+    const ByteRange range{100, size - 300};
+    std::vector<std::byte> bytes(range.size);
+    EXPECT_EQ(pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(first + range.offset)),
+              static_cast<ssize_t>(bytes.size()));
+    real_->write_at(offset + range.offset, bytes);
+    shared_ += range.size;
+    return range;
+  }
+
+ private:
+  std::unique_ptr<io::Sink> real_;
+  std::uint64_t& shared_;
+  std::atomic<std::uint64_t> written_ = 0;
+};
+
+TEST(Engine, WritesOnlyWhatTheFileSystemDoesNotShare) {
+  test::TempDir folder;
+  Checkpoint source;
+  for (unsigned i = 0; i < 4; ++i)
+    source.tensors.insert("t" + std::to_string(i), whole(memory_storage(some_bytes(kSize, i))));
+  save(source, folder / "in.safetensors");
+  const Checkpoint opened = open(folder / "in.safetensors");
+  std::uint64_t shared = 0;
+  const auto create = [&](const std::string& path) {
+    return std::make_unique<SharingSink>(io::create_file(path, {.durable = false}), shared);
+  };
+  write_files(plan_save(opened, folder / "out.safetensors"), {}, create);
+  EXPECT_EQ(shared, 4 * (kSize - 300));
+  EXPECT_EQ(folder.read("out.safetensors"), folder.read("in.safetensors"));
 }
 
 // A disk that loses a bit on the way.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,11 +36,6 @@ inline std::vector<std::filesystem::path> shared_files(std::string_view folder, 
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-// Expectations come as JSON. The parser owns the values: it must outlive them.
-inline simdjson::dom::element parse_json_file(simdjson::dom::parser& parser, const std::filesystem::path& path) {
-  return parser.load(path.string());
 }
 
 }  // namespace ballast::test

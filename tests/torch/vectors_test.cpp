@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast {

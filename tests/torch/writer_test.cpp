@@ -16,6 +16,7 @@
 #include "formats/torch/records.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 #include "support/temp_dir.hpp"
 

@@ -1,0 +1,134 @@
+// The only file that includes CLI11: compiling that takes longer than compiling any of ours.
+#include "arguments.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+namespace ballast::cli {
+namespace {
+
+Argument named(const std::string& names, std::string value_name, Argument::Destination destination,
+               std::string description) {
+  const auto dashes = names.find("--");
+  return {dashes == 0 ? "" : names.substr(1, 1), names.substr(dashes + 2), std::move(value_name),
+          std::move(destination), std::move(description)};
+}
+
+// Adds one argument to a parser, in the way that its destination wants.
+struct Adder {
+  CLI::App& app;
+  const Argument& argument;
+
+  std::string names() const {
+    if (argument.is_positional()) return argument.value_name;
+    return (argument.short_name.empty() ? "" : "-" + argument.short_name + ",") + "--" + argument.long_name;
+  }
+
+  void operator()(Answer answer) const {
+    answer == Answer::help ? app.set_help_flag(names()) : app.set_version_flag(names(), std::string());
+  }
+  void operator()(bool* flag) const { app.add_flag(names(), *flag); }
+  template <class T>
+  void operator()(T* value) const {
+    finish(app.add_option(names(), *value));
+  }
+  template <class T>
+  void operator()(const std::function<void(const T&)>& function) const {
+    finish(app.add_option_function<T>(names(), function));
+  }
+  void operator()(std::optional<std::string>* value) const {
+    (*this)(std::function([value](const std::string& text) { *value = text; }));
+  }
+
+  void finish(CLI::Option* option) const {
+    if (!argument.is_positional()) option->type_name(argument.value_name);
+    option->required(argument.is_required());
+    if (!argument.is_repeatable()) return;
+    // CLI11 splits an argument like "[ab]" at its commas wherever it allows extra arguments. Expecting very many
+    // positionals instead, and taking all that there are, leaves it whole.
+    constexpr int kVeryMany = 1 << 20;
+    option->expected(argument.is_positional() ? kVeryMany : 1);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+  }
+};
+
+// Options of a command may stand behind its verbs, too.
+void build(CLI::App& app, const Command& root) {
+  app.fallthrough();
+  std::vector<std::pair<CLI::App*, const Command*>> todo = {{&app, &root}};
+  while (!todo.empty()) {
+    CLI::App& parser = *todo.back().first;
+    const Command& command = *todo.back().second;
+    todo.pop_back();
+    for (const Argument& argument : command.arguments) std::visit(Adder{parser, argument}, argument.destination);
+    if (!command.verbs.empty()) parser.require_subcommand(1);
+    for (const Command& verb : command.verbs) todo.emplace_back(parser.add_subcommand(verb.name), &verb);
+  }
+}
+
+const Command& innermost(const CLI::App& app, const Command& root) {
+  const Command* command = &root;
+  for (auto named = app.get_subcommands(); !named.empty(); named = named.front()->get_subcommands()) {
+    const std::string& name = named.front()->get_name();
+    command = &*std::find_if(command->verbs.begin(), command->verbs.end(),
+                             [&](const Command& verb) { return verb.name == name; });
+  }
+  return *command;
+}
+
+}  // namespace
+
+Command::Command(std::string name_, std::string summary_, const Command* parent_)
+    : name(std::move(name_)), summary(std::move(summary_)), parent(parent_) {
+  flag("-h,--help", Answer::help, "this help; after a verb, that of the verb");
+}
+
+void Command::flag(const std::string& names, Argument::Destination destination, std::string description) {
+  option(names, "", std::move(destination), std::move(description));
+}
+
+void Command::option(const std::string& names, std::string value_name, Argument::Destination destination,
+                     std::string description) {
+  arguments.push_back(named(names, std::move(value_name), std::move(destination), std::move(description)));
+}
+
+void Command::positional(std::string name, Argument::Destination destination, std::string description) {
+  arguments.push_back({"", "", std::move(name), std::move(destination), std::move(description)});
+}
+
+Command& Command::verb(std::string name, std::string summary) {
+  return verbs.emplace_back(std::move(name), std::move(summary), this);
+}
+
+std::string Command::path() const {
+  std::string path = name;
+  for (const Command* above = parent; above != nullptr; above = above->parent) path.insert(0, above->name + " ");
+  return path;
+}
+
+Parsed parse(const Command& root, std::vector<std::string> words) {
+  CLI::App app("", root.name);
+  build(app, root);
+  // CLI11 takes the words last first.
+  std::reverse(words.begin(), words.end());
+  Parsed parsed;
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    parsed.answer = Answer::help;
+  } catch (const CLI::CallForVersion&) {
+    parsed.answer = Answer::version;
+  } catch (const CLI::ParseError& error) {
+    parsed.problem = error.what();
+    parsed.unknown = app.remaining(true);
+  }
+  parsed.command = &innermost(app, root);
+  const bool needs_verb = parsed.problem == "A subcommand is required";
+  if (needs_verb) parsed.problem = parsed.command->path() + " needs a verb";
+  return parsed;
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,198 @@
+#include "checkpoint/cache.hpp"
+
+#include <sys/stat.h>
+#include <ballast/cache.hpp>
+#include <ballast/error.hpp>
+#include <ballast/save.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "checkpoint/cache_identity.hpp"
+#include "checkpoint/cache_place.hpp"
+#include "checkpoint/cache_record.hpp"
+#include "checkpoint/cache_tensors.hpp"
+#include "checkpoint/conversion_lock.hpp"
+#include "core/text.hpp"
+#include "tensor/transformed_storage.hpp"
+
+namespace ballast {
+namespace {
+
+OpenOptions without_cache(const OpenOptions& options) {
+  OpenOptions plain = options;
+  plain.cache = Cache::ignore;
+  plain.root.clear();
+  return plain;
+}
+
+// Throws Errc::mismatch, or whatever is wrong with the file, where it is not to be used.
+Checkpoint read_cache(const std::string& path, const std::string& target, const OpenOptions& options) {
+  const CacheFile file = examine_cache(path, target);
+  const Checkpoint stored = open(path, {.limits = options.limits, .threads = 1, .cache = Cache::ignore});
+  const auto text = stored.metadata.find(kCacheMetadataKey);
+  if (text == stored.metadata.end()) throw Error(Errc::mismatch, "is no conversion cache");
+  CacheRecord record = decode_cache_record(text->second, target);
+  if (file.modified_s != record.modified_s || file.modified_ns != 0)
+    throw Error(Errc::mismatch, "was changed after it was made, or never finished");
+  check_key(record.key, target, options);
+  record.checkpoint.tensors = from_stored(stored.tensors, record.tensors, std::move(record.names));
+  return std::move(record.checkpoint);
+}
+
+// Whether as<T>() gives all of it in place.
+bool is_usable_as_it_lies(const Tensor& tensor) {
+  if (tensor.nbytes() == 0 || !tensor.has_data()) return true;
+  if (!tensor.is_contiguous() || tensor.storage()->is_sequential() || !tensor.is_mapped()) return false;
+  if (info(tensor.dtype()).block_elements != 1) return true;  // blocks are read byte by byte
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.bytes().data());
+  return address % swapped_bytes(tensor.dtype()) == 0;
+}
+
+bool is_worth_caching(const Checkpoint& checkpoint, Cache cache) {
+  const bool is_asked_for = cache == Cache::automatic || cache == Cache::always;
+  if (!is_asked_for || checkpoint.format == Format::safetensors) return false;
+  if (cache == Cache::always || checkpoint.format == Format::torch_tar) return true;
+  return !std::ranges::all_of(checkpoint,
+                              [](const StateDict::Entry& entry) { return is_usable_as_it_lies(entry.tensor); });
+}
+
+// What a conversion would take away: nothing of it gets into the cache, and nobody would be warned any more.
+void refuse_dangerous(const Checkpoint& checkpoint) {
+  if (checkpoint.dangerous.empty()) return;
+  const Global& global = checkpoint.dangerous.front();
+  throw Error(Errc::unsafe, "it names " + quote(global.module + "." + global.name) + ", which is dangerous");
+}
+
+// A cache must not show to anybody what its sources do not.
+mode_t permissions_for(const Checkpoint& checkpoint) {
+  const auto is_public = [](const CheckpointFile& file) {
+    struct stat found = {};
+    return stat(file.path.c_str(), &found) == 0 && (found.st_mode & S_IROTH) != 0;
+  };
+  return std::ranges::all_of(checkpoint.files, is_public) ? 0644 : 0600;
+}
+
+// Some seconds ago, and even, which is all that FAT can store: so nothing that is written now has this time by itself.
+std::int64_t stamp() { return (std::int64_t{std::time(nullptr)} - 10) / 2 * 2; }
+
+SaveOptions save_options(const OpenOptions& options) {
+  SaveOptions save;
+  save.overwrite = true;
+  save.compress = options.compress_cache;
+  save.strict = true;  // a wrong checksum in the source would be forgotten
+  save.threads = options.threads;
+  save.limits = options.limits;
+  save.progress = options.progress;
+  return save;
+}
+
+// The files must be the same before they are opened and after they are read: then it is they that were read.
+void convert(const std::string& target, const std::string& place, const Checkpoint& original,
+             const OpenOptions& options) {
+  CacheRecord record;
+  record.key = key_of(target, original.files, options);
+  record.modified_s = stamp();
+  record.checkpoint = open(target, without_cache(options));
+  StoredTensors stored = to_stored(record.checkpoint.tensors);
+  record.tensors = std::move(stored.recorded);
+
+  Checkpoint plain;
+  plain.tensors = std::move(stored.tensors);
+  plain.metadata.emplace(kCacheMetadataKey, encode_cache_record(record, target));
+  register_cache(place, target);
+  NewCache cache(place, permissions_for(record.checkpoint));
+  save(plain, place, save_options(options));
+  if (key_of(target, record.checkpoint.files, options) != record.key)
+    throw Error(Errc::changed, "the file was changed while it was being read").in(target);
+  cache.publish(record.modified_s);
+  register_cache(place, target);  // again: a list that was made meanwhile found no cache, and forgot it
+}
+
+Checkpoint converted(const std::string& target, const Checkpoint& original, const OpenOptions& options) {
+  refuse_dangerous(original);
+  const std::string place = place_for_cache(target, true);
+  if (place.empty())
+    throw Error(Errc::unsupported, "there is no folder for it that this user, and nobody else, can write to");
+  const ConversionLock lock(target, options.progress);
+  if (auto made_meanwhile = open_cached(target, options)) return std::move(*made_meanwhile);
+  convert(target, place, original, options);
+  return read_cache(place, target, options);
+}
+
+CacheEntry examine(const RegisteredCache& cache) {
+  CacheEntry entry{.path = cache.path, .source = cache.source, .why_not = {}};
+  struct stat found = {};
+  if (lstat(cache.path.c_str(), &found) == 0) entry.bytes = static_cast<std::uint64_t>(found.st_size);
+  try {
+    static_cast<void>(read_cache(cache.path, cache.source, {}));
+    entry.is_valid = true;
+  } catch (const Error& error) {
+    entry.why_not = error.message();
+  }
+  return entry;
+}
+
+bool is_there(const std::string& path) {
+  struct stat found = {};
+  return !path.empty() && lstat(path.c_str(), &found) == 0;
+}
+
+std::vector<RegisteredCache> caches_of(const std::vector<std::string>& targets) {
+  std::vector<RegisteredCache> caches;
+  for (const std::string& target : targets) {
+    for (const std::string& path : {cache_beside(target), cache_in_folder(target)})
+      if (!path.empty()) caches.push_back({path, target});
+  }
+  return caches;
+}
+
+std::optional<Checkpoint> try_cache(const std::string& path, const std::string& target, const OpenOptions& options) {
+  if (!is_there(path)) return std::nullopt;
+  try {
+    return read_cache(path, target, options);
+  } catch (const Error&) {
+    return std::nullopt;  // the original can be used
+  }
+}
+
+}  // namespace
+
+std::optional<Checkpoint> open_cached(const std::string& target, const OpenOptions& options) {
+  if (auto cached = try_cache(cache_beside(target), target, options)) return cached;
+  // Most users have no such folder, and need not find out what the target is called there.
+  return is_there(cache_folder()) ? try_cache(cache_in_folder(target), target, options) : std::nullopt;
+}
+
+Checkpoint make_cache(const std::string& target, Checkpoint original, const OpenOptions& options) try {
+  if (!is_worth_caching(original, options.cache)) return original;
+  return converted(target, original, options);
+} catch (const Error& error) {
+  if (error.code() == Errc::cancelled) throw;
+  original.notes.push_back({target, std::string("no conversion cache was made: ") + error.what(), Note::Kind::remark});
+  return original;
+}
+
+std::string cache_path(const std::string& target) {
+  for (const std::string& path : {cache_beside(target), cache_in_folder(target)})
+    if (is_there(path)) return path;
+  return place_for_cache(target, false);
+}
+
+std::vector<CacheEntry> list_cache() {
+  std::vector<CacheEntry> entries;
+  for (const RegisteredCache& cache : registered_caches()) entries.push_back(examine(cache));
+  return entries;
+}
+
+std::vector<CacheEntry> clear_cache(const std::vector<std::string>& targets) {
+  std::vector<CacheEntry> removed;
+  for (const RegisteredCache& cache : targets.empty() ? registered_caches() : caches_of(targets)) {
+    CacheEntry entry = examine(cache);
+    if (remove_cache(cache.path)) removed.push_back(std::move(entry));
+  }
+  return removed;
+}
+
+}  // namespace ballast

@@ -1,0 +1,141 @@
+#include "checkpoint/cache_identity.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <type_traits>
+
+#include "checkpoint/folder.hpp"
+#include "io/posix.hpp"
+#include "kernels/digest.hpp"
+
+#ifndef BALLAST_VERSION
+#define BALLAST_VERSION "0"
+#endif
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number after the slash is that of the cache: to be raised with every change to what it holds, or to what a reader
+// makes of a file.
+constexpr std::string_view kVersion = BALLAST_VERSION "/1";
+
+constexpr std::uint64_t kEndBytes = 64 << 10;
+
+bool is_folder(const std::string& target) {
+  std::error_code ignored;
+  return fs::is_directory(target, ignored);
+}
+
+void add_range(kernels::Xxh3& digest, int fd, std::uint64_t offset, std::uint64_t size) {
+  std::array<std::byte, kEndBytes> buffer;
+  while (size > 0) {
+    const ssize_t n =
+        io::retry([&] { return pread(fd, buffer.data(), static_cast<std::size_t>(size), static_cast<off_t>(offset)); });
+    if (n < 0) throw io::system_error("cannot be read", errno);
+    if (n == 0) return;  // it shrank: then it is another file by its size and times already
+    digest.update(std::span(buffer).first(static_cast<std::size_t>(n)));
+    offset += static_cast<std::uint64_t>(n);
+    size -= static_cast<std::uint64_t>(n);
+  }
+}
+
+SourceIdentity identify(const std::string& name, const std::string& path) try {
+  const io::UniqueFd fd(io::retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  struct stat found = {};
+  if (!fd || fstat(fd.get(), &found) != 0) throw io::system_error("cannot be opened", errno);
+  if (!S_ISREG(found.st_mode)) throw Error(Errc::unsupported, "is no file");
+
+  SourceIdentity source;
+  source.name = name;
+  source.bytes = static_cast<std::uint64_t>(found.st_size);
+  source.modified_s = found.st_mtim.tv_sec;
+  source.modified_ns = found.st_mtim.tv_nsec;
+  source.changed_s = found.st_ctim.tv_sec;
+  source.changed_ns = found.st_ctim.tv_nsec;
+  source.inode = found.st_ino;
+
+  kernels::Xxh3 digest;
+  add_range(digest, fd.get(), 0, std::min(kEndBytes, source.bytes));
+  const std::uint64_t last = source.bytes - std::min(kEndBytes, source.bytes);
+  add_range(digest, fd.get(), last, source.bytes - last);
+  source.ends_digest = digest.digest_64();
+  return source;
+} catch (Error& error) {
+  throw error.in(path);
+}
+
+// Named one by one, so that whoever adds an option is asked here whether it changes what is read.
+std::uint64_t digest_of(const OpenOptions& options) {
+  const auto& [limits, safety, root, single, little_endian_blocks, lenient, threads, cache, compress, progress] =
+      options;
+  const std::array<std::uint8_t, 4> choices = {static_cast<std::uint8_t>(safety), single, little_endian_blocks,
+                                               lenient};
+  static_assert(std::has_unique_object_representations_v<Limits>);
+  kernels::Xxh3 digest;
+  digest.update(std::as_bytes(std::span(&limits, 1)));
+  digest.update(std::as_bytes(std::span(choices)));
+  return digest.digest_64();
+}
+
+// The names that a folder would be opened by.
+std::vector<std::string> names_in_folder(const std::string& folder) {
+  const FolderContents contents = look_into(folder);
+  std::vector<std::string> names;
+  if (!contents.index.empty()) names.push_back(fs::path(contents.index).filename().string());
+  for (const std::string& file : contents.files) names.push_back(fs::path(file).filename().string());
+  return names;
+}
+
+fs::path folder_of(const std::string& target) {
+  return is_folder(target) ? fs::path(target) : fs::path(target).parent_path();
+}
+
+std::string name_of_source(const std::string& target, const std::string& path) {
+  if (path == target) return "";
+  const fs::path name = fs::path(path).filename();
+  if (fs::path(path).lexically_normal() != (folder_of(target) / name).lexically_normal())
+    throw Error(Errc::unsupported, "lies elsewhere than the checkpoint").in(path);
+  return name.string();
+}
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(Errc::mismatch, why); }
+
+}  // namespace
+
+std::string path_of_source(const std::string& target, const std::string& name) {
+  return name.empty() ? target : (folder_of(target) / name).string();
+}
+
+CacheKey key_of(const std::string& target, const std::vector<CheckpointFile>& files, const OpenOptions& options) {
+  CacheKey key;
+  key.version = kVersion;
+  key.options_digest = digest_of(options);
+  if (is_folder(target)) key.in_folder = names_in_folder(target);
+  for (const CheckpointFile& file : files)
+    key.sources.push_back(identify(name_of_source(target, file.path), file.path));
+  return key;
+}
+
+void check_key(const CacheKey& key, const std::string& target, const OpenOptions& options) {
+  if (key.version != kVersion) refuse("was made by another version of Ballast");
+  if (key.options_digest != digest_of(options)) refuse("was made by an open with other options");
+  if (key.in_folder != (is_folder(target) ? names_in_folder(target) : std::vector<std::string>{}))
+    refuse("the folder has other checkpoints now");
+  for (const SourceIdentity& source : key.sources) {
+    const std::string path = path_of_source(target, source.name);
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) refuse("the source is gone");
+    if (identify(source.name, path) != source) refuse("the source has changed");
+  }
+}
+
+}  // namespace ballast

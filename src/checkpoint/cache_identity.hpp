@@ -1,0 +1,44 @@
+// What a conversion cache was made of: the key by which a later open() can tell that it still fits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ballast/open.hpp>
+
+namespace ballast {
+
+// One file of a checkpoint, as the system and its own bytes tell it from any other. The device is left out: on network
+// file systems, and some others, it gets another number with every mount.
+struct SourceIdentity {
+  std::string name;  // beside the target, or in it where that is a folder; empty for the target itself
+  std::uint64_t bytes = 0;
+  std::int64_t modified_s = 0, modified_ns = 0;  // mtime: the content
+  std::int64_t changed_s = 0, changed_ns = 0;    // ctime: anything; nobody can set it
+  std::uint64_t inode = 0;
+  std::uint64_t ends_digest = 0;  // XXH3 of the first and the last 64 KiB: every format has its metadata there
+
+  friend bool operator==(const SourceIdentity&, const SourceIdentity&) = default;
+};
+
+struct CacheKey {
+  std::string version;                  // of the library, and of what it makes of a file
+  std::uint64_t options_digest = 0;     // of the options that change what is read; a root is taken afterwards
+  std::vector<std::string> in_folder;   // of a target that is a folder: which files of it would be opened
+  std::vector<SourceIdentity> sources;  // in the order of Checkpoint::files
+
+  friend bool operator==(const CacheKey&, const CacheKey&) = default;
+};
+
+// As things are now, for a checkpoint that consists of these files (paths as in Checkpoint::files). Throws Errc::io or
+// Errc::not_found where one cannot be read, and Errc::unsupported where one lies elsewhere than the target.
+CacheKey key_of(const std::string& target, const std::vector<CheckpointFile>& files, const OpenOptions& options);
+
+// Throws Errc::mismatch with what has changed since the key was made.
+void check_key(const CacheKey& key, const std::string& target, const OpenOptions& options);
+
+// The path of a source, spelled as open() would spell it.
+std::string path_of_source(const std::string& target, const std::string& name);
+
+}  // namespace ballast
