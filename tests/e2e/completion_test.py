@@ -32,11 +32,11 @@ class Completion(TestCase):
         return self.shell("bash", "-c", program).split()
 
     def test_bash_offers_verbs_options_and_values(self):
-        self.assertEqual(self.complete_in_bash("ballast", "c"), ["cat", "convert", "completion"])
+        self.assertEqual(self.complete_in_bash("ballast", "c"), ["cat", "convert", "cache", "completion"])
         self.assertEqual(self.complete_in_bash("ballast", "meta", ""), ["get", "set", "unset"])
         self.assertEqual(self.complete_in_bash("ballast", "ls", "--inc"), ["--include"])
         self.assertEqual(self.complete_in_bash("ballast", "convert", "a", "b", "--max"), ["--max-shard-size"])
-        self.assertEqual(self.complete_in_bash("ballast", "meta", "set", "x", "--no"), ["--no-sync"])
+        self.assertEqual(self.complete_in_bash("ballast", "meta", "set", "x", "--no-s"), ["--no-sync"])
         self.assertEqual(self.complete_in_bash("ballast", "ls", "--color", "=", "a"), ["auto", "always"])
         self.assertIn("BF16", self.complete_in_bash("ballast", "convert", "--dtype", "B"))
         self.assertEqual(self.complete_in_bash("ballast", "completion", ""), ["bash", "zsh", "fish"])
