@@ -50,7 +50,7 @@ class Killed(TestCase):
             content = (self.folder / "out.safetensors").read_bytes()
             self.assertIn(len(content), (len(old), len(new)))
             self.assertTrue(content in (old, new))
-        self.assertGreater(killed, KILLS // 4, "it was mostly too late")
+        self.assertGreater(killed, KILLS // 10, "it was mostly too late")
 
         self.ballast(*args)
         self.assertEqual(self.names(), ["in.safetensors", "out.safetensors"], "nothing is left of those that were killed")
