@@ -15,10 +15,6 @@
 #include "io/posix.hpp"
 #include "kernels/digest.hpp"
 
-#ifndef BALLAST_VERSION
-#define BALLAST_VERSION "0"
-#endif
-
 namespace ballast {
 namespace {
 
