@@ -65,6 +65,9 @@ class Memory(TestCase):
     def test_is_bounded_for_a_cast(self):
         self.check("--dtype", "BF16")
 
+    def test_is_bounded_for_compression(self):
+        self.check("--compress", "--verify")
+
     def test_is_bounded_for_shards(self):
         self.check("--max-shard-size", "40MB")
 
