@@ -1,32 +1,36 @@
 // Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, in the order of dependence.
 #pragma once
 
-#include <ballast/cache.hpp>       // converted once, used from then on
-#include <ballast/checkpoint.hpp>  // a state dict and what the file says around it
-#include <ballast/densify.hpp>     // sparse and quantized tensors as dense ones
-#include <ballast/diff.hpp>        // comparisons
-#include <ballast/dtype.hpp>       // element types
-#include <ballast/error.hpp>       // the one exception
-#include <ballast/fields.hpp>      // typed metadata
-#include <ballast/float16.hpp>     // 16-bit floats as C++ types
-#include <ballast/global.hpp>      // what a pickle names
-#include <ballast/hash.hpp>        // digests
-#include <ballast/limits.hpp>      // every cap on hostile input
-#include <ballast/manifest.hpp>    // what was written, to be checked later
-#include <ballast/metadata.hpp>    // metadata edited in place
-#include <ballast/names.hpp>       // as Hugging Face and llama.cpp call things
-#include <ballast/open.hpp>        // files in
-#include <ballast/progress.hpp>    // how long jobs report and are cancelled
-#include <ballast/provenance.hpp>  // where values come from
-#include <ballast/save.hpp>        // files out
-#include <ballast/scan.hpp>        // what pickles would import
-#include <ballast/shape.hpp>       // dimensions and strides
-#include <ballast/slice.hpp>       // "0:4, ..., -1"
-#include <ballast/state_dict.hpp>  // tensors by name
-#include <ballast/stats.hpp>       // statistics
-#include <ballast/storage.hpp>     // bytes that can be read in ranges
-#include <ballast/summary.hpp>     // a checkpoint at a glance
-#include <ballast/tensor.hpp>      // what those bytes mean
-#include <ballast/text.hpp>        // names and numbers for people
-#include <ballast/transform.hpp>   // select, rename, cast
-#include <ballast/verify.hpp>      // checks
+#include <ballast/bind.hpp>             // the tensors inside a C++ object
+#include <ballast/cache.hpp>            // converted once, used from then on
+#include <ballast/checkpoint.hpp>       // a state dict and what the file says around it
+#include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
+#include <ballast/device.hpp>           // where tensors are to be
+#include <ballast/diff.hpp>             // comparisons
+#include <ballast/dtype.hpp>            // element types
+#include <ballast/error.hpp>            // the one exception
+#include <ballast/fields.hpp>           // typed metadata
+#include <ballast/float16.hpp>          // 16-bit floats as C++ types
+#include <ballast/global.hpp>           // what a pickle names
+#include <ballast/hash.hpp>             // digests
+#include <ballast/limits.hpp>           // every cap on hostile input
+#include <ballast/load.hpp>             // a state dict in one call
+#include <ballast/load_state_dict.hpp>  // a checkpoint into a C++ object
+#include <ballast/manifest.hpp>         // what was written, to be checked later
+#include <ballast/metadata.hpp>         // metadata edited in place
+#include <ballast/names.hpp>            // as Hugging Face and llama.cpp call things
+#include <ballast/open.hpp>             // files in
+#include <ballast/progress.hpp>         // how long jobs report and are cancelled
+#include <ballast/provenance.hpp>       // where values come from
+#include <ballast/save.hpp>             // files out
+#include <ballast/scan.hpp>             // what pickles would import
+#include <ballast/shape.hpp>            // dimensions and strides
+#include <ballast/slice.hpp>            // "0:4, ..., -1"
+#include <ballast/state_dict.hpp>       // tensors by name
+#include <ballast/stats.hpp>            // statistics
+#include <ballast/storage.hpp>          // bytes that can be read in ranges
+#include <ballast/summary.hpp>          // a checkpoint at a glance
+#include <ballast/tensor.hpp>           // what those bytes mean
+#include <ballast/text.hpp>             // names and numbers for people
+#include <ballast/transform.hpp>        // select, rename, cast
+#include <ballast/verify.hpp>           // checks

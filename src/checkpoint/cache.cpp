@@ -59,7 +59,7 @@ bool is_worth_caching(const Checkpoint& checkpoint, Cache cache) {
 }
 
 // What a conversion would take away: nothing of it gets into the cache, and nobody would be warned any more.
-void refuse_dangerous(const Checkpoint& checkpoint) {
+void refuse_to_forget(const Checkpoint& checkpoint) {
   if (checkpoint.dangerous.empty()) return;
   const Global& global = checkpoint.dangerous.front();
   throw Error(Errc::unsafe, "it names " + quote(global.module + "." + global.name) + ", which is dangerous");
@@ -111,7 +111,7 @@ void convert(const std::string& target, const std::string& place, const Checkpoi
 }
 
 Checkpoint converted(const std::string& target, const Checkpoint& original, const OpenOptions& options) {
-  refuse_dangerous(original);
+  refuse_to_forget(original);
   const std::string place = place_for_cache(target, true);
   if (place.empty())
     throw Error(Errc::unsupported, "there is no folder for it that this user, and nobody else, can write to");

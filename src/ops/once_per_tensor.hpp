@@ -1,32 +1,50 @@
 // OncePerTensor: what is made of a tensor is made once, however many names it has. So tied tensors stay tied.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <ballast/tensor.hpp>
 
 namespace ballast {
 
-class OncePerTensor {
+// Numbers tensors as they come. One that is the same as an earlier one (storage, place, dtype, shape, strides) has its
+// number.
+class TensorNumbers {
  public:
-  template <class Make>
-  Tensor operator()(const Tensor& tensor, const Make& make) {
-    if (!tensor.storage()) return make(tensor);
+  std::size_t operator()(const Tensor& tensor) {
+    if (!tensor.storage()) return count_++;
     Key key{tensor.storage().get(),
             tensor.offset(),
             tensor.dtype(),
             {tensor.shape().begin(), tensor.shape().end()},
             tensor.is_contiguous() ? Strides{} : tensor.strides()};
-    const auto found = made_.find(key);
-    if (found != made_.end()) return found->second;
-    return made_.emplace(std::move(key), make(tensor)).first->second;
+    const auto [place, is_new] = numbers_.try_emplace(std::move(key), count_);
+    count_ += is_new;
+    return place->second;
   }
 
  private:
   using Key = std::tuple<const Storage*, std::uint64_t, DType, std::vector<std::uint64_t>, Strides>;
-  std::map<Key, Tensor> made_;
+  std::map<Key, std::size_t> numbers_;
+  std::size_t count_ = 0;
+};
+
+class OncePerTensor {
+ public:
+  template <class Make>
+  Tensor operator()(const Tensor& tensor, const Make& make) {
+    const std::size_t number = numbers_(tensor);
+    if (number == made_.size()) made_.push_back(make(tensor));
+    return made_[number];
+  }
+
+ private:
+  TensorNumbers numbers_;
+  std::vector<Tensor> made_;
 };
 
 }  // namespace ballast

@@ -1,0 +1,34 @@
+// load: a state dict from any checkpoint in one call, where it is wanted.
+#pragma once
+
+#include <string>
+
+#include <ballast/device.hpp>
+#include <ballast/open.hpp>
+#include <ballast/progress.hpp>
+#include <ballast/state_dict.hpp>
+
+namespace ballast {
+
+struct LoadOptions {
+  Device device{};  // on the cpu tensors are views of the mapped file, as open() gives them; see realize()
+  Safety safety = Safety::inert;
+  std::string root{};            // a subtree ("state_dict"); its prefix is dropped
+  bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
+  unsigned threads = 0;          // 0 is one a core
+  Limits limits{};
+};
+
+// A checkpoint that names something dangerous is Errc::unsafe.
+StateDict load(const std::string& target, const LoadOptions& options = {});
+
+struct RealizeOptions {
+  unsigned threads = 0;
+  Progress progress{};
+};
+
+// The same tensors in memory of their own: lazy ones computed, mapped ones read, in the order of the file and by
+// several threads. Names of one tensor stay names of one tensor. Tensors without data stay without.
+StateDict realize(const StateDict& state, const RealizeOptions& options = {});
+
+}  // namespace ballast

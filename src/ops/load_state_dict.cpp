@@ -1,0 +1,335 @@
+#include <ballast/load_state_dict.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "checkpoint/dangerous.hpp"
+#include "core/progress_meter.hpp"
+#include "core/text.hpp"
+#include "core/thread_pool.hpp"
+#include "kernels/cast.hpp"
+
+namespace ballast {
+namespace {
+
+// What trainers and compilers put before the names of a model.
+constexpr std::array kPrefixes = {"module.", "_orig_mod.", "model.", "state_dict.", "net.", "base_model.model."};
+
+bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
+  return std::ranges::any_of(globs, [&](const std::string& glob) { return glob_match(glob, name); });
+}
+
+// () and (1,) are the same number, as everybody writes it one time or the other.
+bool fits(const Shape& file, const Shape& model) {
+  const auto is_one = [](const Shape& shape) { return shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1); };
+  return file == model || (is_one(file) && is_one(model));
+}
+
+// How far two names are apart: the parts between dots that differ, those that are alike but for an s or a digit least.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+      corner = above;
+    }
+  }
+  return row[b.size()];
+}
+
+class Loader {
+ public:
+  Loader(std::vector<BoundTensor> model, const Checkpoint& checkpoint, const LoadStateDictOptions& options)
+      : model_(std::move(model)), options_(options), checkpoint_(renamed(checkpoint)) {}
+
+  LoadReport run() {
+    const auto start = std::chrono::steady_clock::now();
+    for (BoundTensor& tensor : model_) match(tensor);
+    find_unexpected();
+    compare_tied();
+    suggest();
+    if (options_.strict && !report_.ok()) throw StateDictError(std::move(report_));
+    carry_out();
+    report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(report_);
+  }
+
+ private:
+  struct Job {
+    BoundTensor* to;
+    Tensor from;
+  };
+
+  Checkpoint renamed(Checkpoint checkpoint) {
+    const StateDict before = checkpoint.tensors;
+    checkpoint = rename(std::move(checkpoint), options_.key_mapping);
+    if (!options_.strip_prefix.empty()) checkpoint = strip_prefix(std::move(checkpoint), options_.strip_prefix);
+    if (!options_.add_prefix.empty()) checkpoint = add_prefix(std::move(checkpoint), options_.add_prefix);
+    if (options_.find_prefix) checkpoint = with_prefix_found(std::move(checkpoint));
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i].name != checkpoint.tensors[i].name)
+        report_.renamed.push_back({std::string(before[i].name), std::string(checkpoint.tensors[i].name)});
+    }
+    return checkpoint;
+  }
+
+  // A prefix counts only where without it, or with it, every tensor of the model is there.
+  Checkpoint with_prefix_found(Checkpoint checkpoint) const {
+    const auto holds_all = [&](const auto& name_of) {
+      return std::ranges::all_of(model_, [&](const BoundTensor& tensor) {
+        return !is_wanted(tensor) || checkpoint.contains(name_of(tensor.name));
+      });
+    };
+    if (model_.empty() || holds_all([](const std::string& name) { return name; })) return checkpoint;
+    for (const std::string prefix : kPrefixes) {
+      if (holds_all([&](const std::string& name) { return prefix + name; }))
+        return strip_prefix(std::move(checkpoint), prefix);
+      const auto stripped = [&](const std::string& name) { return name.substr(std::min(prefix.size(), name.size())); };
+      const bool all_have_it =
+          std::ranges::all_of(model_, [&](const BoundTensor& tensor) { return tensor.name.starts_with(prefix); });
+      if (all_have_it && holds_all(stripped)) return add_prefix(std::move(checkpoint), prefix);
+    }
+    return checkpoint;
+  }
+
+  bool is_wanted(const BoundTensor& tensor) const {
+    return tensor.is_persistent && !tensor.is_optional && !tied_name(tensor.name) &&
+           !matches_any(options_.ignore_missing, tensor.name);
+  }
+
+  std::optional<std::string> tied_name(std::string_view name) const {
+    for (const auto& [a, b] : options_.tied) {
+      if (a == name) return b;
+      if (b == name) return a;
+    }
+    return std::nullopt;
+  }
+
+  void match(BoundTensor& to) {
+    if (!to.is_persistent) return;
+    const Tensor* from = checkpoint_.find(to.name);
+    if (from != nullptr) {
+      used_.insert(to.name);
+    } else if (const auto other = tied_name(to.name); other && (from = checkpoint_.find(*other)) != nullptr) {
+      used_.insert(*other);
+      report_.tied.push_back(to.name);
+    } else {
+      if (!to.is_optional && !matches_any(options_.ignore_missing, to.name)) report_.missing.push_back(to.name);
+      return;
+    }
+    const Tensor wanted = in_dtype(*from, to);
+    const Shape model_shape = to.shape.value_or(wanted.shape());
+    const DType model_dtype = to.assign || !to.dtype ? wanted.dtype() : *to.dtype;
+    if (!fits(wanted.shape(), model_shape) || wanted.dtype() != model_dtype) {
+      if (!options_.ignore_mismatched_sizes || wanted.dtype() != model_dtype)
+        report_.mismatched.push_back({to.name, from->dtype(), model_dtype, from->shape(), model_shape});
+      return;
+    }
+    if (wanted.dtype() != from->dtype()) report_.cast.push_back(to.name);
+    jobs_.push_back({&to, wanted.shape() == model_shape ? wanted : reshaped(wanted, model_shape)});
+  }
+
+  static Tensor reshaped(const Tensor& tensor, const Shape& shape) {
+    return tensor.is_contiguous() ? tensor.reshape(shape) : tensor.contiguous(1).reshape(shape);
+  }
+
+  Tensor in_dtype(const Tensor& tensor, const BoundTensor& to) const {
+    std::optional<DType> wanted;
+    if (options_.dtype_policy == DTypePolicy::to_model) wanted = to.dtype;
+    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+    if (options_.dtype_policy == DTypePolicy::to_one && is_real) wanted = options_.dtype;
+    if (!wanted || *wanted == tensor.dtype()) return tensor;
+    if (!is_real && !kernels::can_cast(tensor.dtype(), *wanted)) return tensor;  // a mismatch, which is then reported
+    return tensor.to(*wanted);
+  }
+
+  void find_unexpected() {
+    for (const auto& [name, tensor] : checkpoint_) {
+      if (used_.contains(name) || matches_any(options_.ignore_unexpected, name)) continue;
+      const auto other = tied_name(name);
+      if (other && used_.contains(*other)) continue;
+      report_.unexpected.emplace_back(name);
+    }
+  }
+
+  void compare_tied() {
+    for (const auto& [a, b] : options_.tied) {
+      const Tensor *first = checkpoint_.find(a), *second = checkpoint_.find(b);
+      if (first == nullptr || second == nullptr) continue;
+      if (!have_same_bytes(*first, *second)) report_.differing.push_back(a + " = " + b);
+    }
+  }
+
+  static bool have_same_bytes(const Tensor& a, const Tensor& b) {
+    if (a.dtype() != b.dtype() || a.nbytes() != b.nbytes()) return false;
+    if (a.storage() == b.storage() && a.offset() == b.offset() && a.is_contiguous() && b.is_contiguous()) return true;
+    constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
+    std::vector<std::byte> left(std::min(kStep, a.nbytes())), right(left.size());
+    for (std::uint64_t done = 0; done < a.nbytes(); done += kStep) {
+      const auto size = static_cast<std::size_t>(std::min(kStep, a.nbytes() - done));
+      a.read(done, std::span(left).first(size));
+      b.read(done, std::span(right).first(size));
+      if (std::memcmp(left.data(), right.data(), size) != 0) return false;
+    }
+    return true;
+  }
+
+  // For each of the first few that are missing, the unexpected one that is nearest.
+  void suggest() {
+    constexpr std::size_t kMost = 32;
+    for (std::size_t i = 0; i < std::min(kMost, report_.missing.size()); ++i) {
+      const std::string& missing = report_.missing[i];
+      std::size_t best = missing.size() / 4 + 2;
+      std::string_view name;
+      for (std::size_t j = 0; j < std::min<std::size_t>(1000, report_.unexpected.size()); ++j) {
+        const std::size_t apart = distance(missing, report_.unexpected[j]);
+        if (apart < best) best = apart, name = report_.unexpected[j];
+      }
+      if (!name.empty()) report_.suggestions.emplace_back(missing, name);
+    }
+  }
+
+  void carry_out() {
+    const bool is_meta = options_.device.kind() == Device::Kind::meta;
+    std::vector<Job*> copies;
+    std::uint64_t total = 0;
+    for (Job& job : jobs_) {
+      ++report_.loaded;
+      if (is_meta) {
+        if (job.to->assign) job.to->assign(Tensor(job.from.dtype(), job.from.shape(), meta_storage(job.from.nbytes())));
+      } else if (job.to->assign && options_.assign) {
+        job.to->assign(job.from);
+      } else {
+        copies.push_back(&job);
+        total += job.from.nbytes();
+      }
+    }
+    copy(copies, total);
+  }
+
+  void copy(std::vector<Job*>& jobs, std::uint64_t total) {
+    std::ranges::stable_sort(jobs, {}, [](const Job* job) { return job->from.offset(); });
+    std::vector<Tensor> made(jobs.size());
+    std::vector<std::span<std::byte>> places(jobs.size());
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (!jobs[i]->to->assign) places[i] = jobs[i]->to->prepare(jobs[i]->from.dtype(), jobs[i]->from.shape());
+    }
+    ProgressMeter meter(options_.progress, "loading", total);
+    ThreadPool(options_.threads).run(jobs.size(), [&](std::size_t i, unsigned) {
+      const Tensor& from = jobs[i]->from;
+      if (jobs[i]->to->assign)
+        made[i] = from.realize(1);
+      else
+        fill(from, places[i]);
+      meter.add(from.nbytes());
+    });
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (jobs[i]->to->assign) jobs[i]->to->assign(std::move(made[i]));
+    }
+    report_.bytes = total;
+  }
+
+  static void fill(const Tensor& from, std::span<std::byte> place) {
+    if (from.nbytes() != place.size()) {
+      throw Error(Errc::mismatch,
+                  fmt::format("the model gave {} bytes of memory for a tensor of {}", place.size(), from.nbytes()));
+    }
+    if (from.nbytes() == 0) return;
+    from.storage()->prepare({});
+    from.read(0, place);
+  }
+
+  std::vector<BoundTensor> model_;
+  const LoadStateDictOptions& options_;
+  LoadReport report_;
+  Checkpoint checkpoint_;
+  std::set<std::string, std::less<>> used_;
+  std::vector<Job> jobs_;
+};
+
+void append_names(std::string& text, std::string_view what, const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  if (names.empty()) return;
+  text += fmt::format("{:<11} {}\n", what, names.size());
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) text += "  " + names[i] + "\n";
+  if (names.size() > kShown) text += fmt::format("  ... and {} more\n", names.size() - kShown);
+}
+
+std::string summary(const LoadReport& report) {
+  std::string text = "the state dict does not fit the model:";
+  const char* separator = " ";
+  const auto add = [&](std::size_t count, std::string_view what, std::string_view first) {
+    if (count == 0) return;
+    text += fmt::format("{}{} {} ({}{})", separator, count, what, quote(first), count > 1 ? ", ..." : "");
+    separator = ", ";
+  };
+  add(report.missing.size(), "missing", report.missing.empty() ? "" : report.missing[0]);
+  add(report.unexpected.size(), "unexpected", report.unexpected.empty() ? "" : report.unexpected[0]);
+  add(report.mismatched.size(), "mismatched", report.mismatched.empty() ? "" : report.mismatched[0].name);
+  add(report.differing.size(), "tied with other values", report.differing.empty() ? "" : report.differing[0]);
+  return text;
+}
+
+}  // namespace
+
+namespace binding {
+
+BoundTensor bound(Tensor& tensor, const Context& context) {
+  BoundTensor result{context.name, context.is_optional, context.is_persistent, std::nullopt, std::nullopt, {}, {}, {}};
+  if (tensor.storage()) {  // else there is no tensor yet, and any will do
+    result.dtype = tensor.dtype();
+    result.shape = tensor.shape();
+  }
+  result.assign = [&tensor](Tensor value) { tensor = std::move(value); };
+  result.value = [&tensor] { return tensor; };
+  return result;
+}
+
+}  // namespace binding
+
+std::string to_string(const LoadReport& report) {
+  std::string text = fmt::format("{:<11} {}, {} copied\n", "loaded", report.loaded, format_bytes(report.bytes));
+  append_names(text, "missing", report.missing);
+  append_names(text, "unexpected", report.unexpected);
+  std::vector<std::string> lines;
+  for (const auto& entry : report.mismatched) {
+    lines.push_back(fmt::format("{}: {} {} in the file, {} {} in the model", entry.name, name(entry.file_dtype),
+                                to_string(entry.file_shape), name(entry.model_dtype), to_string(entry.model_shape)));
+  }
+  append_names(text, "mismatched", lines);
+  append_names(text, "cast", report.cast);
+  append_names(text, "tied", report.tied);
+  append_names(text, "differing", report.differing);
+  lines.clear();
+  for (const auto& [from, to] : report.renamed) lines.push_back(from + " -> " + to);
+  append_names(text, "renamed", lines);
+  for (const auto& [missing, candidate] : report.suggestions)
+    text += fmt::format("did you mean {} for {}?\n", quote(candidate), quote(missing));
+  return text;
+}
+
+StateDictError::StateDictError(LoadReport report) : Error(Errc::mismatch, summary(report)), report_(std::move(report)) {
+  if (!report_.suggestions.empty()) {
+    const auto& [missing, candidate] = report_.suggestions.front();
+    hint(fmt::format("did you mean {} for {}?", quote(candidate), quote(missing)));
+  }
+}
+
+LoadReport load_bound(std::vector<BoundTensor> model, const Checkpoint& checkpoint,
+                      const LoadStateDictOptions& options) {
+  if (!options.allow_dangerous) refuse_dangerous(checkpoint);
+  return Loader(std::move(model), checkpoint, options).run();
+}
+
+}  // namespace ballast

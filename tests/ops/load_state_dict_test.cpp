@@ -1,0 +1,281 @@
+// The tensors of a checkpoint in a C++ object.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <ballast/ballast.hpp>
+
+#include "support/expect_error.hpp"
+#include "support/fake_storages.hpp"
+#include "support/temp_dir.hpp"
+
+namespace elsewhere {
+
+struct Linear {
+  ballast::Tensor weight, bias;
+};
+BALLAST_FIELDS(Linear, weight, bias)
+
+}  // namespace elsewhere
+
+namespace ballast {
+namespace {
+
+using elsewhere::Linear;
+using Names = std::vector<std::string>;
+
+Tensor numbers(const Shape& shape, float first = 0, DType dtype = DType::f32) {
+  std::vector<float> values(*shape.numel());
+  for (float& value : values) value = first++;
+  return Tensor::from_values<float>(DType::f32, shape, values).to(dtype).realize();
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  std::vector<float> values(tensor.numel());
+  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+struct Attention {
+  Attention() = default;
+  Tensor scale;
+
+  auto fields() {
+    return ballast::fields(field("q_proj", query_), field("mask", mask_).not_persistent(),
+                           field("scale", scale).optional());
+  }
+  const Linear& query() const { return query_; }
+
+ private:
+  Linear query_;
+  Tensor mask_;
+};
+
+struct Model {
+  std::vector<Linear> layers = std::vector<Linear>(2);
+  std::array<Tensor, 2> norms;
+  std::map<std::string, Linear> heads = {{"a", {}}, {"b", {}}};
+  std::optional<Linear> none;
+  std::unique_ptr<Attention> attention = std::make_unique<Attention>();
+  std::pair<Tensor, Tensor> both;
+  std::vector<float> table;  // memory of its own
+};
+BALLAST_FIELDS(Model, layers, norms, heads, none, attention, both, table)
+
+Names names_of(Model& model) {
+  Names names;
+  for (const BoundTensor& tensor : bind(model)) names.push_back(tensor.name);
+  return names;
+}
+
+Checkpoint checkpoint_for(Model& model) {
+  Checkpoint checkpoint;
+  float first = 1;
+  for (const BoundTensor& tensor : bind(model)) {
+    if (tensor.is_persistent) checkpoint.tensors.insert(tensor.name, numbers({2, 3}, first += 100));
+  }
+  return checkpoint;
+}
+
+TEST(Bind, WalksWhateverHoldsTensors) {
+  Model model;
+  EXPECT_EQ(names_of(model),
+            (Names{"layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias", "norms.0", "norms.1",
+                   "heads.a.weight", "heads.a.bias", "heads.b.weight", "heads.b.bias", "attention.q_proj.weight",
+                   "attention.q_proj.bias", "attention.mask", "attention.scale", "both.0", "both.1", "table"}));
+}
+
+TEST(Bind, GivesAStateDictWithoutWhatIsNotPersistent) {
+  Model model;
+  model.layers[1].bias = numbers({4});
+  const StateDict state = state_dict(model);
+  EXPECT_FALSE(state.contains("attention.mask"));
+  EXPECT_EQ(values_of(state.at("layers.1.bias")), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(parameters(model).size(), state.size());
+}
+
+TEST(LoadStateDict, AssignsViewsAndCopiesIntoMemoryOfTheModels) {
+  Model model;
+  const Checkpoint checkpoint = checkpoint_for(model);
+  const LoadReport report = load_state_dict(model, checkpoint);
+  EXPECT_TRUE(report.ok()) << to_string(report);
+  EXPECT_EQ(report.loaded, checkpoint.size());
+  EXPECT_EQ(model.layers[1].weight.storage(), checkpoint.at("layers.1.weight").storage()) << "a view";
+  EXPECT_EQ(model.attention->query().weight.storage(), checkpoint.at("attention.q_proj.weight").storage());
+  EXPECT_EQ(model.table, values_of(checkpoint.at("table")));
+  EXPECT_EQ(report.bytes, 6 * sizeof(float)) << "only the vector was copied";
+}
+
+TEST(LoadStateDict, CopiesTensorsWhenTold) {
+  Model model;
+  const Checkpoint checkpoint = checkpoint_for(model);
+  load_state_dict(model, checkpoint, {.assign = false});
+  EXPECT_NE(model.layers[0].weight.storage(), checkpoint.at("layers.0.weight").storage());
+  EXPECT_EQ(values_of(model.layers[0].weight), values_of(checkpoint.at("layers.0.weight")));
+}
+
+TEST(LoadStateDict, TellsAllThatIsWrongBeforeItChangesAnything) {
+  Model model;
+  Checkpoint checkpoint = rename(checkpoint_for(model), {{"^norms.0$", "norm.0"}, {"^both.1$", "stray"}});
+  model.layers[0].weight = numbers({5});
+  const Tensor before = model.layers[1].weight;
+  try {
+    load_state_dict(model, checkpoint);
+    FAIL() << "nothing was thrown";
+  } catch (const StateDictError& error) {
+    EXPECT_EQ(error.code(), Errc::mismatch);
+    EXPECT_EQ(error.report().missing, (Names{"norms.0", "both.1"}));
+    EXPECT_EQ(error.report().unexpected, (Names{"norm.0", "stray"}));
+    ASSERT_EQ(error.report().mismatched.size(), 1u);
+    EXPECT_EQ(error.report().mismatched[0].name, "layers.0.weight");
+    EXPECT_EQ(error.hint(), "did you mean \"norm.0\" for \"norms.0\"?");
+    EXPECT_EQ(to_string(error.report()),
+              "loaded      0, 0 B copied\n"
+              "missing     2\n  norms.0\n  both.1\n"
+              "unexpected  2\n  norm.0\n  stray\n"
+              "mismatched  1\n  layers.0.weight: F32 [2, 3] in the file, F32 [5] in the model\n"
+              "did you mean \"norm.0\" for \"norms.0\"?\n");
+  }
+  EXPECT_EQ(model.layers[1].weight.storage(), before.storage());
+  EXPECT_TRUE(model.table.empty());
+}
+
+TEST(LoadStateDict, TakesWhatFitsWhereItNeedNotBeStrict) {
+  Model model;
+  const Checkpoint checkpoint = select(checkpoint_for(model), {.include = {}, .exclude = {"heads.*"}});
+  const LoadReport report = load_state_dict(model, checkpoint, {.strict = false});
+  EXPECT_EQ(report.missing.size(), 4u);
+  EXPECT_EQ(report.loaded, checkpoint.size());
+  EXPECT_TRUE(load_state_dict(model, checkpoint, {.ignore_missing = {"heads.*"}}).ok());
+  Checkpoint more = checkpoint_for(model);
+  more.tensors.insert("optimizer.step", numbers({1}));
+  EXPECT_TRUE(load_state_dict(model, more, {.ignore_unexpected = {"optimizer.*"}}).ok());
+}
+
+TEST(LoadStateDict, LeavesTensorsOfOtherSizesWhenTold) {
+  Model model;
+  const Checkpoint checkpoint = checkpoint_for(model);
+  model.norms[1] = numbers({7});
+  EXPECT_TRUE(load_state_dict(model, checkpoint, {.ignore_mismatched_sizes = true}).ok());
+  EXPECT_EQ(model.norms[1].shape(), (Shape{7}));
+}
+
+TEST(LoadStateDict, MayLackWhatIsOptional) {
+  Model model;
+  const Checkpoint checkpoint = select(checkpoint_for(model), {.include = {}, .exclude = {"attention.scale"}});
+  EXPECT_TRUE(load_state_dict(model, checkpoint).ok());
+}
+
+TEST(LoadStateDict, FindsThePrefixThatATrainerLeft) {
+  for (const char* prefix : {"module.", "_orig_mod.", "model."}) {
+    Model model;
+    const LoadReport report = load_state_dict(model, add_prefix(checkpoint_for(model), prefix));
+    EXPECT_TRUE(report.ok()) << prefix;
+    EXPECT_EQ(report.renamed.size(), report.loaded);
+    EXPECT_ERROR(load_state_dict(model, add_prefix(checkpoint_for(model), prefix), {.find_prefix = false}),
+                 Errc::mismatch, "missing");
+  }
+}
+
+TEST(LoadStateDict, MapsKeysInOrder) {
+  Model model;
+  const Checkpoint other = rename(checkpoint_for(model), {{"^layers", "h"}, {"weight$", "w"}});
+  EXPECT_TRUE(load_state_dict(model, other, {.key_mapping = {{"^h\\.", "layers."}, {"\\bw$", "weight"}}}).ok());
+}
+
+TEST(LoadStateDict, CastsAsThePolicySays) {
+  Model model;
+  Checkpoint checkpoint = cast(checkpoint_for(model), DType::bf16);
+  EXPECT_ERROR(load_state_dict(model, checkpoint), Errc::mismatch, "\"table\"") << "memory has the dtype that it has";
+  for (Linear& layer : model.layers) layer.weight = numbers({2, 3}, 0, DType::f16);
+  const LoadReport report = load_state_dict(model, checkpoint, {.dtype_policy = DTypePolicy::to_model});
+  EXPECT_EQ(report.cast, (Names{"layers.0.weight", "layers.1.weight", "table"}));
+  EXPECT_EQ(model.layers[0].weight.dtype(), DType::f16);
+  EXPECT_EQ(model.layers[0].bias.dtype(), DType::bf16) << "there was none yet";
+  EXPECT_EQ(model.table, values_of(checkpoint.at("table")));
+  load_state_dict(model, checkpoint, {.dtype_policy = DTypePolicy::to_one, .dtype = DType::f32});
+  EXPECT_EQ(model.norms[0].dtype(), DType::f32);
+}
+
+TEST(LoadStateDict, ServesTiedNamesFromEither) {
+  Model model;
+  Checkpoint checkpoint = checkpoint_for(model);
+  LoadStateDictOptions options;
+  options.tied = {{"heads.a.weight", "heads.b.weight"}};
+  EXPECT_ERROR(load_state_dict(model, checkpoint, options), Errc::mismatch, "1 tied with other values");
+  for (const char* name : {"heads.a.weight", "heads.b.weight"}) {
+    const Checkpoint one = select(checkpoint, {.include = {}, .exclude = {name}});
+    const LoadReport report = load_state_dict(model, one, options);
+    EXPECT_TRUE(report.ok());
+    EXPECT_EQ(report.tied, Names{name});
+    EXPECT_EQ(model.heads["a"].weight.storage(), model.heads["b"].weight.storage());
+  }
+}
+
+TEST(LoadStateDict, TakesAScalarForAVectorOfOne) {
+  Linear layer{numbers({1}), numbers({})};
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", numbers({}));
+  checkpoint.tensors.insert("bias", numbers({1}));
+  EXPECT_TRUE(load_state_dict(layer, checkpoint).ok());
+  EXPECT_EQ(layer.weight.shape(), (Shape{1}));
+  EXPECT_EQ(layer.bias.shape(), Shape{});
+}
+
+TEST(LoadStateDict, ReadsNothingForTheMetaDevice) {
+  Linear layer;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", Tensor(DType::f32, {8}, meta_storage(32)));
+  checkpoint.tensors.insert("bias", numbers({3}));
+  load_state_dict(layer, checkpoint, {.device = "meta"});
+  EXPECT_FALSE(layer.bias.has_data());
+  EXPECT_EQ(layer.bias.shape(), (Shape{3}));
+}
+
+TEST(LoadStateDict, RefusesWhatIsDangerous) {
+  Linear layer;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", numbers({3}));
+  checkpoint.tensors.insert("bias", numbers({3}));
+  checkpoint.dangerous.push_back({"os", "system", 3, "", Verdict::dangerous, "runs shell commands"});
+  EXPECT_ERROR(load_state_dict(layer, checkpoint), Errc::unsafe, "os.system");
+  EXPECT_TRUE(load_state_dict(layer, checkpoint, {.allow_dangerous = true}).ok());
+}
+
+TEST(Load, GivesAStateDictInOneCallWhereItIsWanted) {
+  test::TempDir folder;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("a", numbers({4, 5}));
+  checkpoint.tensors.insert("b", Tensor(checkpoint.at("a")));
+  save(checkpoint, folder / "m.pt");
+  const StateDict state = load(folder / "m.pt");
+  EXPECT_EQ(values_of(state.at("b")), values_of(checkpoint.at("a")));
+  const StateDict shapes = load(folder / "m.pt", {.device = "meta"});
+  EXPECT_EQ(shapes.at("a").shape(), (Shape{4, 5}));
+  EXPECT_FALSE(shapes.at("a").has_data());
+  EXPECT_ERROR(load(folder / "m.pt", {.device = "cuda:0"}), Errc::unsupported, "no device \"cuda:0\"");
+  EXPECT_ERROR(load(folder / "m.pt", {.device = "gpu"}), Errc::invalid_argument, "is no device");
+}
+
+TEST(Realize, BringsEverythingIntoMemoryOnce) {
+  StateDict state;
+  state.insert("cast", numbers({1000}).to(DType::f16));
+  state.insert("strided", numbers({30, 40}).transpose());
+  state.insert("same", Tensor(state.at("strided")));
+  state.insert("empty", Tensor(DType::f32, {0}, nullptr));
+  state.insert("meta", Tensor(DType::f32, {2}, meta_storage(8)));
+  const StateDict real = realize(state, {.threads = 3});
+  ASSERT_EQ(real.size(), state.size());
+  for (const char* name : {"cast", "strided", "same"}) {
+    EXPECT_TRUE(real.at(name).is_contiguous()) << name;
+    EXPECT_EQ(values_of(real.at(name)), values_of(state.at(name))) << name;
+  }
+  EXPECT_EQ(real.at("strided").storage(), real.at("same").storage());
+  EXPECT_FALSE(real.at("meta").has_data());
+}
+
+}  // namespace
+}  // namespace ballast
