@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <ballast/error.hpp>
+#include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
 #include "arguments.hpp"
@@ -16,7 +17,6 @@
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "session.hpp"
-#include "suggest.hpp"
 #include "verbs/verbs.hpp"
 
 namespace ballast::cli {

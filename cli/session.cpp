@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <ballast/error.hpp>
+#include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
 #include "interrupt.hpp"
-#include "suggest.hpp"
 
 namespace ballast::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
 #include <ballast/slice.hpp>
+#include <ballast/suggest.hpp>
 
 #include "../array_printer.hpp"
 #include "../elements.hpp"
@@ -13,7 +14,6 @@
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../raw_file.hpp"
-#include "../suggest.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
 #include "../json_writer.hpp"
 #include "../options.hpp"
-#include "../suggest.hpp"
 #include "../table.hpp"
 #include "verbs.hpp"
 

@@ -29,6 +29,7 @@
 #include <ballast/state_dict.hpp>       // tensors by name
 #include <ballast/stats.hpp>            // statistics
 #include <ballast/storage.hpp>          // bytes that can be read in ranges
+#include <ballast/suggest.hpp>          // "did you mean"
 #include <ballast/summary.hpp>          // a checkpoint at a glance
 #include <ballast/tensor.hpp>           // what those bytes mean
 #include <ballast/text.hpp>             // names and numbers for people

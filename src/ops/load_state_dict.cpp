@@ -1,4 +1,5 @@
 #include <ballast/load_state_dict.hpp>
+#include <ballast/suggest.hpp>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -31,21 +33,6 @@ bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
 bool fits(const Shape& file, const Shape& model) {
   const auto is_one = [](const Shape& shape) { return shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1); };
   return file == model || (is_one(file) && is_one(model));
-}
-
-// How far two names are apart: the parts between dots that differ, those that are alike but for an s or a digit least.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
-      corner = above;
-    }
-  }
-  return row[b.size()];
 }
 
 class Loader {
@@ -187,16 +174,10 @@ class Loader {
 
   // For each of the first few that are missing, the unexpected one that is nearest.
   void suggest() {
-    constexpr std::size_t kMost = 32;
-    for (std::size_t i = 0; i < std::min(kMost, report_.missing.size()); ++i) {
-      const std::string& missing = report_.missing[i];
-      std::size_t best = missing.size() / 4 + 2;
-      std::string_view name;
-      for (std::size_t j = 0; j < std::min<std::size_t>(1000, report_.unexpected.size()); ++j) {
-        const std::size_t apart = distance(missing, report_.unexpected[j]);
-        if (apart < best) best = apart, name = report_.unexpected[j];
-      }
-      if (!name.empty()) report_.suggestions.emplace_back(missing, name);
+    constexpr std::size_t kMost = 32, kCandidates = 1000;
+    const auto candidates = std::span(report_.unexpected).first(std::min(kCandidates, report_.unexpected.size()));
+    for (const std::string& missing : std::span(report_.missing).first(std::min(kMost, report_.missing.size()))) {
+      if (auto name = nearest(missing, candidates)) report_.suggestions.emplace_back(missing, std::move(*name));
     }
   }
 

@@ -140,7 +140,8 @@ TEST(Folder, WithoutAnythingSaysSo) {
   const TempDir folder;
   folder.write("training_args.bin", "x");
   folder.write("README.md", "x");
-  EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has no checkpoint that goes by one of the usual names");
+  EXPECT_ERROR(open(folder.path()), Errc::not_found,
+               "the folder has no checkpoint that goes by one of the usual names");
 }
 
 // The most usual broken download: a clone without LFS.

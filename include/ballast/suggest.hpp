@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::cli {
+namespace ballast {
 
 // Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; `limit` + 1 where it is more.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);
@@ -25,4 +25,4 @@ std::optional<std::string> nearest(std::string_view word, const Range& candidate
   return best;
 }
 
-}  // namespace ballast::cli
+}  // namespace ballast

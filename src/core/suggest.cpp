@@ -1,8 +1,9 @@
-#include "suggest.hpp"
+#include <ballast/suggest.hpp>
 
 #include <algorithm>
+#include <vector>
 
-namespace ballast::cli {
+namespace ballast {
 
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
   const std::size_t length_gap = std::max(a.size(), b.size()) - std::min(a.size(), b.size());
@@ -25,4 +26,4 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return above[b.size()];
 }
 
-}  // namespace ballast::cli
+}  // namespace ballast
