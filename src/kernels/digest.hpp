@@ -46,7 +46,7 @@ std::string to_hex(const Xxh128& digest);
 
 // One digest of bytes that several threads have: XXH3 of leaves of 64 KiB, and where there is more than one, XXH3 of
 // their digests (8 bytes each, least significant first).
-inline constexpr std::size_t kLeafBytes = 64 * 1024;
+inline constexpr std::size_t kLeafBytes = std::size_t{64} << 10;
 constexpr std::uint64_t leaf_count(std::uint64_t bytes) noexcept {
   return bytes / kLeafBytes + (bytes % kLeafBytes != 0 || bytes == 0);
 }

@@ -154,7 +154,7 @@ class Loader {
     for (const auto& [a, b] : options_.tied) {
       const Tensor *first = checkpoint_.find(a), *second = checkpoint_.find(b);
       if (first == nullptr || second == nullptr) continue;
-      if (!have_same_bytes(*first, *second)) report_.differing.push_back(a + " = " + b);
+      if (!have_same_bytes(*first, *second)) report_.differing.push_back(fmt::format("{} = {}", a, b));
     }
   }
 
@@ -293,7 +293,7 @@ std::string to_string(const LoadReport& report) {
   append_names(text, "tied", report.tied);
   append_names(text, "differing", report.differing);
   lines.clear();
-  for (const auto& [from, to] : report.renamed) lines.push_back(from + " -> " + to);
+  for (const auto& [from, to] : report.renamed) lines.push_back(fmt::format("{} -> {}", from, to));
   append_names(text, "renamed", lines);
   for (const auto& [missing, candidate] : report.suggestions)
     text += fmt::format("did you mean {} for {}?\n", quote(candidate), quote(missing));

@@ -11,7 +11,8 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kDirectBytes = 64 * 1024;  // smaller ranges are cheaper to gather than to write alone
+constexpr std::uint64_t kDirectBytes = std::uint64_t{64}
+                                       << 10;  // smaller ranges are cheaper to gather than to write alone
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
 
 class JobMaker {
