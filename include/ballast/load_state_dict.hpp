@@ -51,6 +51,7 @@ struct LoadReport {
   std::vector<std::string> missing;     // in the model, not in the checkpoint
   std::vector<std::string> unexpected;  // in the checkpoint, not in the model
   std::vector<Mismatch> mismatched;
+  std::vector<Mismatch> left;          // of other sizes, and as they were, because ignore_mismatched_sizes says so
   std::vector<Renamed> renamed;        // by key_mapping and prefixes
   std::vector<std::string> cast;       // to another dtype
   std::vector<std::string> tied;       // served by their other name

@@ -1,9 +1,9 @@
 #include "checkpoint/aliases.hpp"
 
-#include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
+
+#include "tensor/tensor_numbers.hpp"
 
 namespace ballast {
 namespace {
@@ -51,17 +51,15 @@ Checkpoint fold_aliases(Checkpoint checkpoint) {
 }
 
 Checkpoint alias_same_tensors(Checkpoint checkpoint) {
-  std::map<std::pair<const Storage*, std::uint64_t>, std::vector<const StateDict::Entry*>> firsts;  // by their place
-  for (const StateDict::Entry& entry : checkpoint) {
-    if (entry.tensor.nbytes() == 0 || checkpoint.aliases.contains(entry.name)) continue;
-    auto& candidates = firsts[{entry.tensor.storage().get(), entry.tensor.offset()}];
-    const auto same = std::ranges::find_if(
-        candidates, [&](const StateDict::Entry* first) { return is_same(first->tensor, entry.tensor); });
-    if (same == candidates.end()) {
-      candidates.push_back(&entry);
-    } else if (can_be_left_out(entry.name, checkpoint)) {
-      checkpoint.aliases.emplace(entry.name, (*same)->name);
-    }
+  TensorNumbers numbers;
+  std::vector<std::string_view> firsts;  // the first name of each tensor
+  for (const auto& [name, tensor] : checkpoint) {
+    if (tensor.nbytes() == 0 || checkpoint.aliases.contains(name)) continue;
+    const std::size_t number = numbers(tensor);
+    if (number == firsts.size())
+      firsts.push_back(name);
+    else if (can_be_left_out(name, checkpoint))
+      checkpoint.aliases.emplace(name, firsts[number]);
   }
   return checkpoint;
 }

@@ -50,19 +50,12 @@ SourceIdentity identify(const std::string& name, const std::string& path) try {
   if (!fd || fstat(fd.get(), &found) != 0) throw io::system_error("cannot be opened", errno);
   if (!S_ISREG(found.st_mode)) throw Error(Errc::unsupported, "is no file");
 
-  SourceIdentity source;
-  source.name = name;
-  source.bytes = static_cast<std::uint64_t>(found.st_size);
-  source.modified_s = found.st_mtim.tv_sec;
-  source.modified_ns = found.st_mtim.tv_nsec;
-  source.changed_s = found.st_ctim.tv_sec;
-  source.changed_ns = found.st_ctim.tv_nsec;
-  source.inode = found.st_ino;
-
+  SourceIdentity source{name, io::identify(found), 0};
+  source.file.device = 0;
+  const std::uint64_t bytes = source.file.size_bytes, last = bytes - std::min(kEndBytes, bytes);
   kernels::Xxh3 digest;
-  add_range(digest, fd.get(), 0, std::min(kEndBytes, source.bytes));
-  const std::uint64_t last = source.bytes - std::min(kEndBytes, source.bytes);
-  add_range(digest, fd.get(), last, source.bytes - last);
+  add_range(digest, fd.get(), 0, std::min(kEndBytes, bytes));
+  add_range(digest, fd.get(), last, bytes - last);
   source.ends_digest = digest.digest_64();
   return source;
 } catch (Error& error) {

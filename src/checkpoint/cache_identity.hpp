@@ -7,16 +7,15 @@
 
 #include <ballast/open.hpp>
 
+#include "io/identity.hpp"
+
 namespace ballast {
 
 // One file of a checkpoint, as the system and its own bytes tell it from any other. The device is left out: on network
 // file systems, and some others, it gets another number with every mount.
 struct SourceIdentity {
   std::string name;  // beside the target, or in it where that is a folder; empty for the target itself
-  std::uint64_t bytes = 0;
-  std::int64_t modified_s = 0, modified_ns = 0;  // mtime: the content
-  std::int64_t changed_s = 0, changed_ns = 0;    // ctime: anything; nobody can set it
-  std::uint64_t inode = 0;
+  io::FileIdentity file;
   std::uint64_t ends_digest = 0;  // XXH3 of the first and the last 64 KiB: every format has its metadata there
 
   friend bool operator==(const SourceIdentity&, const SourceIdentity&) = default;

@@ -168,12 +168,10 @@ void describe(auto& coder, std::string& text) { coder.item(text); }
 
 void describe(auto& coder, SourceIdentity& source) {
   coder.item(source.name);
-  coder.item(source.bytes);
-  coder.item(source.modified_s);
-  coder.item(source.modified_ns);
-  coder.item(source.changed_s);
-  coder.item(source.changed_ns);
-  coder.item(source.inode);
+  coder.item(source.file.size_bytes);
+  coder.item(source.file.modified_ns);
+  coder.item(source.file.changed_ns);
+  coder.item(source.file.inode);
   coder.item(source.ends_digest);
 }
 
@@ -294,7 +292,7 @@ CacheRecord decode_cache_record(std::string_view text, const std::string& target
   record.names = owner;
   record.checkpoint.target = target;
   for (const SourceIdentity& source : record.key.sources)
-    record.checkpoint.files.push_back({path_of_source(target, source.name), source.bytes});
+    record.checkpoint.files.push_back({path_of_source(target, source.name), source.file.size_bytes});
   for (RecordedNote& note : notes)
     record.checkpoint.notes.push_back(from_recorded(std::move(note), record.checkpoint, target));
   return record;

@@ -1,7 +1,5 @@
 #include "io/identity.hpp"
 
-#include <sys/stat.h>
-
 namespace ballast::io {
 namespace {
 
@@ -12,8 +10,12 @@ std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec
 std::optional<FileIdentity> identify(const std::string& path) {
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0) return std::nullopt;
-  return FileIdentity{found.st_dev, found.st_ino, static_cast<std::uint64_t>(found.st_size), nanoseconds(found.st_mtim),
-                      nanoseconds(found.st_ctim)};
+  return identify(found);
+}
+
+FileIdentity identify(const struct stat& found) {
+  return {found.st_dev, found.st_ino, static_cast<std::uint64_t>(found.st_size), nanoseconds(found.st_mtim),
+          nanoseconds(found.st_ctim)};
 }
 
 }  // namespace ballast::io

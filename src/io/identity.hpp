@@ -1,6 +1,8 @@
 // FileIdentity: by which a file can be told from another one, and from itself before somebody changed it.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,5 +18,6 @@ struct FileIdentity {
 
 // Links are followed. Nothing where there is no such file.
 std::optional<FileIdentity> identify(const std::string& path);
+FileIdentity identify(const struct stat& found);
 
 }  // namespace ballast::io

@@ -22,8 +22,8 @@ class Sink {
 
   // Bytes of another file, from `first` on, that are to be at `offset`: as many of them as the file system lets both
   // files share, without a copy. Says which: those are written. Thread-safe.
-  virtual ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) {
-    static_cast<void>(descriptor), static_cast<void>(first), static_cast<void>(offset), static_cast<void>(size);
+  virtual ByteRange share(int /*descriptor*/, std::uint64_t /*first*/, std::uint64_t /*offset*/,
+                          std::uint64_t /*size*/) {
     return {};
   }
 
@@ -34,7 +34,7 @@ class Sink {
 
   // All bytes are there. Should this process die before it commits, the next one that has the same key (see
   // OutputOptions) is told `mark`, by which it can tell whether they are still what they were.
-  virtual void keep(std::uint64_t mark) { static_cast<void>(mark); }
+  virtual void keep(std::uint64_t /*mark*/) {}
   // The mark of such a file, which now is this one's: write it anew, or commit it.
   virtual std::optional<std::uint64_t> kept() const { return std::nullopt; }
 

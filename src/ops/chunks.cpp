@@ -15,11 +15,12 @@ constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20;
 }  // namespace
 
 void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t size,
-                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter) {
+                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter,
+                    std::uint64_t unit) {
   if (size == 0) return;
   tensor.storage()->prepare({});
-  const std::uint64_t block = info(tensor.dtype()).block_bytes;
-  const std::uint64_t step = std::max(kChunkBytes / block, std::uint64_t{1}) * block;
+  if (unit == 0) unit = info(tensor.dtype()).block_bytes;
+  const std::uint64_t step = std::max(kChunkBytes / unit, std::uint64_t{1}) * unit;
   const bool may_be_in_place = tensor.is_contiguous();
   std::vector<std::byte> buffer;
   for (const std::uint64_t end = first + size; first < end;) {

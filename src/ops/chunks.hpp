@@ -11,10 +11,11 @@
 
 namespace ballast {
 
-// `look` is called with whole elements (or blocks), in order; see Storage::visit for what it may do. `meter` may be
-// null.
+// `look` is called with whole elements (or blocks), in order, or with a multiple of `unit` bytes where that is not 0,
+// but for the last; see Storage::visit for what it may do. `meter` may be null.
 void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t size,
-                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter = nullptr);
+                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter = nullptr,
+                    std::uint64_t unit = 0);
 
 // A part of a tensor that is worth a thread.
 struct TensorPart {

@@ -1,34 +1,20 @@
 #include <ballast/error.hpp>
 #include <ballast/load.hpp>
 
-#include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "checkpoint/dangerous.hpp"
 #include "core/progress_meter.hpp"
 #include "core/thread_pool.hpp"
-#include "ops/once_per_tensor.hpp"
+#include "ops/file_order.hpp"
+#include "tensor/tensor_numbers.hpp"
 
 namespace ballast {
 namespace {
 
 Tensor without_data(const Tensor& tensor) {
   return Tensor(tensor.dtype(), tensor.shape(), meta_storage(tensor.nbytes()));
-}
-
-// Numbers of the tensors, by where they lie: a disk reads on faster than it jumps.
-std::vector<std::size_t> in_file_order(const std::vector<Tensor>& tensors) {
-  std::vector<std::tuple<std::string, std::uint64_t, std::size_t>> places;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto place = tensors[i].storage() ? tensors[i].storage()->location() : std::nullopt;
-    places.emplace_back(place ? place->file : "", (place ? place->offset : 0) + tensors[i].offset(), i);
-  }
-  std::sort(places.begin(), places.end());
-  std::vector<std::size_t> order;
-  for (const auto& place : places) order.push_back(std::get<2>(place));
-  return order;
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
+#include <ballast/diff.hpp>
 #include <ballast/load_state_dict.hpp>
 #include <ballast/suggest.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -18,6 +17,7 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "kernels/cast.hpp"
+#include "ops/file_order.hpp"
 
 namespace ballast {
 namespace {
@@ -119,8 +119,9 @@ class Loader {
     const Shape model_shape = to.shape.value_or(wanted.shape());
     const DType model_dtype = to.assign || !to.dtype ? wanted.dtype() : *to.dtype;
     if (!fits(wanted.shape(), model_shape) || wanted.dtype() != model_dtype) {
-      if (!options_.ignore_mismatched_sizes || wanted.dtype() != model_dtype)
-        report_.mismatched.push_back({to.name, from->dtype(), model_dtype, from->shape(), model_shape});
+      const bool is_left = options_.ignore_mismatched_sizes && wanted.dtype() == model_dtype;
+      auto& list = is_left ? report_.left : report_.mismatched;
+      list.push_back({to.name, from->dtype(), model_dtype, from->shape(), model_shape});
       return;
     }
     if (wanted.dtype() != from->dtype()) report_.cast.push_back(to.name);
@@ -151,25 +152,17 @@ class Loader {
   }
 
   void compare_tied() {
+    const auto alone = [](const Tensor& tensor) {
+      Checkpoint checkpoint;
+      checkpoint.tensors.insert("", tensor);
+      return checkpoint;
+    };
     for (const auto& [a, b] : options_.tied) {
       const Tensor *first = checkpoint_.find(a), *second = checkpoint_.find(b);
       if (first == nullptr || second == nullptr) continue;
-      if (!have_same_bytes(*first, *second)) report_.differing.push_back(fmt::format("{} = {}", a, b));
+      if (!diff(alone(*first), alone(*second), {.threads = options_.threads}).equal())
+        report_.differing.push_back(fmt::format("{} = {}", a, b));
     }
-  }
-
-  static bool have_same_bytes(const Tensor& a, const Tensor& b) {
-    if (a.dtype() != b.dtype() || a.nbytes() != b.nbytes()) return false;
-    if (a.storage() == b.storage() && a.offset() == b.offset() && a.is_contiguous() && b.is_contiguous()) return true;
-    constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
-    std::vector<std::byte> left(std::min(kStep, a.nbytes())), right(left.size());
-    for (std::uint64_t done = 0; done < a.nbytes(); done += kStep) {
-      const auto size = static_cast<std::size_t>(std::min(kStep, a.nbytes() - done));
-      a.read(done, std::span(left).first(size));
-      b.read(done, std::span(right).first(size));
-      if (std::memcmp(left.data(), right.data(), size) != 0) return false;
-    }
-    return true;
   }
 
   // For each of the first few that are missing, the unexpected one that is nearest.
@@ -183,8 +176,7 @@ class Loader {
 
   void carry_out() {
     const bool is_meta = options_.device.kind() == Device::Kind::meta;
-    std::vector<Job*> copies;
-    std::uint64_t total = 0;
+    std::vector<Job> copies;
     for (Job& job : jobs_) {
       ++report_.loaded;
       if (is_meta) {
@@ -192,33 +184,33 @@ class Loader {
       } else if (job.to->assign && options_.assign) {
         job.to->assign(job.from);
       } else {
-        copies.push_back(&job);
-        total += job.from.nbytes();
+        report_.bytes += job.from.nbytes();
+        copies.push_back(std::move(job));
       }
     }
-    copy(copies, total);
+    copy(copies);
   }
 
-  void copy(std::vector<Job*>& jobs, std::uint64_t total) {
-    std::ranges::stable_sort(jobs, {}, [](const Job* job) { return job->from.offset(); });
-    std::vector<Tensor> made(jobs.size());
-    std::vector<std::span<std::byte>> places(jobs.size());
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (!jobs[i]->to->assign) places[i] = jobs[i]->to->prepare(jobs[i]->from.dtype(), jobs[i]->from.shape());
+  void copy(std::vector<Job>& jobs) {
+    std::vector<Tensor> tensors;
+    std::vector<std::span<std::byte>> places;  // where the model has memory of its own
+    for (const Job& job : jobs) {
+      tensors.push_back(job.from);
+      places.push_back(job.to->assign ? std::span<std::byte>() : job.to->prepare(job.from.dtype(), job.from.shape()));
     }
-    ProgressMeter meter(options_.progress, "loading", total);
-    ThreadPool(options_.threads).run(jobs.size(), [&](std::size_t i, unsigned) {
-      const Tensor& from = jobs[i]->from;
-      if (jobs[i]->to->assign)
-        made[i] = from.realize(1);
+    const std::vector<std::size_t> order = in_file_order(tensors);
+    ProgressMeter meter(options_.progress, "loading", report_.bytes);
+    ThreadPool(options_.threads).run(order.size(), [&](std::size_t i, unsigned) {
+      const std::size_t number = order[i];
+      if (jobs[number].to->assign)
+        tensors[number] = tensors[number].realize(1);
       else
-        fill(from, places[i]);
-      meter.add(from.nbytes());
+        fill(tensors[number], places[number]);
+      meter.add(tensors[number].nbytes());
     });
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (jobs[i]->to->assign) jobs[i]->to->assign(std::move(made[i]));
+      if (jobs[i].to->assign) jobs[i].to->assign(std::move(tensors[i]));
     }
-    report_.bytes = total;
   }
 
   static void fill(const Tensor& from, std::span<std::byte> place) {
@@ -245,6 +237,15 @@ void append_names(std::string& text, std::string_view what, const std::vector<st
   text += fmt::format("{:<11} {}\n", what, names.size());
   for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) text += "  " + names[i] + "\n";
   if (names.size() > kShown) text += fmt::format("  ... and {} more\n", names.size() - kShown);
+}
+
+std::vector<std::string> lines_of(const std::vector<LoadReport::Mismatch>& mismatches) {
+  std::vector<std::string> lines;
+  for (const LoadReport::Mismatch& entry : mismatches) {
+    lines.push_back(fmt::format("{}: {} {} in the file, {} {} in the model", entry.name, name(entry.file_dtype),
+                                to_string(entry.file_shape), name(entry.model_dtype), to_string(entry.model_shape)));
+  }
+  return lines;
 }
 
 std::string summary(const LoadReport& report) {
@@ -283,16 +284,12 @@ std::string to_string(const LoadReport& report) {
   std::string text = fmt::format("{:<11} {}, {} copied\n", "loaded", report.loaded, format_bytes(report.bytes));
   append_names(text, "missing", report.missing);
   append_names(text, "unexpected", report.unexpected);
-  std::vector<std::string> lines;
-  for (const auto& entry : report.mismatched) {
-    lines.push_back(fmt::format("{}: {} {} in the file, {} {} in the model", entry.name, name(entry.file_dtype),
-                                to_string(entry.file_shape), name(entry.model_dtype), to_string(entry.model_shape)));
-  }
-  append_names(text, "mismatched", lines);
+  append_names(text, "mismatched", lines_of(report.mismatched));
+  append_names(text, "left", lines_of(report.left));
   append_names(text, "cast", report.cast);
   append_names(text, "tied", report.tied);
   append_names(text, "differing", report.differing);
-  lines.clear();
+  std::vector<std::string> lines;
   for (const auto& [from, to] : report.renamed) lines.push_back(fmt::format("{} -> {}", from, to));
   append_names(text, "renamed", lines);
   for (const auto& [missing, candidate] : report.suggestions)

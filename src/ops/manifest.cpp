@@ -16,13 +16,13 @@
 #include "core/thread_pool.hpp"
 #include "io/byte_source.hpp"
 #include "kernels/digest.hpp"
+#include "ops/chunks.hpp"
 
 namespace ballast {
 namespace {
 
 constexpr std::string_view kSchema = "ballast.manifest/1";
-constexpr std::uint64_t kStepBytes = 16 * kernels::kLeafBytes;
-constexpr std::uint64_t kPartBytes = 16 * kStepBytes;
+constexpr std::uint64_t kPartBytes = 256 * kernels::kLeafBytes;
 
 // A tensor whose digest is taken, by several threads.
 struct Work {
@@ -35,21 +35,14 @@ struct Part {
   ByteRange range;
 };
 
-void hash_part(const Part& part, std::vector<std::byte>& buffer, ProgressMeter& meter) {
-  const Tensor& tensor = *part.work->tensor;
-  const auto [offset, size] = part.range;
-  for (std::uint64_t done = 0; done < size; done += kStepBytes) {
-    const std::uint64_t first = offset + done, step = std::min(kStepBytes, size - done);
-    const auto leaves = std::span(part.work->leaves).subspan(first / kernels::kLeafBytes, kernels::leaf_count(step));
-    const auto look = [&](std::span<const std::byte> bytes) { kernels::hash_leaves(bytes, leaves); };
-    if (!tensor.is_contiguous() || !tensor.storage()->visit(tensor.offset() + first, step, look)) {
-      buffer.resize(step);
-      tensor.read(first, buffer);
-      look(buffer);
-    }
-    if (tensor.is_contiguous()) tensor.storage()->release(tensor.offset() + first, step);
-    meter.add(step);
-  }
+void hash_part(const Part& part, ProgressMeter& meter) {
+  std::uint64_t leaf = part.range.offset / kernels::kLeafBytes;
+  const auto look = [&](std::span<const std::byte> bytes) {
+    const std::uint64_t count = kernels::leaf_count(bytes.size());
+    kernels::hash_leaves(bytes, std::span(part.work->leaves).subspan(leaf, count));
+    leaf += count;
+  };
+  for_each_chunk(*part.work->tensor, part.range.offset, part.range.size, look, &meter, kernels::kLeafBytes);
 }
 
 std::vector<Part> split(std::vector<Work>& works) {
@@ -69,16 +62,11 @@ void take_digests(std::vector<Work>& works, const ManifestOptions& options) {
   for (Work& work : works) {
     total += work.tensor->nbytes();
     work.leaves.resize(kernels::leaf_count(work.tensor->nbytes()));
-    if (work.tensor->nbytes() == 0)
-      kernels::hash_leaves({}, work.leaves);
-    else
-      work.tensor->storage()->prepare(options.progress);
+    if (work.tensor->nbytes() == 0) kernels::hash_leaves({}, work.leaves);
   }
   const std::vector<Part> parts = split(works);
   ProgressMeter meter(options.progress, "hashing", total);
-  ThreadPool pool(options.threads);
-  std::vector<std::vector<std::byte>> buffers(pool.size());
-  pool.run(parts.size(), [&](std::size_t i, unsigned worker) { hash_part(parts[i], buffers[worker], meter); });
+  ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) { hash_part(parts[i], meter); });
   for (Work& work : works) *work.digest = kernels::join_leaves(work.leaves);
 }
 

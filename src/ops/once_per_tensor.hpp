@@ -2,36 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include <ballast/tensor.hpp>
+#include "tensor/tensor_numbers.hpp"
 
 namespace ballast {
-
-// Numbers tensors as they come. One that is the same as an earlier one (storage, place, dtype, shape, strides) has its
-// number.
-class TensorNumbers {
- public:
-  std::size_t operator()(const Tensor& tensor) {
-    if (!tensor.storage()) return count_++;
-    Key key{tensor.storage().get(),
-            tensor.offset(),
-            tensor.dtype(),
-            {tensor.shape().begin(), tensor.shape().end()},
-            tensor.is_contiguous() ? Strides{} : tensor.strides()};
-    const auto [place, is_new] = numbers_.try_emplace(std::move(key), count_);
-    count_ += is_new;
-    return place->second;
-  }
-
- private:
-  using Key = std::tuple<const Storage*, std::uint64_t, DType, std::vector<std::uint64_t>, Strides>;
-  std::map<Key, std::size_t> numbers_;
-  std::size_t count_ = 0;
-};
 
 class OncePerTensor {
  public:

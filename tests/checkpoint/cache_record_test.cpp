@@ -14,7 +14,7 @@ namespace {
 TEST(CacheRecord, OfAnyBytesIsReadOrRefused) {
   CacheRecord record;
   record.key.version = "1";
-  record.key.sources.push_back({.name = "a"});
+  record.key.sources.emplace_back().name = "a";
   record.checkpoint.values.push_back({"epoch", "int", std::int64_t{3}});
   record.checkpoint.notes.push_back({"a", "odd"});
   RecordedTensor& tensor = record.tensors.emplace_back();

@@ -159,7 +159,10 @@ TEST(LoadStateDict, LeavesTensorsOfOtherSizesWhenTold) {
   Model model;
   const Checkpoint checkpoint = checkpoint_for(model);
   model.norms[1] = numbers({7});
-  EXPECT_TRUE(load_state_dict(model, checkpoint, {.ignore_mismatched_sizes = true}).ok());
+  const LoadReport report = load_state_dict(model, checkpoint, {.ignore_mismatched_sizes = true});
+  EXPECT_TRUE(report.ok());
+  ASSERT_EQ(report.left.size(), 1u);
+  EXPECT_EQ(report.left[0].name, "norms.1");
   EXPECT_EQ(model.norms[1].shape(), (Shape{7}));
 }
 
