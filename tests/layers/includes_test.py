@@ -38,6 +38,7 @@ LAYERS = {
 PUBLIC_HEADERS = {
     "error": "core",
     "text": "core",
+    "json": "core",
     "suggest": "core",
     "limits": "core",
     "progress": "core",

@@ -1,0 +1,220 @@
+#include <ballast/error.hpp>
+#include <ballast/json.hpp>
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "core/json_string.hpp"
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+
+void refuse_duplicates(const Json::Members& members) {
+  std::vector<std::string_view> keys;
+  keys.reserve(members.size());
+  for (const auto& [key, value] : members) keys.push_back(key);
+  std::ranges::sort(keys);
+  const auto twice = std::ranges::adjacent_find(keys);
+  if (twice != keys.end()) throw Error(Errc::malformed, "the key " + quote(*twice) + " is there twice");
+}
+
+// As deep as the parser allowed, and no deeper.
+Json from_element(const simdjson::dom::element& element) {
+  using Type = simdjson::dom::element_type;
+  switch (element.type()) {
+    case Type::NULL_VALUE: return {};
+    case Type::BOOL: return bool(element);
+    case Type::INT64: return std::int64_t(element);
+    case Type::UINT64: return std::uint64_t(element);
+    case Type::DOUBLE: return double(element);
+    case Type::STRING: return std::string_view(element);
+    case Type::ARRAY: {
+      Json::List list;
+      for (const auto item : simdjson::dom::array(element)) list.push_back(from_element(item));
+      return list;
+    }
+    case Type::OBJECT: break;
+  }
+  Json::Members members;
+  for (const auto& [key, value] : simdjson::dom::object(element)) members.emplace_back(key, from_element(value));
+  refuse_duplicates(members);
+  return members;
+}
+
+class Printer {
+ public:
+  explicit Printer(unsigned indent) : indent_(indent) {}
+
+  void print(const Json& json) {
+    if (json.is_null()) text_ += "null";
+    if (json.is_bool()) text_ += json.boolean() ? "true" : "false";
+    if (json.is_integer()) print_integer(json);
+    if (json.is_double()) print_double(json.number());
+    if (json.is_text()) append_json_string(text_, json.text());
+    if (json.is_list()) {
+      print_all('[', json.list(), ']', [&](const Json& item) { print(item); });
+    }
+    if (json.is_object()) {
+      print_all('{', json.members(), '}', [&](const Json::Member& member) {
+        append_json_string(text_, member.first);
+        text_ += indent_ == 0 ? ":" : ": ";
+        print(member.second);
+      });
+    }
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  void print_integer(const Json& json) {
+    const bool is_large = json.number() > static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
+    text_ += is_large ? std::to_string(json.count()) : std::to_string(json.integer());
+  }
+
+  // The shortest text that reads back as the same double, and not as an integer. JSON has no NaN: Python's reader does.
+  void print_double(double value) {
+    if (std::isnan(value)) text_ += "NaN";
+    if (std::isinf(value)) text_ += value > 0 ? "Infinity" : "-Infinity";
+    if (!std::isfinite(value)) return;
+    char buffer[32];
+    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+    const std::string_view shortest(buffer, static_cast<std::size_t>(end - buffer));
+    text_ += shortest;
+    if (shortest.find_first_of(".e") == std::string_view::npos) text_ += ".0";
+  }
+
+  template <class Items, class Print>
+  void print_all(char open, const Items& items, char close, const Print& print_one) {
+    text_ += open;
+    depth_ += indent_;
+    bool is_first = true;
+    for (const auto& item : items) {
+      if (!is_first) text_ += ',';
+      is_first = false;
+      break_line();
+      print_one(item);
+    }
+    depth_ -= indent_;
+    if (!is_first) break_line();
+    text_ += close;
+  }
+
+  void break_line() {
+    if (indent_ != 0) text_ += "\n" + std::string(depth_, ' ');
+  }
+
+  unsigned indent_;
+  std::size_t depth_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+Json::Json(std::uint64_t value) {
+  if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    value_ = static_cast<std::int64_t>(value);
+  else
+    value_ = value;
+}
+
+Json Json::parse(std::string_view text) {
+  simdjson::dom::parser parser;
+  // The parser looks ahead: it takes a copy with padding.
+  const simdjson::error_code no_memory = parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxDepth);
+  if (no_memory != simdjson::SUCCESS) throw Error(Errc::limit, "JSON of " + std::to_string(text.size()) + " bytes");
+  simdjson::dom::element root;
+  const simdjson::error_code error = parser.parse(text.data(), text.size(), true).get(root);
+  if (error == simdjson::DEPTH_ERROR)
+    throw Error(Errc::limit, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (error != simdjson::SUCCESS)
+    throw Error(Errc::malformed, std::string("this is no JSON: ") + simdjson::error_message(error));
+  return from_element(root);
+}
+
+void Json::throw_not(std::string_view what) const {
+  std::string shown = to_string(*this);
+  if (shown.size() > 40) shown = shown.substr(0, 37) + "...";
+  throw Error(Errc::malformed, escape_for_terminal(shown) + " is no " + std::string(what));
+}
+
+bool Json::boolean() const {
+  if (const bool* value = std::get_if<bool>(&value_)) return *value;
+  throw_not("true or false");
+}
+
+std::int64_t Json::integer() const {
+  if (const auto* value = std::get_if<std::int64_t>(&value_)) return *value;
+  throw_not("integer");
+}
+
+std::uint64_t Json::count() const {
+  if (const auto* value = std::get_if<std::int64_t>(&value_); value != nullptr && *value >= 0)
+    return static_cast<std::uint64_t>(*value);
+  if (const auto* value = std::get_if<std::uint64_t>(&value_)) return *value;
+  throw_not("whole number of at least 0");
+}
+
+double Json::number() const {
+  if (const auto* value = std::get_if<double>(&value_)) return *value;
+  if (const auto* value = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*value);
+  if (const auto* value = std::get_if<std::uint64_t>(&value_)) return static_cast<double>(*value);
+  throw_not("number");
+}
+
+const std::string& Json::text() const {
+  if (const auto* value = std::get_if<std::string>(&value_)) return *value;
+  throw_not("string");
+}
+
+const Json::List& Json::list() const {
+  if (const auto* value = std::get_if<List>(&value_)) return *value;
+  throw_not("list");
+}
+
+const Json::Members& Json::members() const {
+  if (const auto* value = std::get_if<Members>(&value_)) return *value;
+  throw_not("object");
+}
+
+const Json* Json::find(std::string_view key) const noexcept {
+  const auto* members = std::get_if<Members>(&value_);
+  if (members == nullptr) return nullptr;
+  const auto member = std::ranges::find(*members, key, &Member::first);
+  return member == members->end() ? nullptr : &member->second;
+}
+
+const Json& Json::at(std::string_view key) const {
+  if (const Json* value = find(key)) return *value;
+  throw Error(Errc::malformed, "there is no " + quote(key));
+}
+
+void Json::set(std::string_view key, Json value) {
+  if (is_null()) value_ = Members();
+  auto* members = std::get_if<Members>(&value_);
+  if (members == nullptr) throw_not("object");
+  const auto member = std::ranges::find(*members, key, &Member::first);
+  if (member == members->end())
+    members->emplace_back(key, std::move(value));
+  else
+    member->second = std::move(value);
+}
+
+void Json::erase(std::string_view key) {
+  if (auto* members = std::get_if<Members>(&value_))
+    std::erase_if(*members, [&](const Member& member) { return member.first == key; });
+}
+
+std::string to_string(const Json& json, unsigned indent) {
+  Printer printer(indent);
+  printer.print(json);
+  return printer.take();
+}
+
+}  // namespace ballast
