@@ -13,6 +13,7 @@
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
+#include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
 #include <ballast/load.hpp>             // a state dict in one call
 #include <ballast/load_state_dict.hpp>  // a checkpoint into a C++ object

@@ -1,8 +1,9 @@
 #include "checkpoint/composites.hpp"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 #include <ballast/error.hpp>
+#include <ballast/json.hpp>
+#include <ballast/limits.hpp>
 
 #include <algorithm>
 #include <array>
@@ -70,24 +71,21 @@ struct Parsed {
   std::optional<DType> dtype;
 };
 
-// Throws simdjson_error for anything that is not as to_json writes it.
-Parsed from_json(const simdjson::dom::element& element) {
+// Throws Error for anything that is not as to_json writes it.
+Parsed from_json(const Json& element) {
   Parsed parsed;
   Composite& composite = parsed.composite;
-  composite.name = std::string(element["name"].get_string().value());
-  composite.layout = std::string(element["layout"].get_string().value());
+  composite.name = element.at("name").text();
+  composite.layout = element.at("layout").text();
   std::vector<std::uint64_t> dims;
-  for (const auto dim : element["shape"].get_array()) dims.push_back(dim.get_uint64().value());
-  if (dims.size() > 64) throw simdjson::simdjson_error(simdjson::NUMBER_OUT_OF_RANGE);
+  for (const Json& dim : element.at("shape").list()) dims.push_back(dim.count());
+  if (dims.size() > Limits{}.max_rank) throw Error(Errc::limit, "too many dimensions");
   composite.shape = Shape(dims);
-  for (const auto part : element["parts"].get_array()) composite.parts.emplace_back(part.get_string().value());
-  if (std::string_view dtype; element["dtype"].get_string().get(dtype) == simdjson::SUCCESS)
-    parsed.dtype = dtype_from_name(dtype);
-  if (double scale = 0; element["scale"].get_double().get(scale) == simdjson::SUCCESS) composite.scale = scale;
-  if (std::int64_t zero = 0; element["zero_point"].get_int64().get(zero) == simdjson::SUCCESS)
-    composite.zero_point = zero;
-  if (std::uint64_t axis = 0; element["axis"].get_uint64().get(axis) == simdjson::SUCCESS)
-    composite.axis = static_cast<std::size_t>(axis);
+  for (const Json& part : element.at("parts").list()) composite.parts.push_back(part.text());
+  if (const Json* dtype = element.find("dtype")) parsed.dtype = dtype_from_name(dtype->text());
+  if (const Json* scale = element.find("scale")) composite.scale = scale->number();
+  if (const Json* zero = element.find("zero_point")) composite.zero_point = zero->integer();
+  if (const Json* axis = element.find("axis")) composite.axis = static_cast<std::size_t>(axis->count());
   return parsed;
 }
 
@@ -129,9 +127,9 @@ Checkpoint unfold_composites(Checkpoint checkpoint) {
   if (entry == checkpoint.metadata.end()) return checkpoint;
   std::vector<Parsed> all;
   try {
-    simdjson::dom::parser parser;
-    for (const auto element : parser.parse(entry->second).get_array()) all.push_back(from_json(element));
-  } catch (const simdjson::simdjson_error&) {
+    const Json root = Json::parse(entry->second);
+    for (const Json& element : root.list()) all.push_back(from_json(element));
+  } catch (const Error&) {
     all.clear();
   }
   const bool is_good = !all.empty() && std::all_of(all.begin(), all.end(),

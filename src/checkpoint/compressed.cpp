@@ -1,8 +1,8 @@
 #include "checkpoint/compressed.hpp"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 #include <ballast/error.hpp>
+#include <ballast/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -165,20 +165,18 @@ std::string to_json(const std::map<std::string_view, Tensor>& tensors) {
   return fmt::format("{{\"version\":{},\"tensors\":{{{}}}}}", kVersion, entries);
 }
 
-// Throws simdjson_error or Error for anything that is not as to_json writes it.
+// Throws Error for anything that is not as to_json writes it.
 std::vector<Entry> from_json(const std::string& text, const Limits& limits) {
-  simdjson::dom::parser parser;
-  const simdjson::dom::element root = parser.parse(text);
-  if (root["version"].get_uint64().value() != kVersion) throw Error(Errc::unsupported, "another version");
+  const Json root = Json::parse(text);
+  if (root.at("version").count() != kVersion) throw Error(Errc::unsupported, "another version");
   std::vector<Entry> entries;
-  std::set<std::string_view> names;
-  for (const auto [name, what] : root["tensors"].get_object()) {
-    const auto dtype = dtype_from_name(what["dtype"].get_string().value());
+  for (const auto& [name, what] : root.at("tensors").members()) {
+    const auto dtype = dtype_from_name(what.at("dtype").text());
     std::vector<std::uint64_t> dims;
-    for (const auto dim : what["shape"].get_array()) dims.push_back(dim.get_uint64().value());
-    if (!dtype || !info(*dtype).in_safetensors || dims.size() > limits.max_rank || !names.insert(name).second)
+    for (const Json& dim : what.at("shape").list()) dims.push_back(dim.count());
+    if (!dtype || !info(*dtype).in_safetensors || dims.size() > limits.max_rank)
       throw Error(Errc::malformed, "no tensor");
-    entries.push_back({std::string(name), *dtype, Shape(dims)});
+    entries.push_back({name, *dtype, Shape(dims)});
   }
   return entries;
 }
@@ -228,8 +226,6 @@ Checkpoint unfold_compressed(Checkpoint checkpoint, const Limits& limits) {
   std::vector<Entry> entries;
   try {
     entries = from_json(agreement->second, limits);
-  } catch (const simdjson::simdjson_error&) {
-    return give_up();
   } catch (const Error&) {
     return give_up();
   }

@@ -1,8 +1,8 @@
 #include "checkpoint/ggml_blocks.hpp"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 #include <ballast/error.hpp>
+#include <ballast/json.hpp>
 
 #include <algorithm>
 #include <string>
@@ -68,21 +68,20 @@ std::string to_json(const Checkpoint& checkpoint) {
                      to_base64(std::as_bytes(std::span(fields))));
 }
 
-// Throws simdjson_error or Error for anything that is not as to_json writes it.
+// Throws Error for anything that is not as to_json writes it.
 Agreement from_json(std::string_view text, const Limits& limits) {
-  simdjson::dom::parser parser;
-  const simdjson::dom::element root = parser.parse(text.data(), text.size());
+  const Json root = Json::parse(text);
   Agreement agreement;
-  for (const auto name : root["order"].get_array()) agreement.order.emplace_back(name.get_string().value());
-  for (const auto [name, block] : root["blocks"].get_object()) {
-    const auto dtype = dtype_from_name(block["dtype"].get_string().value());
+  for (const Json& name : root.at("order").list()) agreement.order.push_back(name.text());
+  for (const auto& [name, block] : root.at("blocks").members()) {
+    const auto dtype = dtype_from_name(block.at("dtype").text());
     std::vector<std::uint64_t> dims;
-    for (const auto dim : block["shape"].get_array()) dims.push_back(dim.get_uint64().value());
+    for (const Json& dim : block.at("shape").list()) dims.push_back(dim.count());
     if (!dtype || info(*dtype).kind != DTypeKind::ggml || dims.size() > limits.max_rank)
       throw Error(Errc::malformed, "no block type");
-    agreement.blocks.push_back({std::string(name), *dtype, Shape(dims)});
+    agreement.blocks.push_back({name, *dtype, Shape(dims)});
   }
-  auto bytes = from_base64(root["fields"].get_string().value());
+  auto bytes = from_base64(root.at("fields").text());
   if (!bytes) throw Error(Errc::malformed, "no base64");
   agreement.fields = gguf::read_header(*io::from_memory(std::move(*bytes)), limits).fields;
   return agreement;
@@ -119,8 +118,6 @@ Checkpoint unfold_ggml_blocks(Checkpoint checkpoint) {
   Agreement agreement;
   try {
     agreement = from_json(entry->second, {});
-  } catch (const simdjson::simdjson_error&) {
-    return give_up();
   } catch (const Error&) {
     return give_up();
   }

@@ -13,7 +13,6 @@
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/roots.hpp"
-#include "checkpoint/shard_index.hpp"
 #include "checkpoint/shards.hpp"
 #include "checkpoint/values.hpp"
 #include "formats/gguf/split.hpp"
@@ -22,18 +21,6 @@ namespace ballast {
 namespace {
 
 namespace fs = std::filesystem;
-
-Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
-  const auto text = io::read_text_file(path, options.limits.max_index_bytes);
-  const ShardIndex index = parse_shard_index(text, options.limits);
-  std::vector<std::string> paths;
-  for (const std::string& file : index.files) paths.push_back((fs::path(path).parent_path() / file).string());
-  Checkpoint checkpoint = open_shards(paths, &index, options);
-  checkpoint.files.push_back({path, text->view().size()});
-  return checkpoint;
-} catch (Error& error) {
-  throw error.in(path);
-}
 
 Checkpoint open_file(const std::string& path, const OpenOptions& options) {
   const auto source = io::open_file(path);
@@ -52,7 +39,7 @@ Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
   if (contents.index.empty() && contents.files.front().ends_with(".gguf"))
     return open_file(contents.files.front(), options);
   Checkpoint checkpoint =
-      contents.index.empty() ? open_shards(contents.files, nullptr, options) : open_index(contents.index, options);
+      contents.index.empty() ? open_shards(contents.files, options) : open_index(contents.index, options);
   checkpoint.notes.insert(checkpoint.notes.begin(), contents.notes.begin(), contents.notes.end());
   return checkpoint;
 }

@@ -19,8 +19,9 @@ constexpr std::size_t kSample = 64;  // entries that are read before room is mad
 
 class IndexParser {
  public:
-  IndexParser(std::shared_ptr<const PaddedText> text, const Limits& limits)
-      : text_(std::move(text)), json_(*text_, 0, limits.max_json_depth), limits_(limits) {}
+  IndexParser(std::shared_ptr<const PaddedText> text, const Limits& limits,
+              const std::function<void(const std::string&)>& on_file)
+      : text_(std::move(text)), json_(*text_, 0, limits.max_json_depth), limits_(limits), on_file_(on_file) {}
 
   // {"metadata": {...}, "weight_map": {TENSOR: FILE, ...}}
   ShardIndex parse() {
@@ -143,6 +144,7 @@ class IndexParser {
     last_file_ = static_cast<std::uint32_t>(index_.files.size());
     index_.files.emplace_back(file);
     numbers_.emplace(file, last_file_);
+    if (on_file_) on_file_(index_.files.back());
     return last_file_;
   }
 
@@ -162,6 +164,7 @@ class IndexParser {
   std::shared_ptr<const PaddedText> text_;
   JsonText json_;
   const Limits& limits_;
+  const std::function<void(const std::string&)>& on_file_;
   ShardIndex index_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
   std::uint32_t last_file_ = 0;
@@ -175,8 +178,9 @@ bool is_basename(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits) {
-  return IndexParser(std::move(text), limits).parse();
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits,
+                             const std::function<void(const std::string& file)>& on_file) {
+  return IndexParser(std::move(text), limits, on_file).parse();
 }
 
 ShardIndex parse_shard_index(std::string_view json, const Limits& limits) {

@@ -1,6 +1,7 @@
 // ShardIndex: ...index.json, which says which shard holds which tensor.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +31,9 @@ struct ShardIndex {
 };
 
 // Refuses duplicate keys, and names that lead out of the folder (Errc::unsafe).
-ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits);
+// `on_file` is called with every file as soon as it is named for the first time.
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits,
+                             const std::function<void(const std::string& file)>& on_file = {});
 ShardIndex parse_shard_index(std::string_view json, const Limits& limits);  // from a copy
 
 // Whether a name is one component of a path that stays in its folder.

@@ -3,12 +3,17 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "checkpoint/read_source.hpp"
+#include "checkpoint/shard_index.hpp"
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -153,22 +158,115 @@ class Merger {
   std::string first_link_;
 };
 
+Checkpoint merged(const std::vector<std::string>& paths, std::vector<Checkpoint> shards, const ShardIndex* index,
+                  const Limits& limits) {
+  std::size_t count = 0;
+  for (const Checkpoint& shard : shards) count += shard.size();
+  if (count > limits.max_tensors)
+    throw Error(Errc::limit, "the shards have more than " + std::to_string(limits.max_tensors) + " tensors");
+  Merger merger(index);
+  merger.merge(paths, std::move(shards));
+  return merger.finish();
+}
+
+// Shards opened as soon as the index names them, while the rest of it is still being read.
+class EarlyShards {
+ public:
+  EarlyShards(const std::string& index, const OpenOptions& options)
+      : folder_(std::filesystem::path(index).parent_path()), options_(options) {}
+
+  std::string path_of(const std::string& file) const { return (folder_ / file).string(); }
+
+  void add(const std::string& file) {
+    const std::lock_guard lock(mutex_);
+    shards_.try_emplace(file);
+    waiting_.push_back(file);
+    changed_.notify_one();
+  }
+
+  // No more will come, when this ends: whether the index was read to its end or not.
+  struct Closer {
+    EarlyShards& shards;
+    ~Closer() { shards.close(); }
+  };
+  void close() {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+
+  // Returns when all are opened or have failed. Several threads may do it at once.
+  void open_all() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return is_closed_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::string file = std::move(waiting_.front());
+      waiting_.pop_front();
+      Shard& shard = shards_.at(file);  // which stays where it is when others are added
+      lock.unlock();
+      try {
+        shard.checkpoint = read_source(io::open_file(path_of(file)), options_);
+      } catch (...) {
+        shard.error = std::current_exception();
+      }
+      lock.lock();
+    }
+  }
+
+  Checkpoint take(const std::string& file) {
+    Shard& shard = shards_.at(file);
+    if (shard.error) std::rethrow_exception(shard.error);
+    return std::move(shard.checkpoint);
+  }
+
+ private:
+  struct Shard {
+    Checkpoint checkpoint;
+    std::exception_ptr error;
+  };
+
+  std::filesystem::path folder_;
+  const OpenOptions& options_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::unordered_map<std::string, Shard> shards_;
+  std::deque<std::string> waiting_;
+  bool is_closed_ = false;
+};
+
 }  // namespace
 
-Checkpoint open_shards(const std::vector<std::string>& paths, const ShardIndex* index, const OpenOptions& options) {
+Checkpoint open_shards(const std::vector<std::string>& paths, const OpenOptions& options) {
   std::vector<Checkpoint> shards(paths.size());
   ThreadPool(paths.size() == 1 ? 1 : options.threads).run(paths.size(), [&](std::size_t i, unsigned) {
     shards[i] = read_source(io::open_file(paths[i]), options);
   });
+  return merged(paths, std::move(shards), nullptr, options.limits);
+}
 
-  std::size_t count = 0;
-  for (const Checkpoint& shard : shards) count += shard.size();
-  if (count > options.limits.max_tensors) {
-    throw Error(Errc::limit, "the shards have more than " + std::to_string(options.limits.max_tensors) + " tensors");
+Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
+  const auto text = io::read_text_file(path, options.limits.max_index_bytes);
+  ShardIndex index;
+  EarlyShards early(path, options);
+  ThreadPool pool(options.threads);
+  pool.run(pool.size() + 1, [&](std::size_t item, unsigned) {
+    if (item != 0) return early.open_all();
+    const EarlyShards::Closer closer{early};
+    index = parse_shard_index(text, options.limits, [&](const std::string& file) { early.add(file); });
+  });
+
+  std::vector<std::string> paths;
+  std::vector<Checkpoint> shards;
+  for (const std::string& file : index.files) {
+    paths.push_back(early.path_of(file));
+    shards.push_back(early.take(file));
   }
-  Merger merger(index);
-  merger.merge(paths, std::move(shards));
-  return merger.finish();
+  Checkpoint checkpoint = merged(paths, std::move(shards), &index, options.limits);
+  checkpoint.files.push_back({path, text->view().size()});
+  return checkpoint;
+} catch (Error& error) {
+  throw error.in(path);
 }
 
 }  // namespace ballast

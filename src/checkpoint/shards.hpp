@@ -6,12 +6,14 @@
 
 #include <ballast/open.hpp>
 
-#include "checkpoint/shard_index.hpp"
-
 namespace ballast {
 
-// Opens the files, several at a time, and puts their tensors one after the other. A name in two shards is taken from
-// the one that the index says, with a note; without an index it is Errc::malformed. `index` may be null.
-Checkpoint open_shards(const std::vector<std::string>& paths, const ShardIndex* index, const OpenOptions& options);
+// Opens the files, several at a time, and puts their tensors one after the other. A name in two of them is
+// Errc::malformed.
+Checkpoint open_shards(const std::vector<std::string>& paths, const OpenOptions& options);
+
+// The same with the files that an index names; a name in two of them is taken from the one that the index says, with a
+// note.
+Checkpoint open_index(const std::string& path, const OpenOptions& options);
 
 }  // namespace ballast

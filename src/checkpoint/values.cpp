@@ -1,6 +1,7 @@
 #include "checkpoint/values.hpp"
 
-#include <simdjson.h>
+#include <ballast/error.hpp>
+#include <ballast/json.hpp>
 
 #include <cmath>
 #include <string_view>
@@ -32,15 +33,12 @@ struct JsonText {
   void operator()(const std::string& value) const { append_json_string(text, value); }
 };
 
-PlainValue from_json(std::string path, const simdjson::dom::element& element) {
-  switch (element.type()) {
-    case simdjson::dom::element_type::BOOL: return {std::move(path), "bool", bool(element)};
-    case simdjson::dom::element_type::INT64: return {std::move(path), "int", std::int64_t(element)};
-    case simdjson::dom::element_type::DOUBLE: return {std::move(path), "float", double(element)};
-    case simdjson::dom::element_type::STRING: return {std::move(path), "str", std::string(std::string_view(element))};
-    case simdjson::dom::element_type::NULL_VALUE: return {std::move(path), "None", std::monostate{}};
-    default: throw simdjson::simdjson_error(simdjson::INCORRECT_TYPE);
-  }
+PlainValue from_json(std::string path, const Json& value) {
+  if (value.is_bool()) return {std::move(path), "bool", value.boolean()};
+  if (value.is_integer()) return {std::move(path), "int", value.integer()};
+  if (value.is_double()) return {std::move(path), "float", value.number()};
+  if (value.is_null()) return {std::move(path), "None", std::monostate{}};
+  return {std::move(path), "str", value.text()};
 }
 
 }  // namespace
@@ -64,10 +62,9 @@ Checkpoint unfold_values(Checkpoint checkpoint) {
   if (entry == checkpoint.metadata.end()) return checkpoint;
   std::vector<PlainValue> values;
   try {
-    simdjson::dom::parser parser;
-    for (const auto [path, value] : parser.parse(entry->second).get_object())
-      values.push_back(from_json(std::string(path), value));
-  } catch (const simdjson::simdjson_error&) {
+    const Json root = Json::parse(entry->second);
+    for (const auto& [path, value] : root.members()) values.push_back(from_json(path, value));
+  } catch (const Error&) {
     checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.values\" is no object of plain values"});
     return checkpoint;
   }

@@ -1,8 +1,8 @@
 #include <ballast/error.hpp>
+#include <ballast/json.hpp>
 #include <ballast/manifest.hpp>
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <charconv>
@@ -91,17 +91,16 @@ std::uint64_t digest_from_hex(std::string_view hex) {
   return digest;
 }
 
-Manifest::Entry entry_from_json(const simdjson::dom::element& element, const Limits& limits) {
-  const std::string_view dtype_name = element["dtype"].get_string();
+Manifest::Entry entry_from_json(const Json& element, const Limits& limits) {
+  const std::string& dtype_name = element.at("dtype").text();
   const auto dtype = dtype_from_name(dtype_name);
   if (!dtype) throw Error(Errc::malformed, quote(dtype_name) + " is no dtype");
   std::vector<std::uint64_t> dims;
-  for (const auto dim : element["shape"].get_array()) dims.push_back(dim.get_uint64());
+  for (const Json& dim : element.at("shape").list()) dims.push_back(dim.count());
   if (dims.size() > limits.max_rank)
     throw Error(Errc::limit, "a tensor of " + std::to_string(dims.size()) + " dimensions");
-  Manifest::Entry entry{std::string(std::string_view(element["name"].get_string())), *dtype, Shape(dims), std::nullopt};
-  if (const simdjson::dom::element digest = element["xxh3"]; !digest.is_null())
-    entry.digest = digest_from_hex(digest.get_string());
+  Manifest::Entry entry{element.at("name").text(), *dtype, Shape(dims), std::nullopt};
+  if (const Json& digest = element.at("xxh3"); !digest.is_null()) entry.digest = digest_from_hex(digest.text());
   return entry;
 }
 
@@ -136,17 +135,14 @@ void save_manifest(const Manifest& manifest, const std::string& path, const Save
 
 Manifest load_manifest(const std::string& path, const Limits& limits) try {
   const auto text = io::read_text_file(path, limits.max_index_bytes);
-  simdjson::dom::parser parser;
-  const simdjson::dom::element root = parser.parse(text->view().data(), text->view().size());
-  if (std::string_view schema; root["schema"].get(schema) != simdjson::SUCCESS || schema != kSchema) {
+  const Json root = Json::parse(text->view());
+  if (const Json* schema = root.find("schema"); schema == nullptr || *schema != Json(kSchema)) {
     throw Error(Errc::malformed, fmt::format("is no manifest: it has no schema \"{}\"", kSchema))
         .hint("ballast convert IN OUT --manifest FILE writes one");
   }
   Manifest manifest;
-  for (const auto element : root["tensors"].get_array()) manifest.tensors.push_back(entry_from_json(element, limits));
+  for (const Json& element : root.at("tensors").list()) manifest.tensors.push_back(entry_from_json(element, limits));
   return manifest;
-} catch (const simdjson::simdjson_error& error) {
-  throw Error(Errc::malformed, std::string("is no manifest: ") + error.what()).in(path);
 } catch (Error& error) {
   throw error.in(path);
 }

@@ -85,15 +85,15 @@ TEST(Manifest, RefusesWhatIsNone) {
   const auto refuses = [&](std::string_view text, std::string_view why) {
     EXPECT_ERROR(load_manifest(folder.write("m.json", text)), Errc::malformed, why);
   };
-  refuses("", "is no manifest");
+  refuses("", "this is no JSON");
   refuses("[]", "is no manifest");
   refuses(R"({"weight_map":{}})", "it has no schema");
   refuses(R"({"schema":"ballast.manifest/2","tensors":[]})", "it has no schema");
-  refuses(R"({"schema":"ballast.manifest/1"})", "is no manifest");
+  refuses(R"({"schema":"ballast.manifest/1"})", "there is no \"tensors\"");
   refuses(R"({"schema":"ballast.manifest/1","tensors":[{"name":"a","dtype":"X","shape":[],"xxh3":null}]})", "no dtype");
   refuses(R"({"schema":"ballast.manifest/1","tensors":[{"name":"a","dtype":"F32","shape":[],"xxh3":"12"}]})", "digest");
   refuses(R"({"schema":"ballast.manifest/1","tensors":[{"name":"a","dtype":"F32","shape":[-1],"xxh3":null}]})",
-          "no man");
+          "-1 is no whole number");
 }
 
 TEST(Verify, FindsWhatIsNotAsTheManifestSays) {
