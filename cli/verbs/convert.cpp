@@ -13,6 +13,7 @@
 #include <ballast/save.hpp>
 #include <ballast/text.hpp>
 #include <ballast/transform.hpp>
+#include <ballast/weight_map.hpp>
 
 #include "../json_writer.hpp"
 #include "../options.hpp"
@@ -27,6 +28,7 @@ struct Arguments {
   std::vector<std::string> renames, dtypes, metadata, fields, removed_fields;
   std::optional<std::string> strip_prefix, add_prefix;
   std::string max_shard_size, memory, manifest;
+  std::string map, map_back;
   std::string names;  // "hf" or "gguf"
   NameOptions name_options;
   bool dense = false, raw = false, dry_run = false;
@@ -57,12 +59,15 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint));
 
+  const std::size_t said = checkpoint.notes.size();
+  if (!arguments.map_back.empty())
+    checkpoint = apply(std::move(checkpoint), WeightMap::load(arguments.map_back).reversed());
+  if (!arguments.map.empty()) checkpoint = apply(std::move(checkpoint), WeightMap::load(arguments.map));
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
   if (arguments.strip_prefix) checkpoint = strip_prefix(std::move(checkpoint), *arguments.strip_prefix);
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
-  const std::size_t said = checkpoint.notes.size();
   if (!arguments.names.empty()) {
     const NameStyle style = name_style(arguments.names);
     // What is undone is undone exactly: on the values that blocks stand for, before they are rounded again.
@@ -283,6 +288,9 @@ void add_convert(Command& verb, Session& session) {
                   "a .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, or a folder (one that is there, or NAME/)");
   add_selection_options(verb, session);
   verb.option("--rename", "REGEX=TEMPLATE", &arguments->renames, R"(replace in every name, \1 for groups; in order)");
+  verb.option("--map", "FILE", &arguments->map,
+              "rules that rename, fuse, split, stack, transpose: see docs/maps.md; before --rename");
+  verb.option("--map-back", "FILE", &arguments->map_back, "the same rules, the other way");
   verb.option("--names", "STYLE", &arguments->names,
               "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf");
   verb.option("--architecture", "NAME", &arguments->name_options.architecture,

@@ -23,6 +23,7 @@
 #include <ballast/open.hpp>             // files in
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
+#include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
 #include <ballast/save.hpp>             // files out
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
@@ -36,3 +37,4 @@
 #include <ballast/text.hpp>             // names and numbers for people
 #include <ballast/transform.hpp>        // select, rename, cast
 #include <ballast/verify.hpp>           // checks
+#include <ballast/weight_map.hpp>       // from one layout of weights to another

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,9 @@
 #include <ballast/device.hpp>
 #include <ballast/error.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/rank_plan.hpp>
 #include <ballast/transform.hpp>
+#include <ballast/weight_map.hpp>
 
 namespace ballast {
 
@@ -28,12 +31,15 @@ struct LoadStateDictOptions {
   bool assign = true;  // a ballast::Tensor becomes a view of the file; else a copy in memory of its own
   DTypePolicy dtype_policy = DTypePolicy::keep;
   DType dtype = DType::f32;               // for DTypePolicy::to_one
-  std::vector<RenameRule> key_mapping{};  // applied in order to the checkpoint's names
+  std::optional<RankSlice> slice{};       // of a parallel model: only what one rank needs; see plan_ranks()
+  WeightMap map{};                        // applied to the checkpoint's tensors: split, stacked, transposed, ...
+  std::vector<RenameRule> key_mapping{};  // applied then, in order, to the names; see reversed()
   std::string strip_prefix{}, add_prefix{};
   bool find_prefix = true;  // try "module.", "_orig_mod.", "model." and the like where names do not match as they are
   std::vector<std::pair<std::string, std::string>> tied{};  // names of one tensor: either in the file serves both
   std::vector<std::string> ignore_missing{}, ignore_unexpected{};  // globs over whole names
   Device device{};                                                 // meta: the shapes, and no data
+  bool consume = false;  // let go of every tensor as soon as it is copied: its pages, and itself if it was moved in
   bool allow_dangerous = false;
   unsigned threads = 0;
   Progress progress{};
@@ -75,13 +81,12 @@ class StateDictError : public Error {
   LoadReport report_;
 };
 
-LoadReport load_bound(std::vector<BoundTensor> model, const Checkpoint& checkpoint,
-                      const LoadStateDictOptions& options = {});
+LoadReport load_bound(std::vector<BoundTensor> model, Checkpoint checkpoint, const LoadStateDictOptions& options = {});
 
 // Throws StateDictError where `strict` and something does not fit, before the model has changed.
 template <class Model>
-LoadReport load_state_dict(Model& model, const Checkpoint& checkpoint, const LoadStateDictOptions& options = {}) {
-  return load_bound(bind(model), checkpoint, options);
+LoadReport load_state_dict(Model& model, Checkpoint checkpoint, const LoadStateDictOptions& options = {}) {
+  return load_bound(bind(model), std::move(checkpoint), options);
 }
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 // Checkpoints made from checkpoints: chosen, renamed, cast. All lazy: nothing is read before the result is.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ struct RenameRule {
 };
 RenameRule parse_rename(const std::string& text);  // "REGEX=TEMPLATE"; \= is an equals sign in the expression
 Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules);
+
+// The rule that takes the new names back to the old ones; nothing where the rule forgets something. Only rules of
+// plain text and groups can be turned round, each group once on either side: "^h\\.(\\d+)\\." and "layers.\\1.".
+std::optional<RenameRule> reversed(const RenameRule& rule);
 
 // Names that begin with it lose it, the others stay. Where none does, Errc::not_found.
 Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix);

@@ -37,8 +37,8 @@ bool fits(const Shape& file, const Shape& model) {
 
 class Loader {
  public:
-  Loader(std::vector<BoundTensor> model, const Checkpoint& checkpoint, const LoadStateDictOptions& options)
-      : model_(std::move(model)), options_(options), checkpoint_(renamed(checkpoint)) {}
+  Loader(std::vector<BoundTensor> model, Checkpoint checkpoint, const LoadStateDictOptions& options)
+      : model_(std::move(model)), options_(options), checkpoint_(renamed(chosen(std::move(checkpoint)))) {}
 
   LoadReport run() {
     const auto start = std::chrono::steady_clock::now();
@@ -57,6 +57,11 @@ class Loader {
     BoundTensor* to;
     Tensor from;
   };
+
+  Checkpoint chosen(Checkpoint checkpoint) const {
+    if (options_.slice) checkpoint = take_slice(std::move(checkpoint), *options_.slice);
+    return apply(std::move(checkpoint), options_.map);
+  }
 
   Checkpoint renamed(Checkpoint checkpoint) {
     const StateDict before = checkpoint.tensors;
@@ -188,25 +193,31 @@ class Loader {
         copies.push_back(std::move(job));
       }
     }
+    jobs_.clear();
+    if (options_.consume) checkpoint_ = {};  // what is needed of it is in the jobs
     copy(copies);
   }
 
   void copy(std::vector<Job>& jobs) {
     std::vector<Tensor> tensors;
     std::vector<std::span<std::byte>> places;  // where the model has memory of its own
-    for (const Job& job : jobs) {
-      tensors.push_back(job.from);
-      places.push_back(job.to->assign ? std::span<std::byte>() : job.to->prepare(job.from.dtype(), job.from.shape()));
+    for (Job& job : jobs) {
+      tensors.push_back(std::move(job.from));
+      const Tensor& from = tensors.back();
+      places.push_back(job.to->assign ? std::span<std::byte>() : job.to->prepare(from.dtype(), from.shape()));
     }
     const std::vector<std::size_t> order = in_file_order(tensors);
     ProgressMeter meter(options_.progress, "loading", report_.bytes);
     ThreadPool(options_.threads).run(order.size(), [&](std::size_t i, unsigned) {
       const std::size_t number = order[i];
+      const Tensor from = std::move(tensors[number]);
       if (jobs[number].to->assign)
-        tensors[number] = tensors[number].realize(1);
+        tensors[number] = from.realize(1);
       else
-        fill(tensors[number], places[number]);
-      meter.add(tensors[number].nbytes());
+        fill(from, places[number]);
+      if (options_.consume && from.is_contiguous() && from.nbytes() != 0)
+        from.storage()->release(from.offset(), from.nbytes());
+      meter.add(from.nbytes());
     });
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (jobs[i].to->assign) jobs[i].to->assign(std::move(tensors[i]));
@@ -304,10 +315,9 @@ StateDictError::StateDictError(LoadReport report) : Error(Errc::mismatch, summar
   }
 }
 
-LoadReport load_bound(std::vector<BoundTensor> model, const Checkpoint& checkpoint,
-                      const LoadStateDictOptions& options) {
+LoadReport load_bound(std::vector<BoundTensor> model, Checkpoint checkpoint, const LoadStateDictOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
-  return Loader(std::move(model), checkpoint, options).run();
+  return Loader(std::move(model), std::move(checkpoint), options).run();
 }
 
 }  // namespace ballast

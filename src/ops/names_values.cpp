@@ -16,11 +16,6 @@
 namespace ballast::names {
 namespace {
 
-// A view as a tensor of its own: the same values in that order, in a shape that strides could not give it.
-Tensor in_order(const Tensor& view, Shape shape) {
-  return Tensor(view.dtype(), std::move(shape), gathered_storage(view));
-}
-
 // Rows of [heads, outer, inner] in the order of [heads, inner, outer].
 Tensor swap_in_heads(const Tensor& tensor, std::uint64_t head_count, std::uint64_t outer, std::uint64_t inner) {
   std::vector<std::uint64_t> dims{head_count, outer, inner};
@@ -40,13 +35,14 @@ std::uint64_t half_head(const Tensor& tensor, std::uint64_t head_count) {
   return rows / head_count / 2;
 }
 
-Tensor shifted(const Tensor& tensor, DType dtype, float by) {
+// In `dtype`.
+Tensor shifted(const Tensor& tensor, DType dtype, double by) {
   constexpr std::size_t kElements = 256;
-  std::array<float, kElements> shifts;
+  std::array<double, kElements> shifts;
   shifts.fill(by);
   const std::size_t element_bytes = info(dtype).block_bytes;
   std::vector<std::byte> more(kElements * element_bytes);
-  kernels::cast(DType::f32, dtype, std::as_bytes(std::span(shifts)), more);
+  kernels::cast(DType::f64, dtype, std::as_bytes(std::span(shifts)), more);
 
   const auto shift = [dtype, more = std::move(more)](std::span<std::byte> values) {
     for (std::size_t first = 0; first < values.size(); first += more.size()) {
@@ -55,11 +51,14 @@ Tensor shifted(const Tensor& tensor, DType dtype, float by) {
     }
   };
   return Tensor(dtype, tensor.shape(),
-                transformed_storage(tensor.to(dtype), element_bytes, fmt::format("add {}", by), shift))
-      .to(DType::f32);
+                transformed_storage(tensor.to(dtype), element_bytes, fmt::format("add {}", by), shift));
 }
 
 }  // namespace
+
+Tensor in_order(const Tensor& view, Shape shape) {
+  return Tensor(view.dtype(), std::move(shape), gathered_storage(view));
+}
 
 Tensor interleave_halves(const Tensor& tensor, std::uint64_t head_count) {
   return swap_in_heads(tensor, head_count, 2, half_head(tensor, head_count));
@@ -70,9 +69,17 @@ Tensor separate_halves(const Tensor& tensor, std::uint64_t head_count) {
 }
 
 Tensor add_one(const Tensor& tensor) {
-  return shifted(tensor, tensor.dtype() == DType::f16 ? DType::f16 : DType::f32, 1);
+  return shifted(tensor, tensor.dtype() == DType::f16 ? DType::f16 : DType::f32, 1).to(DType::f32);
 }
 
 Tensor subtract_one(const Tensor& tensor) { return shifted(tensor, DType::f32, -1); }
+
+Tensor add_number(const Tensor& tensor, double number) {
+  if (!is_floating(tensor.dtype()) || !kernels::can_add(tensor.dtype())) {
+    throw Error(Errc::unsupported, fmt::format("nothing can be added to {}", name(tensor.dtype())))
+        .hint("cast it first, with --dtype F32, F16 or BF16");
+  }
+  return shifted(tensor, tensor.dtype(), number);
+}
 
 }  // namespace ballast::names

@@ -1,4 +1,4 @@
-// What llama.cpp's converter does to values, and the way back. All lazy.
+// What converters do to values, and the way back: llama.cpp's, and those of our own maps. All lazy.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,11 @@ Tensor separate_halves(const Tensor& tensor, std::uint64_t head_count);
 // In F32, but for one rounding on the way there: the converter adds in F16 where weights are F16.
 Tensor add_one(const Tensor& tensor);
 Tensor subtract_one(const Tensor& tensor);
+
+// Each sum rounded to the tensor's own dtype.
+Tensor add_number(const Tensor& tensor, double number);
+
+// A view as a tensor of its own: the same values in that order, in a shape that strides could not give it.
+Tensor in_order(const Tensor& view, Shape shape);
 
 }  // namespace ballast::names

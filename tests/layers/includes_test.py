@@ -58,6 +58,8 @@ PUBLIC_HEADERS = {
     "cache": "checkpoint",
     "save": "save",
     "transform": "ops",
+    "weight_map": "ops",
+    "rank_plan": "ops",
     "manifest": "ops",
     "load": "ops",
     "load_state_dict": "ops",

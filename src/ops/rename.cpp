@@ -1,0 +1,109 @@
+#include "ops/rename.hpp"
+
+#include <re2/re2.h>
+#include <ballast/error.hpp>
+#include <ballast/transform.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+std::unique_ptr<re2::RE2> compile(const RenameRule& rule) {
+  auto expression = std::make_unique<re2::RE2>(rule.pattern, re2::RE2::Quiet);
+  if (!expression->ok()) {
+    throw Error(Errc::invalid_argument, "the expression " + quote(rule.pattern) + " is wrong: " + expression->error());
+  }
+  std::string error;
+  if (!expression->CheckRewriteString(rule.replacement, &error)) {
+    throw Error(Errc::invalid_argument, "the replacement " + quote(rule.replacement) + " is wrong: " + error);
+  }
+  return expression;
+}
+
+}  // namespace
+
+Checkpoint rename_by(Checkpoint checkpoint, const std::function<std::string(std::string_view)>& renamed) {
+  StateDict tensors;
+  tensors.reserve(checkpoint.size());
+  std::map<std::string, std::string, std::less<>> origins;  // for the message about two that meet
+  for (const auto& [name, tensor] : checkpoint) {
+    const std::string target = renamed(name);
+    const auto [origin, is_new] = origins.try_emplace(target, name);
+    if (!is_new) {
+      throw Error(Errc::invalid_argument, "tensors " + quote(origin->second) + " and " + quote(name) +
+                                              " would both be called " + quote(target));
+    }
+    tensors.insert(target, tensor);
+  }
+  checkpoint.tensors = std::move(tensors);
+
+  std::map<std::string, std::string, std::less<>> aliases;
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    checkpoint.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
+    aliases.emplace(renamed(removed), renamed(kept));
+  }
+  checkpoint.aliases = std::move(aliases);
+  for (Composite& composite : checkpoint.composites) {
+    composite.name = renamed(composite.name);
+    for (std::string& part : composite.parts) part = renamed(part);
+  }
+  std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;
+  for (auto& [name, unknown] : checkpoint.unknown_ggml) unknown_ggml.emplace(renamed(name), std::move(unknown));
+  checkpoint.unknown_ggml = std::move(unknown_ggml);
+  return checkpoint;
+}
+
+RenameRule parse_rename(const std::string& text) {
+  RenameRule rule;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '=') {
+      rule.replacement = text.substr(i + 1);
+      return rule;
+    }
+    const bool escaped_equals = text.compare(i, 2, "\\=") == 0;
+    const bool escape = text[i] == '\\' && i + 1 < text.size();
+    if (!escaped_equals) rule.pattern += text[i];
+    if (escape) rule.pattern += text[++i];
+  }
+  throw Error(Errc::invalid_argument, quote(text) + " has no '=' between an expression and its replacement")
+      .hint("write --rename 'REGEX=TEMPLATE', such as '^module\\.='");
+}
+
+Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
+  if (rules.empty()) return checkpoint;
+  std::vector<std::unique_ptr<re2::RE2>> expressions;
+  for (const RenameRule& rule : rules) expressions.push_back(compile(rule));
+  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+    std::string result(name);
+    for (std::size_t i = 0; i < rules.size(); ++i)
+      re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
+    return result;
+  });
+}
+
+Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {
+  const auto begins = [&](const StateDict::Entry& entry) { return entry.name.starts_with(prefix); };
+  if (std::none_of(checkpoint.begin(), checkpoint.end(), begins)) {
+    throw Error(Errc::not_found, "no tensor's name begins with " + quote(prefix))
+        .in(checkpoint.target)
+        .hint("a prefix is taken as it is, with its dot: --strip-prefix module.");
+  }
+  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+    return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+  });
+}
+
+Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix) {
+  return rename_by(std::move(checkpoint),
+                   [&](std::string_view name) { return std::string(prefix) + std::string(name); });
+}
+
+}  // namespace ballast
