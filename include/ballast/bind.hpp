@@ -89,6 +89,7 @@ concept BoundTensorType = std::is_same_v<T, Tensor> || requires(T& value, const 
   { TensorAccess<T>::dtype(constant) } -> std::same_as<DType>;
   { TensorAccess<T>::shape(constant) } -> std::same_as<std::optional<Shape>>;
   { TensorAccess<T>::prepare(value, DType::f32, shape) } -> std::same_as<std::span<std::byte>>;
+  { TensorAccess<T>::bytes(constant) } -> std::same_as<std::span<const std::byte>>;
 };
 
 // One tensor of a model, whatever its type: what it is now, and how to give it another value.
@@ -211,6 +212,11 @@ void walk(T& object, const Context& context, std::vector<BoundTensor>& found) {
     (std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (PointerLike<T>) {
     if (object) walk(*object, context, found);
+  } else if constexpr (requires { sizeof(TensorAccess<T>); }) {
+    static_assert(
+        always_false<T>,
+        "ballast::TensorAccess is specialised for this type, but does not have all of dtype, shape, prepare and "
+        "bytes with the signatures that <ballast/bind.hpp> says.");
   } else {
     static_assert(always_false<T>,
                   "Ballast does not know what is inside this type. Say it with BALLAST_FIELDS(Type, a, b), with a "

@@ -36,6 +36,7 @@ struct WeightRule {
   std::uint64_t heads = 0;                 // interleave, separate
   double number = 0;                       // add
   std::optional<RenameRule> expression{};  // rename by a regular expression, instead of patterns
+  std::size_t place = 0;                   // in the map as it was written, from 1; for messages
   std::optional<RenameRule> forth{};       // of a rule that was turned round: what must lead back
 };
 

@@ -23,7 +23,8 @@ namespace ballast {
 namespace {
 
 // What trainers and compilers put before the names of a model.
-constexpr std::array kPrefixes = {"module.", "_orig_mod.", "model.", "state_dict.", "net.", "base_model.model."};
+constexpr std::array kPrefixes = {"module.", "_orig_mod.",   "model.",           "state_dict.",
+                                  "net.",    "transformer.", "base_model.model."};
 
 bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
   return std::ranges::any_of(globs, [&](const std::string& glob) { return glob_match(glob, name); });

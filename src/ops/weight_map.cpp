@@ -311,6 +311,10 @@ WeightChange opposite(WeightChange change) {
   }
 }
 
+Error in_rule(const WeightRule& rule, const Error& error) {
+  return Error(error.code(), fmt::format("rule {}: {}", rule.place, error.message())).hint(error.hint());
+}
+
 WeightRule turned_round(const WeightRule& rule) {
   WeightRule back = rule;
   if (rule.expression) {
@@ -342,23 +346,23 @@ WeightMap WeightMap::reversed() const {
     try {
       back.rules.push_back(turned_round(rules[i]));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("rule {}: {}", i + 1, error.message())).hint(error.hint());
+      throw in_rule(rules[i], error);
     }
   }
   return back;
 }
 
 Checkpoint apply(Checkpoint checkpoint, const WeightMap& map) {
-  for (std::size_t i = 0; i < map.rules.size(); ++i) {
+  for (const WeightRule& rule : map.rules) {
     std::uint64_t matched = 0;
     try {
-      checkpoint = apply_rule(std::move(checkpoint), map.rules[i], matched);
+      checkpoint = apply_rule(std::move(checkpoint), rule, matched);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("rule {}: {}", i + 1, error.message())).hint(error.hint());
+      throw in_rule(rule, error);
     }
     if (matched == 0) {
       checkpoint.notes.push_back(
-          {checkpoint.target, fmt::format("rule {} of the map matches no tensor", i + 1), Note::Kind::remark});
+          {checkpoint.target, fmt::format("rule {} of the map matches no tensor", rule.place), Note::Kind::remark});
     }
   }
   return checkpoint;

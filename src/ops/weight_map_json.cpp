@@ -131,6 +131,7 @@ WeightMap WeightMap::parse(std::string_view text) {
   for (const Json& rule : root.at("rules").list()) {
     try {
       map.rules.push_back(rule_from(rule));
+      map.rules.back().place = map.rules.size();
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("rule {}: {}", map.rules.size() + 1, error.message())).hint(error.hint());
     }

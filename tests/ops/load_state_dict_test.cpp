@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/shared_files.hpp"
 #include "support/temp_dir.hpp"
 
 namespace elsewhere {
@@ -236,6 +238,142 @@ TEST(LoadStateDict, ReadsNothingForTheMetaDevice) {
   load_state_dict(layer, checkpoint, {.device = "meta"});
   EXPECT_FALSE(layer.bias.has_data());
   EXPECT_EQ(layer.bias.shape(), (Shape{3}));
+}
+
+// Every line that a report can have.
+TEST(LoadStateDict, PrintsItsReportAsAShortTable) {
+  struct Encoder {
+    std::vector<Tensor> layers = std::vector<Tensor>(2);
+    Tensor head, tied, norm, bias, small = numbers({2, 2});
+    auto fields() {
+      return ballast::fields(field("encoder.layers", layers), field("head", head), field("tied", tied),
+                             field("norm", norm), field("bias", bias), field("small", small));
+    }
+  } model;
+  model.norm = numbers({2}, 0, DType::f32);
+  Checkpoint checkpoint;
+  for (const char* name : {"m/encoder.layer.0", "m/encoder.layer.1", "m/head", "m/norm"})
+    checkpoint.tensors.insert(name, numbers({2}, 0, DType::bf16));
+  checkpoint.tensors.insert("m/small", numbers({3, 2}, 0, DType::f32));
+  for (int i = 0; i < 12; ++i) checkpoint.tensors.insert("optimizer." + std::to_string(i), numbers({1}));
+  LoadStateDictOptions options;
+  options.strict = false;
+  options.dtype_policy = DTypePolicy::to_model;
+  options.tied = {{"head", "tied"}};
+  options.key_mapping = {{"^m/", ""}};
+  const std::string text = to_string(load_state_dict(model, checkpoint, options));
+  options.ignore_mismatched_sizes = true;
+  const std::string left = to_string(load_state_dict(model, checkpoint, options));
+  const std::string path = std::string(BALLAST_SOURCE_DIR) + "/tests/golden/load_report.txt";
+  EXPECT_EQ(text + "---\n" + left, test::read_whole_file(path));
+}
+
+TEST(LoadStateDict, ReportsProgressAndCanBeCancelled) {
+  struct Table {
+    std::vector<float> a, b;
+    auto fields() { return ballast::fields(field("a", a), field("b", b)); }
+  } model;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("a", numbers({1000}));
+  checkpoint.tensors.insert("b", numbers({500}));
+  std::uint64_t done = 0;
+  LoadStateDictOptions options;
+  options.progress = [&](const ProgressState& state) {
+    EXPECT_EQ(state.total_bytes, 6000u);
+    done = state.done_bytes;
+    return true;
+  };
+  const LoadReport report = load_state_dict(model, checkpoint, options);
+  EXPECT_EQ(done, 6000u);
+  EXPECT_EQ(report.bytes, 6000u);
+  EXPECT_GE(report.seconds, 0.0);
+  options.progress = [](const ProgressState&) { return false; };
+  EXPECT_ERROR(load_state_dict(model, checkpoint, options), Errc::cancelled, "");
+}
+
+// Tells when it is let go of.
+class WatchedStorage final : public Storage {
+ public:
+  WatchedStorage(StoragePtr inner, std::atomic<int>& alive, std::atomic<std::uint64_t>& released)
+      : inner_(std::move(inner)), alive_(alive), released_(released) {
+    ++alive_;
+  }
+  ~WatchedStorage() override { --alive_; }
+  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read(offset, out); }
+  void release(std::uint64_t, std::uint64_t size) const override { released_ += size; }
+
+ private:
+  StoragePtr inner_;
+  std::atomic<int>& alive_;
+  std::atomic<std::uint64_t>& released_;
+};
+
+TEST(LoadStateDict, LetsGoOfEveryTensorAfterUseWhenTold) {
+  for (const bool is_moved : {false, true}) {
+    std::atomic<int> alive = 0;
+    std::atomic<std::uint64_t> released = 0;
+    std::vector<int> alive_at;
+    struct Table {
+      std::vector<std::vector<float>> rows = std::vector<std::vector<float>>(4);
+      auto fields() { return ballast::fields(field("rows", rows)); }
+    } model;
+    Checkpoint checkpoint;
+    for (int i = 0; i < 4; ++i) {
+      auto storage = std::make_shared<WatchedStorage>(numbers({10}).storage(), alive, released);
+      checkpoint.tensors.insert("rows." + std::to_string(i), Tensor(DType::f32, {10}, std::move(storage)));
+    }
+    LoadStateDictOptions options;
+    options.consume = true;
+    options.threads = 1;
+    options.progress = [&](const ProgressState&) {
+      alive_at.push_back(alive);
+      return true;
+    };
+    if (is_moved)
+      load_state_dict(model, std::move(checkpoint), options);
+    else
+      load_state_dict(model, checkpoint, options);
+    EXPECT_EQ(model.rows[3].size(), 10u);
+    EXPECT_EQ(released, 160u);
+    EXPECT_EQ(alive, is_moved ? 0 : 4);
+    ASSERT_GE(alive_at.size(), 4u);
+    EXPECT_EQ(alive_at[alive_at.size() - 1], is_moved ? 1 : 4);  // the last one, which is being used
+  }
+}
+
+TEST(LoadStateDict, TakesAwayAPrefixAndGivesAnother) {
+  Linear layer;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("odd/weight", numbers({3}));
+  checkpoint.tensors.insert("odd/bias", numbers({3}));
+  EXPECT_THROW(load_state_dict(layer, checkpoint), StateDictError);
+  EXPECT_TRUE(load_state_dict(layer, checkpoint, {.strip_prefix = "odd/"}).ok());
+  EXPECT_ERROR(load_state_dict(layer, checkpoint, {.strip_prefix = "od/"}), Errc::not_found, "begins with");
+  struct Outer {
+    Linear inner;
+    auto fields() { return ballast::fields(field("inner", inner)); }
+  } outer;
+  Checkpoint plain;
+  plain.tensors.insert("weight", numbers({3}));
+  plain.tensors.insert("bias", numbers({3}));
+  EXPECT_THROW(load_state_dict(outer, plain), StateDictError);
+  EXPECT_TRUE(load_state_dict(outer, plain, {.add_prefix = "inner."}).ok());
+  Checkpoint training;
+  training.tensors.insert("module.weight", numbers({3}));
+  training.tensors.insert("module.bias", numbers({3}));
+  EXPECT_THROW(load_state_dict(layer, training, {.find_prefix = false}), StateDictError);
+}
+
+TEST(LoadStateDict, IgnoresWhatItIsToldToIgnore) {
+  Linear layer;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", numbers({3}));
+  checkpoint.tensors.insert("rotary.inv_freq", numbers({3}));
+  EXPECT_THROW(load_state_dict(layer, checkpoint), StateDictError);
+  EXPECT_THROW(load_state_dict(layer, checkpoint, {.ignore_missing = {"bias"}}), StateDictError);
+  EXPECT_TRUE(
+      load_state_dict(layer, checkpoint, {.ignore_missing = {"bias"}, .ignore_unexpected = {"*.inv_freq"}}).ok());
 }
 
 TEST(LoadStateDict, RefusesWhatIsDangerous) {
