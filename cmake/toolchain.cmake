@@ -10,9 +10,7 @@ if(PROJECT_IS_TOP_LEVEL)
 
   find_program(BALLAST_CCACHE ccache)
   if(BALLAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # Otherwise it keeps nothing that was compiled with precompiled headers.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${BALLAST_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/ccache-launcher)
   endif()
 endif()
 
