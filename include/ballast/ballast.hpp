@@ -1,6 +1,7 @@
 // Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, in the order of dependence.
 #pragma once
 
+#include <ballast/adapter.hpp>          // what fine-tuning adds to a model
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
 #include <ballast/cache.hpp>            // converted once, used from then on
 #include <ballast/checkpoint.hpp>       // a state dict and what the file says around it

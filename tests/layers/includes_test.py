@@ -73,6 +73,7 @@ PUBLIC_HEADERS = {
     "names": "ops",
     "fields": "tensor",
     "metadata": "ops",
+    "adapter": "ops",
     "ballast": "everything",
 }
 

@@ -1,0 +1,71 @@
+// Adapter: what PEFT saves of a fine-tuned model: a configuration, and tensors named after those of the base.
+//
+// Everything is lazy: tensors are views of the files that they came from, and nothing is read before it is saved. The
+// functions may be called from several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/json.hpp>
+#include <ballast/limits.hpp>
+#include <ballast/state_dict.hpp>
+#include <ballast/transform.hpp>
+
+namespace ballast {
+
+// adapter_config.json: every field as it stands in the file, known or not.
+struct AdapterConfig {
+  Json fields;
+
+  static AdapterConfig parse(std::string_view text);  // throws Errc::malformed
+
+  std::string peft_type() const;                   // "LORA"; throws Errc::malformed where it is missing
+  const Json* find(std::string_view field) const;  // nothing where it is missing, and where it is null
+  bool is_set(std::string_view field) const;       // whether it is true; Errc::malformed where it is neither
+  std::string text(std::string_view field) const;  // empty where it is missing; Errc::malformed where it is no string
+  double number(std::string_view field, double otherwise) const;  // Errc::malformed where it is no number
+};
+
+// As PEFT writes it: json.dumps(indent=2, sort_keys=True).
+std::string to_string(const AdapterConfig& config);
+
+// Of a LoRA: r and lora_alpha at a module ("model.layers.0.self_attn.q_proj", without "base_model.model."), where the
+// first pattern of rank_pattern and alpha_pattern that matches counts; and the factor of B·A, alpha / r, or with rslora
+// alpha / √r. Errc::malformed where that is not a number.
+double lora_rank(const AdapterConfig& config, std::string_view module);
+double lora_alpha(const AdapterConfig& config, std::string_view module);
+double lora_scaling(const AdapterConfig& config, std::string_view module);
+
+// Whose names and shapes a file has.
+enum class AdapterDialect : std::uint8_t { peft, diffusers, kohya, gguf, mlx };
+std::string_view name(AdapterDialect dialect) noexcept;  // "peft", ...
+
+struct Adapter {
+  AdapterConfig config;
+  StateDict tensors;     // as PEFT's files call them: "base_model.model.layers.0.q_proj.lora_A.weight"
+  std::string source{};  // what it was loaded from, for messages
+  AdapterDialect dialect = AdapterDialect::peft;  // of the source; here everything is as PEFT has it
+  Metadata metadata{};                            // of the source: of GGUF, the fields that are strings
+  std::vector<Note> notes{};                      // what the source left open
+  std::vector<CheckpointFile> files{};
+};
+
+struct AdapterLoadOptions {
+  std::string subfolder{};  // of the folder, where several adapters lie in one
+  // Over names without "base_model.model.", which is put back: the first rule that matches counts.
+  std::vector<RenameRule> key_mapping{};
+  Safety safety = Safety::inert;
+  bool allow_dangerous = false;  // go on with a pickle that names something dangerous
+  Limits limits{};
+};
+
+// A folder with adapter_config.json and adapter_model.safetensors or, where there is none, adapter_model.bin; or one
+// file of any dialect. Names without "base_model.model." get it. A configuration that is not there is deduced from the
+// tensors, with a note of what is only likely. Errc::not_found where there are no weights.
+Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options = {});
+
+}  // namespace ballast

@@ -1,0 +1,115 @@
+// load_adapter: a folder as PEFT saves it, or one file.
+#include <ballast/adapter.hpp>
+#include <ballast/error.hpp>
+#include <ballast/open.hpp>
+
+#include <re2/re2.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "checkpoint/dangerous.hpp"
+#include "core/text.hpp"
+#include "io/byte_source.hpp"
+#include "ops/adapter/deduce.hpp"
+#include "ops/adapter/prefix.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfigName = "adapter_config.json";
+// The first that is there counts. MLX has a name of its own.
+constexpr std::string_view kWeightNames[] = {"adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors",
+                                             "pytorch_lora_weights.safetensors"};
+constexpr std::uint64_t kMaxConfigBytes = 64'000'000;  // the rank pattern of AdaLoRA lists every rank of every module
+
+struct Place {
+  fs::path weights;
+  fs::path config;  // empty where there is none
+};
+
+Place place_in(const fs::path& folder) {
+  const fs::path config = fs::is_regular_file(folder / kConfigName) ? folder / kConfigName : fs::path();
+  for (const std::string_view file : kWeightNames) {
+    if (fs::is_regular_file(folder / file)) return {folder / file, config};
+  }
+  if (config.empty()) {
+    throw Error(Errc::not_found, "no adapter in this folder: it has neither adapter_model.safetensors nor .bin")
+        .in(folder.string())
+        .hint("give the folder that PEFT saved, or the file with the weights");
+  }
+  throw Error(Errc::not_found, "a configuration without weights: adapter_model.safetensors and .bin are missing")
+      .in(folder.string())
+      .hint("was the download complete? the weights lie beside adapter_config.json");
+}
+
+// A file's configuration lies beside it, where the file has the name that PEFT gives it.
+Place place_of(const std::string& path, const std::string& subfolder) {
+  const fs::path target = subfolder.empty() ? fs::path(path) : fs::path(path) / subfolder;
+  if (fs::is_directory(target)) return place_in(target);
+  const fs::path beside = target.parent_path() / kConfigName;
+  if (target.filename() == kConfigName) return place_in(target.parent_path().empty() ? "." : target.parent_path());
+  const bool is_peft = std::ranges::find(kWeightNames, target.filename().string()) != std::end(kWeightNames);
+  return {target, is_peft && fs::is_regular_file(beside) ? beside : fs::path()};
+}
+
+AdapterConfig read_config(const fs::path& path) try {
+  return AdapterConfig::parse(io::read_text_file(path.string(), kMaxConfigBytes)->view());
+} catch (Error& error) {
+  throw error.in(path.string());
+}
+
+std::string mapped(std::string_view name, const std::vector<RenameRule>& rules,
+                   const std::vector<std::unique_ptr<re2::RE2>>& expressions) {
+  const std::string_view prefix = adapter::prefix_of(name);
+  std::string rest(name.substr(prefix.size()));
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (re2::RE2::GlobalReplace(&rest, *expressions[i], rules[i].replacement) > 0) break;
+  }
+  return std::string(prefix) + rest;
+}
+
+StateDict map_keys(const StateDict& tensors, const std::vector<RenameRule>& rules) {
+  std::vector<std::unique_ptr<re2::RE2>> expressions;
+  for (const RenameRule& rule : rules) {
+    expressions.push_back(std::make_unique<re2::RE2>(rule.pattern, re2::RE2::Quiet));
+    if (!expressions.back()->ok())
+      throw Error(Errc::invalid_argument,
+                  "the expression " + quote(rule.pattern) + " is wrong: " + expressions.back()->error());
+  }
+  StateDict result;
+  result.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    const std::string target = mapped(name, rules, expressions);
+    if (!result.insert(target, tensor))
+      throw Error(Errc::invalid_argument, "two tensors of the adapter would be called " + quote(target));
+  }
+  return result;
+}
+
+}  // namespace
+
+Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options) {
+  const Place place = place_of(path, options.subfolder);
+  OpenOptions open_options;
+  open_options.limits = options.limits;
+  open_options.safety = options.safety;
+  Checkpoint file = open(place.weights.string(), open_options);
+  if (!options.allow_dangerous) refuse_dangerous(file);
+
+  Adapter result;
+  result.source = path;
+  result.tensors = std::move(file.tensors);
+  result.metadata = std::move(file.metadata);
+  result.files = std::move(file.files);
+  if (!place.config.empty()) result.config = read_config(place.config);
+  if (!options.key_mapping.empty()) result.tensors = map_keys(result.tensors, options.key_mapping);
+  if (!adapter::has_prefix(result.tensors)) result.tensors = adapter::with_prefix(result.tensors);
+  if (place.config.empty()) adapter::deduce_config(result);
+  return result;
+}
+
+}  // namespace ballast
