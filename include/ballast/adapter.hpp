@@ -68,4 +68,39 @@ struct AdapterLoadOptions {
 // tensors, with a note of what is only likely. Errc::not_found where there are no weights.
 Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options = {});
 
+// Whether the embeddings of the base go into the file of an adapter.
+enum class SaveEmbeddings : std::uint8_t {
+  automatic,  // where the adapter changes them, or where their number is not base_vocabulary
+  always,
+  never,
+};
+
+struct GetAdapterOptions {
+  SaveEmbeddings embeddings = SaveEmbeddings::automatic;
+  std::uint64_t base_vocabulary = 0;  // rows of the embeddings that the base had before training; 0 is unknown
+};
+
+// Of the state dict of an adapted model, what the file of the adapter `name` holds: its own tensors, whatever else is
+// called like it, under the names that files have. Views of the state; what a type of adapter computes on the way is
+// computed when it is read. Errc::not_found where there is no such adapter.
+StateDict get_adapter_state_dict(const StateDict& state, const AdapterConfig& config, std::string_view name = "default",
+                                 const GetAdapterOptions& options = {});
+
+struct SetAdapterOptions {
+  bool ignore_mismatched_sizes = false;  // leave out what does not fit, instead of Errc::mismatch
+};
+
+struct SetAdapterResult {
+  StateDict state;
+  std::vector<std::string> missing;     // names in the state that the adapter should have had a tensor for
+  std::vector<std::string> unexpected;  // names in the adapter that the state has no place for
+  std::vector<std::string> mismatched;  // names in the state that the adapter has in another shape; missing, too
+};
+
+// The other way: a base, or an already adapted model, with this adapter in it under `name`. Modules that the adapter
+// changes are wrapped as PEFT wraps them ("q_proj.weight" becomes "q_proj.base_layer.weight"), as the adapter's own
+// names and its configuration tell. Errc::mismatch where nothing of the adapter has a place in the state.
+SetAdapterResult set_adapter_state_dict(const StateDict& state, const StateDict& adapter, const AdapterConfig& config,
+                                        std::string_view name = "default", const SetAdapterOptions& options = {});
+
 }  // namespace ballast

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
+#include "ops/adapter/types.hpp"
 
 namespace ballast::adapter {
 
@@ -20,7 +21,12 @@ bool has_prefix(const StateDict& tensors) {
 StateDict with_prefix(const StateDict& tensors) {
   StateDict result;
   result.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) result.insert(std::string(kPrefix) + std::string(name), tensor);
+  for (const auto& [name, tensor] : tensors) {
+    const bool is_shared = is_any_shared(name.substr(0, name.find('.')));
+    const bool is_prompt = name.find('.') == std::string_view::npos && !is_shared;
+    const std::string_view prefix = is_shared ? kRoot : is_prompt ? std::string_view() : kPrefix;
+    result.insert(std::string(prefix) + std::string(name), tensor);
+  }
   return result;
 }
 

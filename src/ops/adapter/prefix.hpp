@@ -15,6 +15,7 @@ inline constexpr std::string_view kPrefix = "base_model.model.";  // of what bel
 std::string_view prefix_of(std::string_view name);
 
 bool has_prefix(const StateDict& tensors);  // whether any name has one
+// What belongs to the adapter as a whole gets the shorter one, a prompt ("prompt_embeddings") none.
 StateDict with_prefix(const StateDict& tensors);
 StateDict without_prefix(const StateDict& tensors);  // throws Errc::invalid_argument where two names become one
 

@@ -1,0 +1,76 @@
+// rank_pattern: {"model.layers.0.q_proj.lora_E": [true, false, ...]}, where some releases wrote the adapter's name at
+// the end. What is false was pruned: rows of A and E, columns of B.
+#include <ballast/error.hpp>
+
+#include <algorithm>
+
+#include "core/text.hpp"
+#include "ops/adapter/computed.hpp"
+#include "ops/adapter/prefix.hpp"
+#include "ops/adapter/special.hpp"
+
+namespace ballast::adapter {
+namespace {
+
+std::vector<std::uint64_t> kept_ranks(const Json& mask, std::string_view key) {
+  std::vector<std::uint64_t> kept;
+  const Json::List& flags = mask.list();
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (!flags[i].is_bool())
+      throw Error(Errc::malformed, "rank_pattern of " + quote(key) + " must hold true and false");
+    if (flags[i].boolean()) kept.push_back(i);
+  }
+  return kept;
+}
+
+// The chosen indices along the first dimension, or the second, of a matrix.
+Tensor chosen(const Tensor& matrix, std::size_t dim, const std::vector<std::uint64_t>& indices) {
+  const std::uint64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  const std::uint64_t width = info(matrix.dtype()).block_bytes;
+  const Shape shape = dim == 0 ? Shape{indices.size(), columns} : Shape{rows, indices.size()};
+  return computed(matrix.dtype(), shape, "ranks kept", {matrix}, [=](const std::vector<Tensor>& from) {
+    std::vector<std::byte> all(from[0].nbytes()), out;
+    from[0].read(0, all);
+    const auto copy = [&](std::uint64_t first, std::uint64_t count) {
+      out.insert(out.end(), all.begin() + static_cast<std::ptrdiff_t>(first * width),
+                 all.begin() + static_cast<std::ptrdiff_t>((first + count) * width));
+    };
+    if (dim == 0)
+      for (const std::uint64_t row : indices) copy(row * columns, columns);
+    else
+      for (std::uint64_t row = 0; row < rows; ++row)
+        for (const std::uint64_t column : indices) copy(row * columns + column, 1);
+    return out;
+  });
+}
+
+void keep_at(StateDict& file, const std::string& module, std::string_view key, const Json& mask) {
+  const std::vector<std::uint64_t> kept = kept_ranks(mask, key);
+  for (const auto& [parameter, dim] : {std::pair("lora_A", 0), std::pair("lora_B", 1), std::pair("lora_E", 0)}) {
+    const std::string name = module + "." + parameter;
+    const Tensor* tensor = file.find(name);
+    if (tensor == nullptr || tensor->rank() != 2) continue;
+    const std::uint64_t ranks = tensor->shape()[static_cast<std::size_t>(dim)];
+    if (ranks == kept.size()) continue;  // as it was saved
+    if (ranks != mask.list().size()) {
+      throw Error(Errc::mismatch, "tensor " + quote(name) + " has " + std::to_string(ranks) +
+                                      " ranks, but rank_pattern speaks of " + std::to_string(mask.list().size()))
+          .hint("is this the adapter_config.json that belongs to the weights?");
+    }
+    file.replace(name, chosen(*tensor, static_cast<std::size_t>(dim), kept));
+  }
+}
+
+}  // namespace
+
+void keep_ranks(StateDict& file, const AdapterConfig& config) {
+  const Json* pattern = config.find("rank_pattern");
+  if (pattern == nullptr || !pattern->is_object()) return;
+  for (const auto& [key, mask] : pattern->members()) {
+    const std::size_t end = key.rfind(".lora_E");
+    if (end == std::string::npos || !mask.is_list()) continue;
+    keep_at(file, std::string(kPrefix) + key.substr(0, end), key, mask);
+  }
+}
+
+}  // namespace ballast::adapter

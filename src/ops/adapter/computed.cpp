@@ -1,0 +1,104 @@
+#include "ops/adapter/computed.hpp"
+
+#include <ballast/error.hpp>
+#include <ballast/json.hpp>
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "core/checked.hpp"
+#include "kernels/cast.hpp"
+#include "tensor/transformed_storage.hpp"
+
+namespace ballast::adapter {
+namespace {
+
+class ComputedStorage final : public Storage {
+ public:
+  using Make = std::function<std::vector<std::byte>(const std::vector<Tensor>&)>;
+
+  ComputedStorage(std::uint64_t size, std::string step, std::vector<Tensor> from, Make make)
+      : size_(size), step_(std::move(step)), from_(std::move(from)), make_(std::move(make)) {}
+
+  std::uint64_t size_bytes() const override { return size_; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    prepare({});
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+
+  void prepare(const Progress&) const override {
+    std::call_once(once_, [&] {
+      std::vector<std::byte> made = make_(from_);
+      if (made.size() != size_) throw Error(Errc::malformed, "computed values of the wrong size");
+      bytes_ = std::move(made);
+    });
+  }
+
+  Derivation derivation() const override {
+    Derivation derivation{step_, {}};
+    for (const Tensor& tensor : from_) derivation.from.push_back(&tensor);
+    return derivation;
+  }
+
+  void check_unchanged() const override {
+    for (const Tensor& tensor : from_) {
+      if (tensor.storage() != nullptr) tensor.storage()->check_unchanged();
+    }
+  }
+
+ private:
+  std::uint64_t size_;
+  std::string step_;
+  std::vector<Tensor> from_;
+  Make make_;
+  mutable std::once_flag once_;
+  mutable std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+Tensor computed(DType dtype, Shape shape, std::string step, std::vector<Tensor> from, ComputedStorage::Make make) {
+  const std::uint64_t size = fits(bytes_of(dtype, fits(shape.numel(), "a shape")), "a tensor");
+  return Tensor(dtype, std::move(shape),
+                std::make_shared<ComputedStorage>(size, std::move(step), std::move(from), std::move(make)));
+}
+
+std::vector<float> floats_of(const Tensor& tensor) {
+  const Tensor values = tensor.dtype() == DType::f32 ? tensor : tensor.to(DType::f32);
+  std::vector<float> floats(values.numel());
+  values.read(0, std::as_writable_bytes(std::span(floats)));
+  return floats;
+}
+
+std::vector<std::byte> bytes_of_floats(const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+double scalar_of(const Tensor& tensor) {
+  if (tensor.numel() != 1)
+    throw Error(Errc::malformed, "a tensor of the shape " + to_string(tensor.shape()) + " where one number is needed");
+  if (tensor.dtype() == DType::i64) {
+    std::int64_t value = 0;
+    tensor.read(0, std::as_writable_bytes(std::span(&value, 1)));
+    return static_cast<double>(value);
+  }
+  return static_cast<double>(floats_of(tensor)[0]);
+}
+
+Tensor scaled(const Tensor& tensor, double factor) {
+  if (factor == 1) return tensor;
+  const DType dtype = tensor.dtype();
+  const std::uint64_t width = info(dtype).block_bytes;
+  const auto change = [dtype, width, factor](std::span<std::byte> bytes) {
+    std::vector<double> values(bytes.size() / width);
+    kernels::cast(dtype, DType::f64, bytes, std::as_writable_bytes(std::span(values)));
+    for (double& value : values) value *= factor;
+    kernels::cast(DType::f64, dtype, std::as_bytes(std::span(values)), bytes);
+  };
+  return Tensor(dtype, tensor.shape(), transformed_storage(tensor, width, "times " + to_string(Json(factor)), change));
+}
+
+}  // namespace ballast::adapter
