@@ -1,6 +1,5 @@
 // convert: open, select, rename, cast; then a plan, and its execution.
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -9,15 +8,12 @@
 #include <ballast/error.hpp>
 #include <ballast/manifest.hpp>
 #include <ballast/names.hpp>
-#include <ballast/provenance.hpp>
 #include <ballast/save.hpp>
-#include <ballast/text.hpp>
 #include <ballast/transform.hpp>
 #include <ballast/weight_map.hpp>
 
-#include "../json_writer.hpp"
 #include "../options.hpp"
-#include "../table.hpp"
+#include "../save_job.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -106,131 +102,6 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   return options;
 }
 
-std::uint64_t tensors_in(const SavePlan& plan) {
-  std::uint64_t count = 0;
-  for (const auto& file : plan.files) count += file.tensors;
-  return count;
-}
-
-// What each tensor is, where it goes, where it comes from and what is done to it on the way.
-void write_items(JsonWriter& json, const SavePlan& plan) {
-  json.key("plan");
-  json.begin_array(JsonWriter::Layout::lines);
-  for (const auto& file : plan.files) {
-    for (const auto& item : file.items) {
-      const Provenance origin = provenance(item.tensor);
-      json.begin_object();
-      json.field("name", item.name);
-      json.field("dtype", name(item.tensor.dtype()));
-      json.array_field("shape", item.tensor.shape());
-      json.field("bytes", item.tensor.nbytes());
-      json.field("file", file.path);
-      json.field("offset", item.offset);
-      if (origin.from.empty()) {
-        json.field("from", nullptr);
-      } else {
-        json.key("from");
-        json.begin_object();
-        json.field("file", origin.from.front().file);
-        json.field("offset", origin.from.front().offset);
-        json.end();
-      }
-      json.key("steps");
-      json.begin_array();
-      for (const std::string& step : origin.steps) json.value(step);
-      json.end();
-      json.end();
-    }
-  }
-  json.end();
-}
-
-void write_json(Session& session, const SavePlan& plan, const SaveReport* report) {
-  JsonWriter json(session.out, "ballast.convert/1");
-  json.field("dry_run", report == nullptr);
-  json.key("files");
-  json.begin_array(JsonWriter::Layout::lines);
-  for (const auto& file : plan.files) {
-    json.begin_object();
-    json.field("path", file.path);
-    json.field("bytes", file.size_bytes);
-    json.field("tensors", file.tensors);
-    json.end();
-  }
-  json.end();
-  json.field("tensors", tensors_in(plan));
-  json.field("data_bytes", plan.data_bytes);
-  json.field("total_bytes", plan.total_bytes());
-  json.field("memory_bytes", plan.memory_bytes);
-  if (report == nullptr) write_items(json, plan);
-  if (report != nullptr) {
-    json.field("files_kept", report->files_kept);
-    json.field("seconds", report->seconds);
-  }
-  json.finish();
-}
-
-// "cast to BF16 ×120, gather ×3": what will be done to how many.
-std::string steps_text(const SavePlan& plan) {
-  std::map<std::string, std::uint64_t> counts;
-  for (const auto& file : plan.files) {
-    for (const auto& item : file.items) {
-      for (const std::string& step : provenance(item.tensor).steps) ++counts[step];
-    }
-  }
-  std::string text;
-  for (const auto& [step, count] : counts)
-    text += fmt::format("{}{} ×{}", text.empty() ? "" : ", ", step, format_count(count));
-  return text;
-}
-
-void write_plan(Session& session, const SavePlan& plan) {
-  const bool for_people = session.screen.interactive;
-  Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
-  for (const auto& file : plan.files) {
-    table.row({escape_for_terminal(file.path), file.path.ends_with(".json") ? "index" : plural(file.tensors, "tensor"),
-               for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
-  }
-  table.finish();
-  session.out.flush();  // before what is said about it
-  session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
-                          plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
-                          format_bytes(plan.memory_bytes)));
-  if (const std::string steps = steps_text(plan); !steps.empty()) session.say("on the way: " + steps);
-}
-
-void say_written(const Session& session, const SavePlan& plan, const SaveReport& report) {
-  const std::string& first = plan.files.at(0).path;
-  const std::string folder = std::filesystem::path(first).parent_path().string();
-  const std::string where = plan.files.size() == 1 ? first
-                                                   : fmt::format("{} in {}", plural(plan.files.size(), "file"),
-                                                                 folder.empty() ? "." : folder);
-  session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
-                          format_bytes(plan.total_bytes()), format_duration(report.seconds)));
-  if (report.files_kept != 0)
-    session.say(fmt::format("{} had been written by a run that was stopped", plural(report.files_kept, "file")));
-}
-
-// The folder that "NAME/" asks for: made when it is not there, and gone again if nothing could be written into it.
-class OutputFolder {
- public:
-  explicit OutputFolder(const std::string& path) : path_(path) {
-    if (path.ends_with('/')) created_ = std::filesystem::create_directory(path_, ignored_);
-  }
-  ~OutputFolder() {
-    if (created_) std::filesystem::remove(path_, ignored_);
-  }
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-
-  void keep() { created_ = false; }
-
- private:
-  std::filesystem::path path_;
-  std::error_code ignored_;  // what is wrong with the folder, the save says better
-  bool created_ = false;
-};
-
 // Most who convert a training checkpoint want the model in it.
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
@@ -258,7 +129,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   planning.clear();
   if (arguments.dry_run) {
     for (const Note& note : plan.notes) session.note(note.text);
-    session.json ? write_json(session, plan, nullptr) : write_plan(session, plan);
+    show_plan(session, "ballast.convert/1", plan);
     return 0;
   }
 
@@ -274,8 +145,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   }
   bar.clear();
   for (const Note& note : report.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
-  if (session.json) write_json(session, plan, &report);
-  say_written(session, plan, report);
+  say_written(session, "ballast.convert/1", plan, report);
   return 0;
 }
 

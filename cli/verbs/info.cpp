@@ -8,6 +8,7 @@
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
 
+#include "../info_text.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../place.hpp"
@@ -165,29 +166,6 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.end();
   json.finish();
 }
-
-constexpr std::size_t kLabelWidth = 12;
-
-class InfoText {
- public:
-  explicit InfoText(Session& session) : session_(session) {}
-
-  void line(std::string_view label, std::string_view text) {
-    session_.out.line(
-        fmt::format("{}{}", session_.screen.paint(Color::bold, fmt::format("{:<{}}", label, kLabelWidth)), text));
-  }
-  // Several lines under one label; long ones are cut unless -v asks for all of them.
-  void list(std::string_view label, const std::vector<std::string>& items) {
-    for (const std::string& item : items) {
-      const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
-      line(label, session_.verbose ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
-      label = "";
-    }
-  }
-
- private:
-  Session& session_;
-};
 
 std::vector<std::string> metadata_lines(const Checkpoint& checkpoint) {
   std::vector<std::string> lines;

@@ -78,13 +78,17 @@ class Printer {
     text_ += is_large ? std::to_string(json.count()) : std::to_string(json.integer());
   }
 
-  // The shortest text that reads back as the same double, and not as an integer. JSON has no NaN: Python's reader does.
+  // The shortest text that reads back as the same double, and not as an integer; with an exponent where Python has one.
+  // JSON has no NaN: Python's reader does.
   void print_double(double value) {
     if (std::isnan(value)) text_ += "NaN";
     if (std::isinf(value)) text_ += value > 0 ? "Infinity" : "-Infinity";
     if (!std::isfinite(value)) return;
     char buffer[32];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+    const double size = std::abs(value);
+    const bool is_plain = value == 0 || (size >= 1e-4 && size < 1e16);
+    const auto form = is_plain ? std::chars_format::fixed : std::chars_format::scientific;
+    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, form).ptr;
     const std::string_view shortest(buffer, static_cast<std::size_t>(end - buffer));
     text_ += shortest;
     if (shortest.find_first_of(".e") == std::string_view::npos) text_ += ".0";

@@ -33,6 +33,11 @@ TEST(Json, IsWrittenAsPythonWritesItWithAnIndent) {
   EXPECT_EQ(to_string(json), "{\"b\":{}}");
 }
 
+TEST(Json, HasAnExponentWherePythonHasOne) {
+  const std::string text = "[0.0001,1e-05,-0.00025,100000.0,1234567890123456.0,1e+16,1.5e-07,-0.0,0.1]";
+  EXPECT_EQ(to_string(Json::parse(text)), text);
+}
+
 TEST(Json, OfAnyOtherKindIsAnErrorThatShowsIt) {
   EXPECT_ERROR(Json("a").count(), Errc::malformed, "\"a\" is no whole number of at least 0");
   EXPECT_ERROR(Json(-1).count(), Errc::malformed, "-1 is no whole number");

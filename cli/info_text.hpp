@@ -1,0 +1,38 @@
+// InfoText: labels and what they are about, a line each, as `info` shows them.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "session.hpp"
+
+namespace ballast::cli {
+
+class InfoText {
+ public:
+  explicit InfoText(Session& session) : session_(session) {}
+
+  void line(std::string_view label, std::string_view text) {
+    session_.out.line(
+        fmt::format("{}{}", session_.screen.paint(Color::bold, fmt::format("{:<{}}", label, kLabelWidth)), text));
+  }
+  // Several lines under one label; long ones are cut unless -v asks for all of them.
+  void list(std::string_view label, const std::vector<std::string>& items) {
+    for (const std::string& item : items) {
+      const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
+      line(label, session_.verbose ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
+      label = "";
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLabelWidth = 12;
+
+  Session& session_;
+};
+
+}  // namespace ballast::cli

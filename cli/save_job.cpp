@@ -1,0 +1,138 @@
+#include "save_job.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <ballast/provenance.hpp>
+#include <ballast/text.hpp>
+
+#include "table.hpp"
+
+namespace ballast::cli {
+namespace {
+
+std::uint64_t tensors_in(const SavePlan& plan) {
+  std::uint64_t count = 0;
+  for (const auto& file : plan.files) count += file.tensors;
+  return count;
+}
+
+// What each tensor is, where it goes, where it comes from and what is done to it on the way.
+void write_items(JsonWriter& json, const SavePlan& plan) {
+  json.key("plan");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& file : plan.files) {
+    for (const auto& item : file.items) {
+      const Provenance origin = provenance(item.tensor);
+      json.begin_object();
+      json.field("name", item.name);
+      json.field("dtype", name(item.tensor.dtype()));
+      json.array_field("shape", item.tensor.shape());
+      json.field("bytes", item.tensor.nbytes());
+      json.field("file", file.path);
+      json.field("offset", item.offset);
+      if (origin.from.empty()) {
+        json.field("from", nullptr);
+      } else {
+        json.key("from");
+        json.begin_object();
+        json.field("file", origin.from.front().file);
+        json.field("offset", origin.from.front().offset);
+        json.end();
+      }
+      json.key("steps");
+      json.begin_array();
+      for (const std::string& step : origin.steps) json.value(step);
+      json.end();
+      json.end();
+    }
+  }
+  json.end();
+}
+
+void write_json(Session& session, std::string_view schema, const SavePlan& plan, const SaveReport* report) {
+  JsonWriter json(session.out, schema);
+  json.field("dry_run", report == nullptr);
+  json.key("files");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& file : plan.files) {
+    json.begin_object();
+    json.field("path", file.path);
+    json.field("bytes", file.size_bytes);
+    json.field("tensors", file.tensors);
+    json.end();
+  }
+  json.end();
+  json.field("tensors", tensors_in(plan));
+  json.field("data_bytes", plan.data_bytes);
+  json.field("total_bytes", plan.total_bytes());
+  json.field("memory_bytes", plan.memory_bytes);
+  if (report == nullptr) write_items(json, plan);
+  if (report != nullptr) {
+    json.field("files_kept", report->files_kept);
+    json.field("seconds", report->seconds);
+  }
+  json.finish();
+}
+
+// "cast to BF16 ×120, gather ×3": what will be done to how many.
+std::string steps_text(const SavePlan& plan) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& file : plan.files) {
+    for (const auto& item : file.items) {
+      for (const std::string& step : provenance(item.tensor).steps) ++counts[step];
+    }
+  }
+  std::string text;
+  for (const auto& [step, count] : counts)
+    text += fmt::format("{}{} ×{}", text.empty() ? "" : ", ", step, format_count(count));
+  return text;
+}
+
+void write_plan(Session& session, const SavePlan& plan) {
+  const bool for_people = session.screen.interactive;
+  Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
+  for (const auto& file : plan.files) {
+    const bool is_index = file.path.ends_with(".index.json"), is_config = file.path.ends_with("_config.json");
+    table.row({escape_for_terminal(file.path),
+               is_index    ? "index"
+               : is_config ? "configuration"
+                           : plural(file.tensors, "tensor"),
+               for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
+  }
+  table.finish();
+  session.out.flush();  // before what is said about it
+  session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
+                          plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
+                          format_bytes(plan.memory_bytes)));
+  if (const std::string steps = steps_text(plan); !steps.empty()) session.say("on the way: " + steps);
+}
+
+}  // namespace
+
+void show_plan(Session& session, std::string_view schema, const SavePlan& plan) {
+  session.json ? write_json(session, schema, plan, nullptr) : write_plan(session, plan);
+}
+
+void say_written(Session& session, std::string_view schema, const SavePlan& plan, const SaveReport& report) {
+  if (session.json) write_json(session, schema, plan, &report);
+  const std::string& first = plan.files.at(0).path;
+  const std::string folder = std::filesystem::path(first).parent_path().string();
+  const std::string where = plan.files.size() == 1 ? first
+                                                   : fmt::format("{} in {}", plural(plan.files.size(), "file"),
+                                                                 folder.empty() ? "." : folder);
+  session.say(fmt::format("wrote {}: {}, {} in {}", where, plural(tensors_in(plan), "tensor"),
+                          format_bytes(plan.total_bytes()), format_duration(report.seconds)));
+  if (report.files_kept != 0)
+    session.say(fmt::format("{} had been written by a run that was stopped", plural(report.files_kept, "file")));
+}
+
+OutputFolder::OutputFolder(const std::string& path, bool is_folder) : path_(path) {
+  if (is_folder) created_ = std::filesystem::create_directory(path_, ignored_);
+}
+
+OutputFolder::~OutputFolder() {
+  if (created_) std::filesystem::remove(path_, ignored_);
+}
+
+}  // namespace ballast::cli
