@@ -25,6 +25,7 @@ void add_diff(Command& verb, Session& session);
 void add_meta(Command& verb, Session& session);
 void add_convert(Command& verb, Session& session);
 void add_plan(Command& verb, Session& session);
+void add_adapter(Command& verb, Session& session);
 void add_cache(Command& verb, Session& session);
 void add_completion(Command& verb, Session& session);
 
@@ -40,6 +41,7 @@ inline constexpr Verb kVerbs[] = {
     {"meta", "read or edit metadata, in place where it fits", add_meta},
     {"convert", "copy, select, rename, cast and shard, streamed in bounded memory", add_convert},
     {"plan", "which part of which tensor each rank of a parallel model needs, and where it lies", add_plan},
+    {"adapter", "what fine-tuning adds to a model: look at it, take it out, put it in, convert it", add_adapter},
     {"cache", "the conversion cache: where it is, what it holds, and how to clear it", add_cache},
     {"completion", "a completion script for bash, zsh or fish", add_completion},
 };

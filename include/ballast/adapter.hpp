@@ -10,8 +10,11 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
+#include <ballast/error.hpp>
 #include <ballast/json.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/names.hpp>
+#include <ballast/save.hpp>
 #include <ballast/state_dict.hpp>
 #include <ballast/transform.hpp>
 
@@ -54,10 +57,14 @@ struct Adapter {
   std::vector<CheckpointFile> files{};
 };
 
+// An adapter_config.json. Its path is in every error.
+AdapterConfig load_adapter_config(const std::string& path);
+
 struct AdapterLoadOptions {
   std::string subfolder{};  // of the folder, where several adapters lie in one
   // Over names without "base_model.model.", which is put back: the first rule that matches counts.
   std::vector<RenameRule> key_mapping{};
+  NameOptions names{};  // of GGUF: what the file does not say of the base
   Safety safety = Safety::inert;
   bool allow_dangerous = false;  // go on with a pickle that names something dangerous
   Limits limits{};
@@ -102,5 +109,49 @@ struct SetAdapterResult {
 // names and its configuration tell. Errc::mismatch where nothing of the adapter has a place in the state.
 SetAdapterResult set_adapter_state_dict(const StateDict& state, const StateDict& adapter, const AdapterConfig& config,
                                         std::string_view name = "default", const SetAdapterOptions& options = {});
+
+// What is wrong with an adapter, and what to do about it.
+struct AdapterProblem {
+  Errc code;
+  std::string text, hint;
+  bool is_harmless = false;  // it works, but hardly as somebody meant it
+};
+std::vector<AdapterProblem> find_problems(const Adapter& adapter);
+
+// Throws the first that is not harmless.
+void check_adapter(const Adapter& adapter);
+
+struct AdapterSummary {
+  struct Module {
+    std::string name;  // the last part of the modules' names: "q_proj"
+    std::uint64_t count = 0;
+  };
+  struct Scale {
+    double rank = 0, alpha = 0, scaling = 0;
+    std::uint64_t modules = 0;
+  };
+  std::string type, base_model;
+  std::vector<Module> modules;           // that are adapted, in natural order
+  std::vector<std::string> saved_whole;  // modules that the file replaces
+  std::vector<Scale> scales;             // of a LoRA, those of most modules first
+  std::vector<DType> dtypes;             // those of most tensors first
+  std::uint64_t tensors = 0, parameters = 0, bytes = 0;
+};
+AdapterSummary summarize(const Adapter& adapter);
+
+struct AdapterSaveOptions {
+  AdapterDialect dialect = AdapterDialect::peft;
+  bool portable = false;  // names without "base_model.model."
+  NameOptions names{};    // for GGUF: what the configuration does not say of the base
+  SaveOptions save{};
+};
+
+// As PEFT saves it: a folder, which execute() needs to be there, with adapter_config.json and
+// adapter_model.safetensors. As any other dialect has it: a file. There, the scaling of every module is what it was:
+// folded into what the dialect can say, or into B. Errc::unsupported for what it has no place for.
+SavePlan plan_save(const Adapter& adapter, const std::string& path, const AdapterSaveOptions& options = {});
+
+// Makes the folder where it is not there.
+SaveReport save_adapter(const Adapter& adapter, const std::string& path, const AdapterSaveOptions& options = {});
 
 }  // namespace ballast

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/text.hpp"
 
 namespace ballast {
@@ -22,6 +24,25 @@ Json sorted(const Json& json) {
   return members;
 }
 
+// Python escapes everything that is not ASCII, in pairs of surrogates where it must. The text is valid UTF-8.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[at])); };
+    const std::size_t length = byte(i) < 0x80 ? 1 : byte(i) < 0xE0 ? 2 : byte(i) < 0xF0 ? 3 : 4;
+    if (length == 1 || i + length > text.size()) {
+      out += text[i++];
+      continue;
+    }
+    std::uint32_t code = byte(i) & (0x7Fu >> length);
+    for (std::size_t k = 1; k < length; ++k) code = code << 6 | (byte(i + k) & 0x3F);
+    out += code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                          : fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 | (code & 0x3FF));
+    i += length;
+  }
+  return out;
+}
+
 [[noreturn]] void throw_wrong(std::string_view field, const Error& error) {
   throw Error(Errc::malformed, "the field " + quote(field) + " of the adapter's configuration: " + error.message());
 }
@@ -29,7 +50,13 @@ Json sorted(const Json& json) {
 }  // namespace
 
 AdapterConfig AdapterConfig::parse(std::string_view text) {
-  AdapterConfig config{Json::parse(text)};
+  AdapterConfig config;
+  try {
+    config.fields = Json::parse(text);
+  } catch (Error& error) {
+    const bool has_nan = text.find("NaN") != std::string_view::npos || text.find("Infinity") != std::string_view::npos;
+    throw error.hint(has_nan ? "JSON has no NaN and no Infinity: correct the number" : "");
+  }
   if (!config.fields.is_object()) throw Error(Errc::malformed, "an adapter's configuration must be a JSON object");
   return config;
 }
@@ -67,6 +94,6 @@ double AdapterConfig::number(std::string_view field, double otherwise) const try
   throw_wrong(field, error);
 }
 
-std::string to_string(const AdapterConfig& config) { return to_string(sorted(config.fields), 2); }
+std::string to_string(const AdapterConfig& config) { return escaped(to_string(sorted(config.fields), 2)); }
 
 }  // namespace ballast

@@ -12,7 +12,9 @@
 #include "checkpoint/dangerous.hpp"
 #include "core/text.hpp"
 #include "io/byte_source.hpp"
+#include "ops/adapter/computed.hpp"
 #include "ops/adapter/deduce.hpp"
+#include "ops/adapter/dialects.hpp"
 #include "ops/adapter/prefix.hpp"
 
 namespace ballast {
@@ -56,12 +58,6 @@ Place place_of(const std::string& path, const std::string& subfolder) {
   return {target, is_peft && fs::is_regular_file(beside) ? beside : fs::path()};
 }
 
-AdapterConfig read_config(const fs::path& path) try {
-  return AdapterConfig::parse(io::read_text_file(path.string(), kMaxConfigBytes)->view());
-} catch (Error& error) {
-  throw error.in(path.string());
-}
-
 std::string mapped(std::string_view name, const std::vector<RenameRule>& rules,
                    const std::vector<std::unique_ptr<re2::RE2>>& expressions) {
   const std::string_view prefix = adapter::prefix_of(name);
@@ -90,25 +86,54 @@ StateDict map_keys(const StateDict& tensors, const std::vector<RenameRule>& rule
   return result;
 }
 
+// The places of SHiRA, which PEFT writes as floats on Windows.
+void use_integers(StateDict& tensors) {
+  std::vector<std::pair<std::string, Tensor>> found;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.ends_with(".shira_indices") && is_floating(tensor.dtype())) found.emplace_back(name, tensor);
+  }
+  for (const auto& [name, tensor] : found) {
+    tensors.replace(name, adapter::computed(DType::i32, tensor.shape(), "as integers", {tensor}, [](const auto& from) {
+                      std::vector<std::int32_t> integers;
+                      for (const float value : adapter::floats_of(from[0]))
+                        integers.push_back(static_cast<std::int32_t>(value));
+                      const auto bytes = std::as_bytes(std::span(integers));
+                      return std::vector<std::byte>(bytes.begin(), bytes.end());
+                    }));
+  }
+}
+
 }  // namespace
+
+AdapterConfig load_adapter_config(const std::string& path) try {
+  return AdapterConfig::parse(io::read_text_file(path, kMaxConfigBytes)->view());
+} catch (Error& error) {
+  throw error.in(path);
+}
 
 Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options) {
   const Place place = place_of(path, options.subfolder);
   OpenOptions open_options;
   open_options.limits = options.limits;
   open_options.safety = options.safety;
-  Checkpoint file = open(place.weights.string(), open_options);
+  const Checkpoint file = open(place.weights.string(), open_options);
   if (!options.allow_dangerous) refuse_dangerous(file);
 
   Adapter result;
   result.source = path;
-  result.tensors = std::move(file.tensors);
-  result.metadata = std::move(file.metadata);
-  result.files = std::move(file.files);
-  if (!place.config.empty()) result.config = read_config(place.config);
+  result.dialect = adapter::dialect_of(file);
+  result.tensors = file.tensors;
+  result.metadata = file.metadata;
+  result.files = file.files;
+  if (!place.config.empty()) result.config = load_adapter_config(place.config.string());
+  if (result.dialect != AdapterDialect::peft) {
+    adapter::read_dialect(result, file, options.names);
+    return result;
+  }
   if (!options.key_mapping.empty()) result.tensors = map_keys(result.tensors, options.key_mapping);
   if (!adapter::has_prefix(result.tensors)) result.tensors = adapter::with_prefix(result.tensors);
   if (place.config.empty()) adapter::deduce_config(result);
+  use_integers(result.tensors);
   return result;
 }
 

@@ -1,0 +1,320 @@
+// adapter: LoRAs and the other adapters of PEFT.
+#include <ballast/adapter.hpp>
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ballast/error.hpp>
+#include <ballast/text.hpp>
+
+#include "../info_text.hpp"
+#include "../json_writer.hpp"
+#include "../options.hpp"
+#include "../save_job.hpp"
+#include "verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+using Layout = JsonWriter::Layout;
+
+struct Arguments {
+  std::string adapter, state, config, out, name = "default", dialect, subfolder, embeddings = "auto";
+  std::vector<std::string> key_mapping;
+  std::uint64_t base_vocabulary = 0;
+  NameOptions names;
+  bool portable = false, ignore_mismatched = false, dry_run = false;
+};
+
+AdapterDialect dialect_argument(const std::string& text) {
+  for (const AdapterDialect dialect :
+       {AdapterDialect::peft, AdapterDialect::diffusers, AdapterDialect::kohya, AdapterDialect::gguf}) {
+    if (text == name(dialect)) return dialect;
+  }
+  throw Error(Errc::invalid_argument, fmt::format("--to: there is no dialect \"{}\"", text))
+      .hint("peft, diffusers, kohya or gguf");
+}
+
+SaveEmbeddings embeddings_argument(const std::string& text) {
+  if (text == "auto") return SaveEmbeddings::automatic;
+  if (text == "always") return SaveEmbeddings::always;
+  if (text == "never") return SaveEmbeddings::never;
+  throw Error(Errc::invalid_argument, fmt::format("--save-embeddings: \"{}\" is none of auto, always and never", text));
+}
+
+void require_output(const Arguments& arguments) {
+  if (!arguments.out.empty()) return;
+  throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+}
+
+Adapter open_adapter(const Session& session, const Arguments& arguments) {
+  AdapterLoadOptions options;
+  options.subfolder = arguments.subfolder;
+  for (const std::string& text : arguments.key_mapping) options.key_mapping.push_back(parse_rename(text));
+  options.names = arguments.names;
+  options.safety = session.open_options().safety;
+  options.allow_dangerous = session.allow_dangerous;
+  options.limits = session.limits;
+  return load_adapter(arguments.adapter, options);
+}
+
+void say_notes(const Session& session, const Adapter& adapter) {
+  for (const Note& note : adapter.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
+  for (const AdapterProblem& problem : find_problems(adapter)) {
+    if (problem.is_harmless) session.note(fmt::format("{}: {} ({})", adapter.source, problem.text, problem.hint));
+  }
+}
+
+void write_scale(JsonWriter& json, const AdapterSummary::Scale& scale) {
+  json.begin_object();
+  json.field("rank", scale.rank);
+  json.field("alpha", scale.alpha);
+  json.field("scaling", scale.scaling);
+  json.field("modules", scale.modules);
+  json.end();
+}
+
+void write_json(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
+  JsonWriter json(session.out, "ballast.adapter/1");
+  json.field("target", adapter.source);
+  json.field("type", summary.type);
+  json.field("dialect", name(adapter.dialect));
+  if (summary.base_model.empty())
+    json.field("base_model", nullptr);
+  else
+    json.field("base_model", summary.base_model);
+  json.key("scales");
+  json.begin_array(Layout::lines);
+  for (const auto& scale : summary.scales) write_scale(json, scale);
+  json.end();
+  json.key("modules");
+  json.begin_object();
+  for (const auto& module : summary.modules) json.field(module.name, module.count);
+  json.end();
+  json.array_field("saved_whole", summary.saved_whole);
+  json.field("tensors", summary.tensors);
+  json.field("parameters", summary.parameters);
+  json.field("bytes", summary.bytes);
+  json.key("dtypes");
+  json.begin_array();
+  for (const DType dtype : summary.dtypes) json.value(name(dtype));
+  json.end();
+  json.key("problems");
+  json.begin_array(Layout::lines);
+  for (const AdapterProblem& problem : find_problems(adapter)) {
+    json.begin_object();
+    json.field("text", problem.text);
+    json.field("hint", problem.hint);
+    json.field("harmless", problem.is_harmless);
+    json.end();
+  }
+  json.end();
+  json.finish();
+}
+
+void write_text(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
+  InfoText text(session);
+  text.line("target", escape_for_terminal(adapter.source));
+  text.line("type", fmt::format("{}, as {} has it", summary.type, name(adapter.dialect)));
+  if (!summary.base_model.empty()) text.line("base", escape_for_terminal(summary.base_model));
+  std::vector<std::string> lines;
+  for (const auto& scale : summary.scales)
+    lines.push_back(fmt::format("rank {}, alpha {}: scaling {:.6g}, {}", scale.rank, scale.alpha, scale.scaling,
+                                plural(scale.modules, "module")));
+  text.list("scaling", lines);
+  lines.clear();
+  for (const auto& module : summary.modules) lines.push_back(fmt::format("{} ×{}", module.name, module.count));
+  if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
+  if (!summary.saved_whole.empty())
+    text.list("whole", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
+  text.line("tensors", format_count(summary.tensors));
+  text.line("parameters", format_count(summary.parameters));
+  text.line("bytes", format_bytes(summary.bytes));
+  lines.clear();
+  for (const DType dtype : summary.dtypes) lines.emplace_back(name(dtype));
+  text.line("dtypes", fmt::format("{}", fmt::join(lines, ", ")));
+  lines.clear();
+  for (const AdapterProblem& problem : find_problems(adapter))
+    lines.push_back(escape_for_terminal(fmt::format("{}: {}", problem.text, problem.hint)));
+  text.list("problems", lines);
+}
+
+int run_info(Session& session, const Arguments& arguments) {
+  const Adapter adapter = open_adapter(session, arguments);
+  for (const Note& note : adapter.notes) session.note(note.text);
+  AdapterSummary summary;
+  try {
+    summary = summarize(adapter);
+  } catch (Error& error) {
+    throw error.in(adapter.source);
+  }
+  session.json ? write_json(session, adapter, summary) : write_text(session, adapter, summary);
+  return 0;
+}
+
+int write(Session& session, const Arguments& arguments, const SavePlan& plan, SaveOptions options, bool is_folder) {
+  constexpr std::string_view kSchema = "ballast.adapter.write/1";
+  for (const Note& note : plan.notes) session.note(note.text);
+  if (arguments.dry_run) {
+    show_plan(session, kSchema, plan);
+    return 0;
+  }
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
+  OutputFolder folder(arguments.out, is_folder || arguments.out.ends_with('/'));
+  const SaveReport report = execute(plan, options);
+  folder.keep();
+  bar.clear();
+  say_written(session, kSchema, plan, report);
+  return 0;
+}
+
+int write_adapter(Session& session, const Arguments& arguments, const Adapter& adapter, AdapterDialect dialect) {
+  AdapterSaveOptions options;
+  options.dialect = dialect;
+  options.portable = arguments.portable;
+  options.names = arguments.names;
+  options.save = session.save_options();
+  const SavePlan plan = plan_save(adapter, arguments.out, options);
+  return write(session, arguments, plan, options.save, dialect == AdapterDialect::peft);
+}
+
+int run_extract(Session& session, const Arguments& arguments) {
+  require_output(arguments);
+  if (arguments.config.empty()) {
+    throw Error(Errc::invalid_argument, "nothing says what kind of adapter it is")
+        .hint("name its adapter_config.json with --config");
+  }
+  const Checkpoint state = open_data(session, arguments.state);
+  say_notes(session, state);
+  if (!state.dangerous.empty() && !session.allow_dangerous)
+    throw Error(Errc::unsafe, "names something dangerous").in(state.target).hint("ballast scan shows what");
+  Adapter adapter;
+  adapter.config = load_adapter_config(arguments.config);
+  adapter.source = state.target;
+  adapter.files = state.files;
+  const GetAdapterOptions options{embeddings_argument(arguments.embeddings), arguments.base_vocabulary};
+  try {
+    adapter.tensors = get_adapter_state_dict(state.tensors, adapter.config, arguments.name, options);
+  } catch (Error& error) {
+    throw error.in(state.target);
+  }
+  return write_adapter(session, arguments, adapter, AdapterDialect::peft);
+}
+
+// "3 tensors are missing, such as ..."
+void note_names(const Session& session, const std::vector<std::string>& names, std::string_view what) {
+  if (names.empty()) return;
+  session.note(fmt::format("{} {}, such as \"{}\"", plural(names.size(), "tensor"), what, names.front()));
+}
+
+int run_inject(Session& session, const Arguments& arguments) {
+  require_output(arguments);
+  Checkpoint base = open_data(session, arguments.state);
+  say_notes(session, base);
+  const Adapter adapter = open_adapter(session, arguments);
+  say_notes(session, adapter);
+  check_adapter(adapter);
+  SetAdapterResult set;
+  try {
+    set = set_adapter_state_dict(base.tensors, adapter.tensors, adapter.config, arguments.name,
+                                 {.ignore_mismatched_sizes = arguments.ignore_mismatched});
+  } catch (Error& error) {
+    throw error.in(adapter.source);
+  }
+  note_names(session, set.missing, "of the adapter missing");
+  note_names(session, set.unexpected, "left out that the base has no place for");
+  note_names(session, set.mismatched, "left out that the base has in another shape");
+  base.tensors = std::move(set.state);
+  base.aliases.clear();  // under names that are gone
+  base.composites.clear();
+  const SaveOptions options = session.save_options();
+  return write(session, arguments, plan_save(base, arguments.out, options), options, false);
+}
+
+int run_convert(Session& session, const Arguments& arguments) {
+  require_output(arguments);
+  const AdapterDialect dialect = dialect_argument(arguments.dialect);
+  const Adapter adapter = open_adapter(session, arguments);
+  say_notes(session, adapter);
+  check_adapter(adapter);
+  return write_adapter(session, arguments, adapter, dialect);
+}
+
+void add_adapter_options(Command& verb, Session& session, Arguments& arguments) {
+  verb.option("--subfolder", "NAME", &arguments.subfolder, "of the adapter's folder, where several lie in one");
+  verb.option("--key-mapping", "REGEX=TEMPLATE", &arguments.key_mapping,
+              "replace in the adapter's names, without base_model.model.; the first that matches counts");
+  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
+}
+
+void add_name_options(Command& verb, Arguments& arguments) {
+  verb.option("--architecture", "NAME", &arguments.names.architecture,
+              "for GGUF, where the file does not say it: llama");
+  verb.option("--heads", "N", &arguments.names.head_count, "for GGUF: heads of attention");
+  verb.option("--kv-heads", "N", &arguments.names.head_count_kv, "for GGUF: heads of keys and values");
+}
+
+void add_output_options(Command& verb, Session& session, Arguments& arguments, std::string description) {
+  verb.option("-o,--output", "PATH", &arguments.out, std::move(description));
+  add_force_option(verb, session);
+  verb.flag("--dry-run", &arguments.dry_run, "show what would be written, and write nothing");
+  add_sync_option(verb, session);
+  add_json_option(verb, session);
+}
+
+constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any dialect";
+
+}  // namespace
+
+void add_adapter(Command& verb, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+
+  Command& info = verb.verb("info", "type, rank, alpha, scaling, modules, dtypes, base, and what is wrong");
+  info.positional("ADAPTER", &arguments->adapter, kAdapterIs);
+  add_adapter_options(info, session, *arguments);
+  add_name_options(info, *arguments);
+  add_json_option(info, session);
+  info.examples = "  ballast adapter info my-lora/\n  ballast adapter info style.safetensors --json\n";
+  info.run = [arguments, &session] { return run_info(session, *arguments); };
+
+  Command& extract = verb.verb("extract", "the adapter in an adapted model's checkpoint, as PEFT saves it");
+  extract.positional("STATE", &arguments->state, "the checkpoint of the adapted model");
+  extract.option("--config", "FILE", &arguments->config, "its adapter_config.json");
+  extract.option("--name", "NAME", &arguments->name, "of the adapter; default where it is not given");
+  extract.option("--save-embeddings", "WHEN", &arguments->embeddings,
+                 "whether those of the base go along: auto (where they are adapted or resized), always or never");
+  extract.option("--base-vocabulary", "N", &arguments->base_vocabulary,
+                 "rows of the embeddings before training, to tell whether they were resized");
+  extract.flag("--portable", &arguments->portable, "names without base_model.model.");
+  extract.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
+  add_output_options(extract, session, *arguments, "the folder to write");
+  extract.examples = "  ballast adapter extract model.safetensors --config adapter_config.json -o my-lora\n";
+  extract.run = [arguments, &session] { return run_extract(session, *arguments); };
+
+  Command& inject = verb.verb("inject", "a base with an adapter in it, as the state dict of a PeftModel");
+  inject.positional("BASE", &arguments->state, "the base, or a model that has adapters already");
+  inject.positional("ADAPTER", &arguments->adapter, kAdapterIs);
+  inject.option("--name", "NAME", &arguments->name, "of the adapter; default where it is not given");
+  inject.flag("--ignore-mismatched", &arguments->ignore_mismatched, "leave out what does not fit the base");
+  add_adapter_options(inject, session, *arguments);
+  add_name_options(inject, *arguments);
+  add_output_options(inject, session, *arguments, "a .safetensors, .pt, .bin or other file, or a folder");
+  inject.examples = "  ballast adapter inject base/ my-lora/ -o adapted.safetensors\n";
+  inject.run = [arguments, &session] { return run_inject(session, *arguments); };
+
+  Command& convert = verb.verb("convert", "from any dialect to another; the scaling of every module stays");
+  convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
+  convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
+  convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");
+  add_adapter_options(convert, session, *arguments);
+  add_name_options(convert, *arguments);
+  add_output_options(convert, session, *arguments, "the folder or file to write");
+  convert.examples = R"(  ballast adapter convert my-lora/ --to kohya -o my-lora.safetensors
+  ballast adapter convert my-lora/ --to gguf --architecture llama --heads 32 -o my-lora.gguf
+)";
+  convert.run = [arguments, &session] { return run_convert(session, *arguments); };
+}
+
+}  // namespace ballast::cli

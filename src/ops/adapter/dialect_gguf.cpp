@@ -1,0 +1,113 @@
+// GGUF, as llama.cpp's convert_lora_to_gguf.py writes it: general.type "adapter", adapter.type "lora", one
+// adapter.lora.alpha for all; "blk.0.attn_q.weight.lora_a", [rank, in], and ".lora_b", [out, rank], whose rows are in
+// the order of the base's. Of embeddings, A is [words, rank].
+#include <ballast/error.hpp>
+
+#include <algorithm>
+
+#include "core/text.hpp"
+#include "ops/adapter/computed.hpp"
+#include "ops/adapter/dialects.hpp"
+#include "ops/names_match.hpp"
+
+namespace ballast::adapter {
+namespace {
+
+constexpr std::string_view kAlpha = "adapter.lora.alpha", kEmbedding = "token_embd.weight";
+
+// B stands for the weight whose rows it has, so that whatever is done to those is done to it. What is transposed there
+// is not here: A and B say which side is which.
+Checkpoint renamed(const Checkpoint& weights, NameStyle style, const NameOptions& options) {
+  Checkpoint result = to_names(weights, style, options);
+  const std::string said(result.fields.find_string("general.architecture").value_or(""));
+  const names::Architecture* architecture =
+      names::find_architecture(options.architecture.empty() ? said : options.architecture);
+  if (architecture == nullptr) {
+    throw Error(Errc::unsupported, "no names are known for the architecture " + quote(said))
+        .hint("name one that is, with --architecture");
+  }
+  for (const auto& [name, tensor] : weights) {
+    const auto match = names::match(*architecture, style, name);
+    if (!match || match->is_left_out) {
+      throw Error(Errc::unsupported, "module " + quote(name.substr(0, name.rfind('.'))) + " has no name in " +
+                                         (style == NameStyle::gguf ? "GGUF" : "PEFT") + " for the architecture " +
+                                         std::string(architecture->name))
+          .hint("is --architecture right?");
+    }
+    if (match->change == names::Change::transpose) result.tensors.replace(match->name, tensor);
+  }
+  return result;
+}
+
+std::string renamed_one(const Checkpoint& renamed, std::size_t i) { return std::string(renamed.tensors[i].name); }
+
+}  // namespace
+
+LoraModules read_gguf(const Checkpoint& file, const NameOptions& options) {
+  const Field* field = file.fields.find(kAlpha);
+  const std::optional<double> alpha = field == nullptr ? std::nullopt : field->as_double();
+  Checkpoint weights;
+  weights.fields = file.fields;
+  for (const auto& [name, tensor] : file) {
+    if (name.ends_with(".lora_b"))
+      weights.tensors.insert(name.substr(0, name.rfind('.')), tensor);
+    else if (!name.ends_with(".lora_a"))
+      throw Error(Errc::unsupported, "tensor " + quote(name) + " is no part of a LoRA");
+  }
+  const Checkpoint in_peft = renamed(weights, NameStyle::huggingface, options);
+  LoraModules modules;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::string_view name = weights.tensors[i].name;
+    const Tensor* a = file.find(std::string(name) + ".lora_a");
+    if (a == nullptr) throw Error(Errc::malformed, "tensor " + quote(name) + " has a .lora_b without its .lora_a");
+    const std::string weight = renamed_one(in_peft, i);
+    LoraModule& module = modules[weight.substr(0, weight.rfind('.'))];
+    module.is_embedding = name == kEmbedding;
+    module.a = module.is_embedding ? a->transpose() : *a;
+    module.b = in_peft.tensors[i].tensor;
+    module.alpha = alpha;
+  }
+  return modules;
+}
+
+Checkpoint write_gguf(const LoraModules& modules, const Adapter& adapter, const NameOptions& options) {
+  // One alpha for all: that of the most modules. What others need instead goes into their B.
+  std::map<double, std::uint64_t> alphas;
+  const auto alpha_of = [](const LoraModule& module) {
+    return *module.scaling * static_cast<double>(module.a->shape()[0]);
+  };
+  Checkpoint weights;
+  for (const auto& [name, module] : modules) {
+    ++alphas[alpha_of(module)];
+    if (module.bias || module.magnitude || module.a->rank() != 2) {
+      throw Error(Errc::unsupported, "the LoRA of module " + quote(name) + " is more than two matrices")
+          .hint("GGUF has no place for DoRA, biases and convolutions: merge the adapter into its base");
+    }
+  }
+  const double most = std::ranges::max_element(alphas, {}, [](const auto& entry) { return entry.second; })->first;
+  const double alpha = most != 0 ? most : 1;  // which llama.cpp takes as none
+  for (const auto& [name, module] : modules)
+    weights.tensors.insert(name + ".weight", scaled(*module.b, alpha_of(module) / alpha));
+
+  NameOptions known = options;
+  if (known.architecture.empty() && adapter.metadata.contains("general.architecture"))
+    known.architecture = adapter.metadata.at("general.architecture");
+  const Checkpoint in_gguf = renamed(weights, NameStyle::gguf, known);
+
+  Checkpoint file;
+  file.fields.set(Field::of("general.architecture", *in_gguf.fields.find_string("general.architecture")));
+  for (const Field& field : in_gguf.fields) file.fields.set(field);
+  file.fields.set(Field::of("general.type", "adapter"));
+  file.fields.set(Field::of("adapter.type", "lora"));
+  file.fields.set(Field::of(kAlpha, static_cast<float>(alpha)));
+  std::size_t i = 0;
+  for (const auto& [name, module] : modules) {
+    const std::string weight = renamed_one(in_gguf, i);
+    file.tensors.insert(weight + ".lora_a", weight == kEmbedding ? module.a->transpose() : *module.a);
+    file.tensors.insert(weight + ".lora_b", in_gguf.tensors[i].tensor);
+    ++i;
+  }
+  return file;
+}
+
+}  // namespace ballast::adapter

@@ -1,0 +1,62 @@
+#include <ballast/adapter.hpp>
+#include <ballast/error.hpp>
+
+#include <filesystem>
+
+#include "ops/adapter/dialects.hpp"
+#include "ops/adapter/prefix.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+SavePlan::File config_file(const AdapterConfig& config, const fs::path& path) {
+  const std::string text = to_string(config);
+  const auto bytes = std::as_bytes(std::span(text));
+  SavePlan::File file;
+  file.path = path.string();
+  file.head.assign(bytes.begin(), bytes.end());
+  file.size_bytes = text.size();
+  return file;
+}
+
+SavePlan plan_folder(const Adapter& adapter, const fs::path& folder, const AdapterSaveOptions& options) {
+  Checkpoint checkpoint;
+  checkpoint.tensors = options.portable ? adapter::without_prefix(adapter.tensors) : adapter.tensors;
+  checkpoint.metadata = {{"format", "pt"}};
+  checkpoint.files = adapter.files;
+  SavePlan plan = plan_save(checkpoint, (folder / "adapter_model.safetensors").string(), options.save);
+  plan.files.push_back(config_file(adapter.config, folder / "adapter_config.json"));
+  return plan;
+}
+
+// Which endings the file of a dialect may have.
+void check_ending(const std::string& path, AdapterDialect dialect) {
+  const std::string_view wanted = dialect == AdapterDialect::gguf ? ".gguf" : ".safetensors";
+  if (path.ends_with(wanted)) return;
+  throw Error(Errc::invalid_argument,
+              "an adapter as " + std::string(name(dialect)) + " has it is a " + std::string(wanted) + " file")
+      .in(path)
+      .hint("name such a file");
+}
+
+}  // namespace
+
+SavePlan plan_save(const Adapter& adapter, const std::string& path, const AdapterSaveOptions& options) {
+  if (options.dialect == AdapterDialect::peft) return plan_folder(adapter, path, options);
+  check_ending(path, options.dialect);
+  const Checkpoint checkpoint = adapter::write_dialect(adapter, options.dialect, options.names);
+  SavePlan plan = plan_save(checkpoint, path, options.save);
+  plan.notes.insert(plan.notes.end(), checkpoint.notes.begin(), checkpoint.notes.end());
+  return plan;
+}
+
+SaveReport save_adapter(const Adapter& adapter, const std::string& path, const AdapterSaveOptions& options) {
+  const SavePlan plan = plan_save(adapter, path, options);
+  std::error_code ignored;  // what is wrong with the folder, the save says better
+  if (options.dialect == AdapterDialect::peft) fs::create_directories(path, ignored);
+  return execute(plan, options.save);
+}
+
+}  // namespace ballast
