@@ -12,6 +12,7 @@
 #include <ballast/error.hpp>            // the one exception
 #include <ballast/fields.hpp>           // typed metadata
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types
+#include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
 #include <ballast/json.hpp>             // small documents: configurations, rules

@@ -74,6 +74,7 @@ PUBLIC_HEADERS = {
     "fields": "tensor",
     "metadata": "ops",
     "adapter": "ops",
+    "from_diff": "ops",
     "ballast": "everything",
 }
 
@@ -81,7 +82,7 @@ PUBLIC_HEADERS = {
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+",
-    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h|zstd\.h",
+    "src": r"cblas\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h|zstd\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.

@@ -1,0 +1,23 @@
+// The largest singular values of a matrix and their vectors, by LAPACK, on the calling thread alone.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ballast::kernels {
+
+// matrix ≈ u · diag(values) · v, all row-major. Vectors of a value of 0 are orthonormal, too.
+struct TruncatedSvd {
+  std::size_t rank = 0;       // at most the smaller dimension
+  std::vector<float> u;       // [rows, rank]
+  std::vector<float> values;  // the largest first
+  std::vector<float> v;       // [rank, columns]
+};
+
+// Exact where the smaller dimension is at most 1024. Beyond, by iterations of a random subspace that always begins the
+// same: as near as singular values that follow each other closely allow, in a time that grows with the rank. Finite
+// values only. Throws Errc::unsupported where LAPACK gives up.
+TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank);
+
+}  // namespace ballast::kernels
