@@ -12,6 +12,7 @@
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../save_job.hpp"
+#include "adapter_verbs.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -315,6 +316,8 @@ void add_adapter(Command& verb, Session& session) {
   ballast adapter convert my-lora/ --to gguf --architecture llama --heads 32 -o my-lora.gguf
 )";
   convert.run = [arguments, &session] { return run_convert(session, *arguments); };
+
+  add_adapter_from_diff(verb, session);
 }
 
 }  // namespace ballast::cli

@@ -13,6 +13,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
+#include "kernels/gemm.hpp"
 #include "kernels/svd.hpp"
 
 namespace ballast {
@@ -86,11 +87,9 @@ class Extraction {
     }
     const auto svd = kernels::truncated_svd(change, rows, columns, static_cast<std::size_t>(options_.rank));
     make_factors(done, work, svd, rows, columns);
-    double kept = 0;
-    for (const float value : svd.values) kept += static_cast<double>(value) * value;
     done.is_changed = true;
     done.layer = {std::string(work.name), shape, svd.rank, before > 0 ? std::sqrt(size / before) : 0,
-                  std::sqrt(std::max(0.0, 1 - kept / size))};
+                  std::sqrt(what_is_left(std::move(change), svd, rows, columns) / size)};
     return done;
   }
 
@@ -103,6 +102,16 @@ class Extraction {
   static double subtract(std::vector<float>& change, const std::vector<float>& base) {
     for (std::size_t i = 0; i < change.size(); ++i) change[i] -= base[i];
     return squares(base);
+  }
+
+  // The squares of it: computed, since a difference of two sums would have lost it in their rounding.
+  static double what_is_left(std::vector<float> change, const kernels::TruncatedSvd& svd, std::size_t rows,
+                             std::size_t columns) {
+    std::vector<float> scaled = svd.u;
+    for (std::size_t i = 0; i < scaled.size(); ++i) scaled[i] *= svd.values[i % svd.rank];
+    kernels::multiply({scaled.data(), rows, svd.rank, svd.rank}, {svd.v.data(), svd.rank, columns, columns}, -1, 1,
+                      change.data(), columns);
+    return squares(change);
   }
 
   // Each factor takes the root of every singular value, so that both are of one size.
