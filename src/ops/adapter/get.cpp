@@ -152,8 +152,7 @@ class Getter {
   [[noreturn]] void throw_nothing() const {
     std::set<std::string> others;
     for (const auto& [name, tensor] : state_) {
-      if (const auto parsed = parse_file_name(type_, name); parsed && !parsed->rest.empty())
-        others.emplace(parsed->rest.substr(0, parsed->rest.find('.')));
+      if (const auto other = adapter_in(type_, name)) others.insert(*other);
     }
     Error error(Errc::not_found, "the state dict has no tensors of an adapter " + quote(adapter_) + " of the type " +
                                      std::string(type_.name));

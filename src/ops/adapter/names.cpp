@@ -22,6 +22,13 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
+// The matrices of a LoRA are single tensors: what has more behind it is another's, such as "lora_A.weight.weight" of an
+// adapter "weight" where PEFT has added it to the file of another.
+bool is_possible(const ParameterName& cut) {
+  const bool is_matrix = cut.parameter == "lora_A" || cut.parameter == "lora_B";
+  return !is_matrix || cut.rest.find('.') == std::string_view::npos;
+}
+
 // Calls `accept` with every way to cut a name at a parameter, from behind, until it takes one.
 template <class Accept>
 std::optional<ParameterName> cut_at_parameter(const PeftType& type, std::string_view name, const Accept& accept) {
@@ -50,7 +57,7 @@ std::string_view take_segment(std::string_view& text) {
 std::optional<ParameterName> parse_file_name(const PeftType& type, std::string_view name) {
   return cut_at_parameter(type, name, [&](ParameterName& cut) {
     if (cut.parameter == kMagnitude && cut.rest == "weight") cut.rest = {};
-    return true;
+    return is_possible(cut);
   });
 }
 
@@ -64,8 +71,19 @@ std::optional<ParameterName> parse_state_name(const PeftType& type, std::string_
     if (first_segment(cut.rest) != adapter) return false;
     cut.rest = behind_first(cut.rest);
     if (cut.parameter == kMagnitude && cut.rest == "weight") cut.rest = {};
+    return is_possible(cut);
+  });
+}
+
+std::optional<std::string> adapter_in(const PeftType& type, std::string_view name) {
+  std::optional<std::string> found;
+  cut_at_parameter(type, name, [&](const ParameterName& cut) {
+    const std::string_view adapter = first_segment(cut.rest);
+    if (adapter.empty() || !is_possible({cut.module, cut.parameter, behind_first(cut.rest)})) return false;
+    found = adapter;
     return true;
   });
+  return found;
 }
 
 std::string file_name(const PeftType&, const ParameterName& name) {

@@ -26,6 +26,9 @@ struct ParameterName {
 std::optional<ParameterName> parse_file_name(const PeftType& type, std::string_view name);
 std::optional<ParameterName> parse_state_name(const PeftType& type, std::string_view name, std::string_view adapter);
 
+// The adapter that a tensor of a state dict belongs to.
+std::optional<std::string> adapter_in(const PeftType& type, std::string_view state_name);
+
 // The names of both kinds that stand for it. What DoRA keeps in a module of its own is in files without ".weight".
 std::string file_name(const PeftType& type, const ParameterName& name);
 std::string state_name(const PeftType& type, const ParameterName& name, std::string_view adapter);

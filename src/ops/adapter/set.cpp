@@ -123,9 +123,7 @@ class Setter {
       const auto parsed = parse_file_name(type_, name);
       const bool is_layer = parsed && parsed->is_layer(type_);
       if (parsed && parsed->parameter == "shira_indices") continue;  // PEFT keeps them outside of the state dict
-      if (is_layer && is_of_another(*parsed)) {
-        result_.unexpected.emplace_back(name);
-      } else if (is_layer) {
+      if (is_layer) {
         const bool has_name = type_.kind != Kind::adaption;
         place_new(name, has_name ? state_name(type_, *parsed, name_) : std::string(name), tensor, parsed->module);
       } else if (parsed && parsed->module == "base_model") {
@@ -136,12 +134,6 @@ class Setter {
         place_in_base(name, tensor);
       }
     }
-  }
-
-  // "lora_A.weight.weight": PEFT adds another adapter's tensors, with its name in theirs, where that is called so.
-  bool is_of_another(const ParameterName& parsed) const {
-    const bool is_matrix = parsed.parameter == "lora_A" || parsed.parameter == "lora_B";
-    return type_.name == "LORA" && is_matrix && parsed.rest.find('.') != std::string_view::npos;
   }
 
   void place_new(std::string_view name, const std::string& target, const Tensor& tensor, std::string_view module) {

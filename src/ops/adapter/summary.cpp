@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "core/text.hpp"
 #include "ops/adapter/names.hpp"
 #include "ops/adapter/prefix.hpp"
@@ -112,8 +114,7 @@ class Problems {
     }
     if (static_cast<double>(rows) == rank || is_parameter_target(adapter_.config)) return false;
     add(Errc::mismatch,
-        "the configuration says rank " + to_string(Json(rank)) + " for module " + quote(module) +
-            ", its tensors have " + std::to_string(rows),
+        fmt::format("the configuration says rank {} for module {}, its tensors have {}", rank, quote(module), rows),
         "correct \"r\" or \"rank_pattern\" in adapter_config.json: the scaling depends on it");
     return true;
   }

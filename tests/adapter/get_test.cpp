@@ -1,0 +1,137 @@
+// What the vectors have no file of: names that mislead, wrappers of training, old releases, rare types.
+#include <gtest/gtest.h>
+
+#include "support/adapter_parts.hpp"
+#include "support/expect_error.hpp"
+
+namespace ballast {
+namespace {
+
+using test::config_of;
+using test::names_of;
+using test::state_of;
+using Names = std::vector<std::string>;
+
+Names got(const Names& state, std::string_view config, std::string_view adapter = "default",
+          const GetAdapterOptions& options = {}) {
+  std::vector<std::pair<std::string, Shape>> tensors;
+  for (const std::string& name : state) tensors.emplace_back(name, Shape{2, 2});
+  return names_of(get_adapter_state_dict(state_of(tensors), config_of(config), adapter, options));
+}
+
+constexpr std::string_view kLora = R"({"peft_type": "LORA"})";
+
+TEST(GetAdapter, TellsAdaptersByWholeNames) {
+  const Names state = {"base_model.model.q.lora_A.a.weight",
+                       "base_model.model.q.lora_A.ab.weight",
+                       "base_model.model.q.lora_A.lora_A.weight",
+                       "base_model.model.lora_A.lora_A.a.weight",
+                       "base_model.model.a.weight",
+                       "base_model.model.q.base_layer.weight"};
+  EXPECT_EQ(got(state, kLora, "a"),
+            Names({"base_model.model.lora_A.lora_A.weight", "base_model.model.q.lora_A.weight"}));
+  EXPECT_EQ(got(state, kLora, "ab"), Names({"base_model.model.q.lora_A.weight"}));
+  EXPECT_EQ(got(state, kLora, "lora_A"), Names({"base_model.model.q.lora_A.weight"}));
+}
+
+TEST(GetAdapter, SaysWhichAdaptersThereAre) {
+  EXPECT_ERROR(got({"base_model.model.q.lora_A.style.weight"}, kLora), Errc::not_found,
+               "no tensors of an adapter \"default\"");
+  EXPECT_HINT(got({"base_model.model.q.lora_A.style.weight"}, kLora), "it has \"style\"");
+  EXPECT_HINT(got({"q.weight"}, kLora), "a base without an adapter");
+}
+
+TEST(GetAdapter, AddsThePrefixAndTakesTheWrappersOfTrainingAway) {
+  EXPECT_EQ(got({"_orig_mod.q._fsdp_wrapped_module.lora_A.default.weight"}, kLora),
+            Names({"base_model.model.q.lora_A.weight"}));
+}
+
+TEST(GetAdapter, HasBiasesAsTheModeSays) {
+  const Names state = {"base_model.model.q.lora_A.default.weight",
+                       "base_model.model.q.base_layer.bias",
+                       "base_model.model.k.bias",
+                       "base_model.model.q.lora_B.other.bias",
+                       "base_model.model.c.original_module.bias",
+                       "base_model.model.c.modules_to_save.other.bias"};
+  const std::string a = "base_model.model.q.lora_A.weight", q = "base_model.model.q.base_layer.bias";
+  EXPECT_EQ(got(state, R"({"peft_type": "LORA", "bias": "none"})"), Names({a}));
+  EXPECT_EQ(got(state, R"({"peft_type": "LORA", "bias": "lora_only"})"), Names({q, a}));
+  EXPECT_EQ(got(state, R"({"peft_type": "LORA", "bias": "all"})"), Names({"base_model.model.k.bias", q, a}));
+  EXPECT_ERROR(got(state, R"({"peft_type": "LORA", "bias": "some"})"), Errc::malformed, "\"bias\" is \"some\"");
+}
+
+TEST(GetAdapter, KnowsTheBiasOfReleasesThatDidNotWrapModules) {
+  EXPECT_EQ(got({"base_model.model.q.lora_A.default.weight", "base_model.model.q.bias", "base_model.model.q.weight"},
+                R"({"peft_type": "LORA", "bias": "lora_only"})"),
+            Names({"base_model.model.q.bias", "base_model.model.q.lora_A.weight"}));
+}
+
+TEST(GetAdapter, SavesEmbeddingsWhenAsked) {
+  const Names state = {"base_model.model.q.lora_A.default.weight", "base_model.model.embed_tokens.weight",
+                       "base_model.model.lm_head.weight"};
+  const Names all = {"base_model.model.embed_tokens.weight", "base_model.model.lm_head.weight",
+                     "base_model.model.q.lora_A.weight"};
+  EXPECT_EQ(got(state, kLora).size(), 1u);
+  EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::always}), all);
+  EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 2}).size(), 1u);
+  EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 3}), all);
+}
+
+TEST(GetAdapter, LeavesOutAHeadThatIsTiedToTheTokens) {
+  const Names state = {"base_model.model.q.lora_A.default.weight",
+                       "base_model.model.embed_tokens.token_adapter.trainable_tokens_delta.default",
+                       "base_model.model.lm_head.token_adapter.trainable_tokens_delta.default"};
+  for (const char* indices : {R"([1, 2])", R"({"embed_tokens": [1, 2]})"})
+    EXPECT_EQ(got(state, R"({"peft_type": "LORA", "trainable_token_indices": )" + std::string(indices) + "}"),
+              Names({"base_model.model.embed_tokens.token_adapter.trainable_tokens_delta",
+                     "base_model.model.q.lora_A.weight"}));
+}
+
+// A name in a state dict, with the adapter "default", and in a file: empty where it is not saved.
+struct Row {
+  const char *config, *state, *file;
+};
+TEST(GetAdapter, NamesTheParametersOfEveryKind) {
+  const Row rows[] = {
+      {R"("FROD", "save_projection": true)", "base_model.frod_V.q_proj.default", "base_model.frod_V.q_proj"},
+      {R"("FROD")", "base_model.frod_V.q_proj.default", ""},
+      {R"("FROD")", "base_model.model.q.frod_lambda_l.default", "base_model.model.q.frod_lambda_l"},
+      {R"("PEANUT")", "base_model.model.q.peanut_encoders.default.0.weight",
+       "base_model.model.q.peanut_encoders.0.weight"},
+      {R"("TINYLORA")", "base_model.tinylora_v.default.0", "base_model.tinylora_v.0"},
+      {R"("TINYLORA")", "base_model.model.q.tinylora_v.default.0", ""},
+      {R"("TINYLORA")", "base_model.model.q.tinylora_P.default", ""},
+      {R"("UNILORA", "save_indices": true)", "base_model.model.q.unilora_indices_A.default",
+       "base_model.model.q.unilora_indices_A"},
+      {R"("VERA")", "base_model.vera_A.default", ""},
+      {R"("ADAMSS")", "base_model.model.q.adamss_A.default.0", "base_model.model.q.adamss_A.0"},
+      {R"("OSF")", "base_model.model.q._osf_U_high.default", "base_model.model.q._osf_U_high"},
+      {R"("LORA")", "base_model.model.q.lora_magnitude_vector.default.weight",
+       "base_model.model.q.lora_magnitude_vector"},
+      {R"("LORA")", "base_model.model.q.lora_magnitude_vector.default", "base_model.model.q.lora_magnitude_vector"},
+      {R"("LORA")", "base_model.model.q.lora_embedding_A.default", "base_model.model.q.lora_embedding_A"},
+      {R"("ADALORA")", "base_model.model.q.ranknum.default", ""},
+  };
+  for (const Row& row : rows) {
+    const std::string config = R"({"peft_type": )" + std::string(row.config) + "}";
+    if (*row.file == 0) {
+      EXPECT_ERROR(got({row.state}, config), Errc::not_found, "no tensors") << row.state;
+    } else {
+      EXPECT_EQ(got({row.state}, config), Names({row.file}));
+    }
+  }
+}
+
+TEST(GetAdapter, RefusesAMaskThatNobodyCanDrawAgain) {
+  EXPECT_ERROR(got({"base_model.model.q.shira_weight.default"}, R"({"peft_type": "SHIRA", "mask_type": "mine"})"),
+               Errc::unsupported, "does not say where the weights");
+}
+
+TEST(GetAdapter, RefusesATypeThatNobodyKnows) {
+  EXPECT_ERROR(got({"x"}, R"({"peft_type": "LORAX"})"), Errc::unsupported, "\"LORAX\" are not known");
+  EXPECT_HINT(got({"x"}, R"({"peft_type": "LORAX"})"), "did you mean LORA?");
+  EXPECT_HINT(got({"x"}, R"({"peft_type": "BONE"})"), "MISS");
+}
+
+}  // namespace
+}  // namespace ballast

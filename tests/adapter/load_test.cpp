@@ -1,0 +1,162 @@
+// Folders and files, saved and loaded; what is wrong with them.
+#include <gtest/gtest.h>
+
+#include <ballast/save.hpp>
+
+#include "support/adapter_parts.hpp"
+#include "support/expect_error.hpp"
+#include "support/safetensors_file.hpp"
+#include "support/torch_file.hpp"
+
+namespace ballast {
+namespace {
+
+using test::names_of;
+using test::SafetensorsFile;
+using test::small_lora;
+using test::state_of;
+using test::TempDir;
+using Names = std::vector<std::string>;
+
+const Names kSmall = {"base_model.model.q.lora_A.weight", "base_model.model.q.lora_B.weight"};
+
+std::string file_with(const Names& names, const std::vector<std::uint64_t>& shape = {2, 2}) {
+  SafetensorsFile file;
+  for (const std::string& name : names) file.tensor(name, "F32", shape);
+  return file.text();
+}
+
+TEST(SavedAdapter, IsTheFolderThatPeftWrites) {
+  TempDir dir;
+  save_adapter(small_lora(), dir / "out");
+  EXPECT_EQ(to_string(load_adapter_config(dir / "out/adapter_config.json")), dir.read("out/adapter_config.json"));
+  EXPECT_EQ(open(dir / "out/adapter_model.safetensors").metadata, Metadata({{"format", "pt"}}));
+  const Adapter back = load_adapter(dir / "out");
+  EXPECT_EQ(names_of(back.tensors), kSmall);
+  EXPECT_EQ(back.config.fields.at("lora_alpha").integer(), 4);
+  EXPECT_ERROR(save_adapter(small_lora(), dir / "out"), Errc::invalid_argument, "already exists");
+}
+
+TEST(SavedAdapter, IsReadWithoutItsPrefix) {
+  TempDir dir;
+  Adapter adapter = small_lora(R"({"peft_type": "VERA", "save_projection": true})");
+  adapter.tensors = state_of({{"base_model.vera_A", {2, 2}}, {"base_model.model.q.vera_lambda_b", {2}}});
+  save_adapter(adapter, dir / "out", {.portable = true});
+  EXPECT_EQ(names_of(open(dir / "out/adapter_model.safetensors").tensors), Names({"q.vera_lambda_b", "vera_A"}));
+  EXPECT_EQ(names_of(load_adapter(dir / "out").tensors), names_of(adapter.tensors));
+}
+
+TEST(LoadedAdapter, IsSafetensorsBeforeAPickle) {
+  TempDir dir;
+  std::filesystem::create_directory(dir / "sub");
+  dir.write("sub/adapter_config.json", test::kLora);
+  dir.write("sub/adapter_model.bin", "not even looked at");
+  dir.write("sub/adapter_model.safetensors", file_with(kSmall));
+  EXPECT_EQ(names_of(load_adapter(dir.path(), {.subfolder = "sub"}).tensors), kSmall);
+  EXPECT_EQ(names_of(load_adapter(dir / "sub/adapter_model.safetensors").tensors), kSmall);
+  EXPECT_EQ(names_of(load_adapter(dir / "sub/adapter_config.json").tensors), kSmall);
+}
+
+TEST(LoadedAdapter, HasTheFirstMappingThatMatches) {
+  TempDir dir;
+  dir.write("adapter_config.json", test::kLora);
+  dir.write("adapter_model.safetensors", file_with(kSmall));
+  const AdapterLoadOptions options{.key_mapping = {{"^x", "y"}, {"^q", "model.q"}, {"^model", "never"}}};
+  EXPECT_EQ(names_of(load_adapter(dir.path(), options).tensors),
+            Names({"base_model.model.model.q.lora_A.weight", "base_model.model.model.q.lora_B.weight"}));
+  EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{"(", ""}}}), Errc::invalid_argument, "is wrong");
+  EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{".*", "x"}}}), Errc::invalid_argument, "two tensors");
+}
+
+TEST(LoadedAdapter, WithoutAConfigurationIsToldByItsTensors) {
+  TempDir dir;
+  dir.write("adapter_model.safetensors", file_with({"q.lora_A.weight", "q.lora_B.weight", "head.weight"}));
+  const Adapter lora = load_adapter(dir.path());
+  EXPECT_EQ(lora.config.peft_type(), "LORA");
+  EXPECT_EQ(lora_scaling(lora.config, "q"), 1);
+  EXPECT_EQ(lora.config.fields.at("modules_to_save").list()[0].text(), "head");
+  EXPECT_EQ(lora.notes.size(), 1u);
+
+  dir.write("adapter_model.safetensors", file_with({"base_model.model.q.ia3_l"}));
+  EXPECT_EQ(load_adapter(dir.path()).config.peft_type(), "IA3");
+}
+
+TEST(LoadedAdapter, HasIntegersWhereWindowsWroteFloats) {
+  TempDir dir;
+  dir.write("adapter_model.safetensors",
+            SafetensorsFile()
+                .values<float>("base_model.model.q.shira_indices", "F32", {2, 1}, {3, 70000})
+                .tensor("base_model.model.q.shira_weight", "F32", {1})
+                .text());
+  const Tensor indices = load_adapter(dir.path()).tensors.at("base_model.model.q.shira_indices").realize();
+  EXPECT_EQ(indices.as<std::int32_t>()[1], 70000);
+}
+
+TEST(LoadedAdapter, SaysWhatIsMissing) {
+  TempDir dir;
+  EXPECT_ERROR(load_adapter(dir.path()), Errc::not_found, "no adapter in this folder");
+  dir.write("adapter_config.json", test::kLora);
+  EXPECT_ERROR(load_adapter(dir.path()), Errc::not_found, "a configuration without weights");
+  EXPECT_HINT(load_adapter(dir.path()), "was the download complete?");
+  dir.write("adapter_model.safetensors", file_with({"x"}));
+  dir.write("adapter_config.json", "{\"lora_alpha\": NaN}");
+  EXPECT_HINT(load_adapter(dir.path()), "JSON has no NaN");
+  std::filesystem::remove(dir / "adapter_config.json");
+  EXPECT_ERROR(load_adapter(dir.path()), Errc::not_found, "do not tell what kind of adapter");
+  EXPECT_ERROR(load_adapter(dir / "nothing"), Errc::not_found, "");
+}
+
+// What check_adapter() says of an adapter with these tensors.
+struct Problem {
+  const char* config;
+  std::vector<std::pair<std::string, Shape>> tensors;
+  const char *text, *hint;
+};
+TEST(AdapterProblems, AreSentencesThatSayWhatToDo) {
+  const std::pair<std::string, Shape> a = {kSmall[0], {2, 3}}, b = {kSmall[1], {4, 2}}, wide = {kSmall[1], {4, 3}};
+  const Problem table[] = {
+      {R"({"peft_type": "LORA", "r": 4})", {a, b}, "says rank 4 for module \"q\", its tensors have 2", "correct \"r\""},
+      {R"({"peft_type": "LORA", "r": 2})", {a, wide}, "an A of rank 2 and a B of rank 3", "the same adapter"},
+      {R"({"peft_type": "LORA", "r": 2})", {a}, "only one half of its LoRA", "saved whole"},
+      {R"({"peft_type": "LORA", "r": 2, "lora_alpha": 0})", {a, b}, "an alpha of 0", "correct \"lora_alpha\""},
+      {R"({"peft_type": "LORA", "r": 2, "lora_alpha": "x"})", {a, b}, "\"x\" is no number", ""},
+      {R"({"peft_type": "IA3"})", {a, b}, "no tensor is one of IA3", "belongs to the weights"},
+      {R"({"peft_type": "LORA"})", {}, "has no tensors", "saved whole"},
+      {R"({})", {a}, "no \"peft_type\"", "add"},
+  };
+  for (const Problem& bad : table) {
+    const Adapter adapter{.config = test::config_of(bad.config), .tensors = state_of(bad.tensors)};
+    const std::vector<AdapterProblem> found = find_problems(adapter);
+    ASSERT_EQ(found.size(), 1u) << bad.text;
+    EXPECT_NE(found[0].text.find(bad.text), std::string::npos) << found[0].text;
+    EXPECT_NE(found[0].hint.find(bad.hint), std::string::npos) << found[0].hint;
+    if (found[0].is_harmless) {
+      EXPECT_NO_THROW(check_adapter(adapter));
+    } else {
+      EXPECT_ERROR(check_adapter(adapter), found[0].code, bad.text);
+    }
+  }
+}
+
+TEST(AdapterFixtures, LoadShowAndSurviveASave) {
+  SKIP_WITHOUT_SHARED("fixtures/adapters");
+  for (const auto& entry : std::filesystem::directory_iterator(test::shared_path("fixtures/adapters"))) {
+    const Adapter adapter = load_adapter(entry.path().string());
+    const AdapterSummary summary = summarize(adapter);
+    EXPECT_EQ(summary.type, "LORA");
+    EXPECT_EQ(summary.scales.size(), 1u);
+    EXPECT_EQ(summary.scales.at(0).rank, 8);
+    EXPECT_GE(summary.modules.size(), 2u);
+    EXPECT_EQ(find_problems(adapter).size(), 0u);
+
+    TempDir dir;
+    save_adapter(adapter, dir / "out");
+    const Adapter back = load_adapter(dir / "out");
+    ASSERT_EQ(names_of(back.tensors), names_of(adapter.tensors));
+    for (const auto& [name, tensor] : adapter.tensors)
+      EXPECT_EQ(test::values_of(back.tensors.at(name)), test::values_of(tensor)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace ballast
