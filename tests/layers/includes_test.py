@@ -70,6 +70,8 @@ PUBLIC_HEADERS = {
     "summary": "ops",
     "scan": "ops",
     "densify": "ops",
+    "adapter": "ops",
+    "merge": "ops",
     "names": "ops",
     "fields": "tensor",
     "metadata": "ops",

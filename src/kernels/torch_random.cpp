@@ -1,0 +1,86 @@
+#include "kernels/torch_random.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "kernels/cast.hpp"
+
+namespace ballast::kernels {
+namespace {
+
+// As many random bits as the type has digits.
+unsigned digits(DType dtype) { return dtype == DType::bf16 ? 8 : dtype == DType::f16 ? 11 : 24; }
+
+float rounded(DType dtype, double value) {
+  auto result = static_cast<float>(value);
+  if (dtype == DType::f32) return result;
+  std::byte narrow[2];
+  cast(DType::f32, dtype, std::as_bytes(std::span(&result, 1)), narrow);
+  cast(dtype, DType::f32, narrow, std::as_writable_bytes(std::span(&result, 1)));
+  return result;
+}
+
+constexpr std::size_t kVector = 16;  // normal numbers are made so many at once
+
+// The Box-Muller transform of eight numbers and the eight after them.
+void to_normal(std::span<float, kVector> values, float mean, float deviation) {
+  for (std::size_t i = 0; i < kVector / 2; ++i) {
+    const float u1 = 1 - values[i], u2 = values[i + kVector / 2];
+    const float radius = std::sqrt(-2 * std::log(u1)), theta = 2.0F * std::numbers::pi_v<float> * u2;
+    values[i] = radius * std::cos(theta) * deviation + mean;
+    values[i + kVector / 2] = radius * std::sin(theta) * deviation + mean;
+  }
+}
+
+}  // namespace
+
+float TorchRandom::uniform_float() { return static_cast<float>(engine_() & 0xFFFFFF) * (1.0F / (1 << 24)); }
+
+void TorchRandom::uniform(DType dtype, double from, double to, std::span<float> out) {
+  const std::uint32_t mask = (1U << digits(dtype)) - 1;
+  const float step = 1.0F / static_cast<float>(mask + 1);
+  const float low = rounded(dtype, from), range = rounded(dtype, to) - low;
+  for (float& value : out) value = rounded(dtype, static_cast<float>(engine_() & mask) * step * range + low);
+}
+
+// Fewer than 16 are made one by one, in doubles, two of each draw; more, all uniform first and the last 16 anew.
+void TorchRandom::normal(float mean, float deviation, std::span<float> out) {
+  if (out.size() >= kVector) {
+    for (float& value : out) value = uniform_float();
+    for (std::size_t i = 0; i + kVector <= out.size(); i += kVector)
+      to_normal(out.subspan(i).first<kVector>(), mean, deviation);
+    if (out.size() % kVector == 0) return;
+    const auto rest = out.last<kVector>();
+    for (float& value : rest) value = uniform_float();
+    return to_normal(rest, mean, deviation);
+  }
+  const auto uniform_double = [&] {
+    const std::uint64_t high = engine_(), low = engine_();
+    return static_cast<double>(((high << 32) | low) & ((std::uint64_t{1} << 53) - 1)) * 0x1p-53;
+  };
+  bool has_next = false;
+  double next = 0;
+  for (float& value : out) {
+    if (std::exchange(has_next, !has_next)) {
+      value = static_cast<float>(next * deviation + mean);
+      continue;
+    }
+    const double u1 = uniform_double(), u2 = uniform_double();
+    const double radius = std::sqrt(-2 * std::log1p(-u2)), theta = 2 * std::numbers::pi * u1;
+    next = radius * std::sin(theta);
+    value = static_cast<float>(radius * std::cos(theta) * deviation + mean);
+  }
+}
+
+std::vector<std::uint64_t> TorchRandom::permutation(std::uint64_t total, std::uint64_t count) {
+  std::vector<std::uint64_t> order(total);
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  for (std::uint64_t i = 0; i < count && i + 1 < total; ++i) std::swap(order[i], order[i + engine_() % (total - i)]);
+  order.resize(count);
+  return order;
+}
+
+}  // namespace ballast::kernels

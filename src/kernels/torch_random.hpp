@@ -1,0 +1,34 @@
+// The numbers of torch.Generator().manual_seed(seed) on a CPU, to the bit: what an adapter that keeps only its seed
+// was made with.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <ballast/dtype.hpp>
+
+namespace ballast::kernels {
+
+class TorchRandom {
+ public:
+  // torch, too, takes the lower half of the seed.
+  explicit TorchRandom(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+
+  // tensor.uniform_(from, to) of a tensor of this dtype: F32, or BF16 or F16, which have fewer steps.
+  void uniform(DType dtype, double from, double to, std::span<float> out);
+
+  // tensor.normal_(mean, std) of an F32 tensor.
+  void normal(float mean, float deviation, std::span<float> out);
+
+  // The first `count` of torch.randperm(total). Takes 8 bytes for each of all of them.
+  std::vector<std::uint64_t> permutation(std::uint64_t total, std::uint64_t count);
+
+ private:
+  float uniform_float();
+
+  std::mt19937 engine_;
+};
+
+}  // namespace ballast::kernels

@@ -1,0 +1,73 @@
+#include "ops/merge/low_rank.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ballast::merging {
+namespace {
+
+class LowRankEdit final : public AdditiveEdit {
+ public:
+  LowRankEdit(Extent extent, std::string step, std::vector<Tensor> parts, Addition addition, LowRank low_rank)
+      : AdditiveEdit(extent, std::move(step), std::move(parts), std::move(addition)), low_rank_(std::move(low_rank)) {}
+
+  std::uint64_t memory_bytes() const override { return low_rank_.memory_bytes(extent()); }
+  void prepare(const ReadRows&) override { factors_ = low_rank_.make(); }
+
+  // A product can be added by the product itself.
+  void apply(const Panel& panel, std::span<float> scratch) const override {
+    if (addition().is_exact) return AdditiveEdit::apply(panel, scratch);
+    const double factor = addition().factor * low_rank_.times / low_rank_.over;
+    kernels::multiply(factors_.left.view(panel.first, panel.count), factors_.right.view(), static_cast<float>(factor),
+                      1, panel.values.data(), panel.columns);
+  }
+
+ private:
+  void fill(const Panel& panel, std::span<float> out) const override {
+    fill_product(factors_, low_rank_.times, low_rank_.over, panel, out);
+  }
+
+  LowRank low_rank_;
+  Factors factors_;  // by prepare()
+};
+
+}  // namespace
+
+LowRank LowRank::transposed() const {
+  LowRank other = *this;
+  other.make = [make = make] {
+    const Factors factors = make();
+    return Factors{merging::transposed(factors.right), merging::transposed(factors.left)};
+  };
+  return other;
+}
+
+void fill_product(const Factors& factors, double times, double over, const Panel& panel, std::span<float> out) {
+  kernels::multiply(factors.left.view(panel.first, panel.count), factors.right.view(), 1, 0, out.data(), panel.columns);
+  const auto multiplier = static_cast<float>(times), divisor = static_cast<float>(over);
+  if (times != 1) std::ranges::for_each(out, [&](float& value) { value *= multiplier; });
+  if (over != 1) std::ranges::for_each(out, [&](float& value) { value /= divisor; });
+}
+
+EditPtr low_rank_edit(Extent extent, std::string step, std::vector<Tensor> parts, Addition addition, LowRank low_rank) {
+  return std::make_unique<LowRankEdit>(extent, std::move(step), std::move(parts), std::move(addition),
+                                       std::move(low_rank));
+}
+
+void add_low_rank(const Task& task, std::string step, std::uint64_t out, std::uint64_t in, std::vector<DType> dtypes,
+                  LowRank low_rank) {
+  const Tensor& weight = task.base.at(task.weight_name());
+  const bool transposed = is_transposed(task, weight, out, in);
+  if (transposed) low_rank = low_rank.transposed();
+  task.base.edit(task.weight_name(),
+                 low_rank_edit(extent(weight.shape()), std::move(step), parts_of(task),
+                               task.addition(std::move(dtypes)), std::move(low_rank)));
+}
+
+std::vector<Tensor> parts_of(const Task& task) {
+  std::vector<Tensor> parts;
+  for (const auto& [name, tensor] : task.module.parts) parts.push_back(tensor);
+  return parts;
+}
+
+}  // namespace ballast::merging

@@ -1,0 +1,65 @@
+#include "ops/merge/model_order.hpp"
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "core/text.hpp"
+
+namespace ballast::merging {
+namespace {
+
+// Modules that stand beside each other, as the models of transformers define them.
+constexpr std::array<std::string_view, 24> kOrder = {
+    "embed_tokens", "wte",  "wpe",       "layers",  "h",         "self_attn", "attn",   "attention",
+    "q_proj",       "query", "k_proj",   "key",     "v_proj",    "value",     "o_proj", "c_attn",
+    "mlp",          "gate_proj", "up_proj", "c_fc", "down_proj", "c_proj",    "norm",   "lm_head",
+};
+
+std::string_view first_segment(std::string_view& name) {
+  const std::size_t end = std::min(name.find('.'), name.size());
+  const std::string_view segment = name.substr(0, end);
+  name.remove_prefix(std::min(end + 1, name.size()));
+  return segment;
+}
+
+std::optional<std::uint64_t> number(std::string_view segment) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(segment.data(), segment.data() + segment.size(), value);
+  if (segment.empty() || error != std::errc() || end != segment.data() + segment.size()) return std::nullopt;
+  return value;
+}
+
+bool is_before(std::string_view a, std::string_view b) {
+  const std::string_view names[] = {a, b};
+  while (!a.empty() && !b.empty()) {
+    const std::string_view x = first_segment(a), y = first_segment(b);
+    if (x == y) continue;
+    if (const auto i = number(x), j = number(y); i && j) return *i < *j;
+    const auto* i = std::ranges::find(kOrder, x);
+    const auto* j = std::ranges::find(kOrder, y);
+    if (i != kOrder.end() && j != kOrder.end()) return i < j;
+    throw Error(Errc::unsupported, fmt::format("what was drawn for the modules of this adapter depends on their order in the "
+                                               "model, and it is not known whether {} comes before {}",
+                                               quote(names[0]), quote(names[1])))
+        .hint("save the adapter with what was drawn: save_indices=True, save_projection=True");
+  }
+  return a.size() < b.size();
+}
+
+}  // namespace
+
+std::vector<std::size_t> model_order(const std::vector<Module>& modules) {
+  std::vector<std::size_t> order(modules.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return is_before(modules[a].name, modules[b].name); });
+  return order;
+}
+
+}  // namespace ballast::merging

@@ -1,0 +1,136 @@
+#include "ops/merge/module.hpp"
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/suggest.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/text.hpp"
+#include "ops/merge/merged_storage.hpp"
+#include "tensor/tensor_numbers.hpp"
+
+namespace ballast::merging {
+
+const Tensor* Module::find(std::string_view part) const {
+  const auto place = parts.find(part);
+  return place == parts.end() ? nullptr : &place->second;
+}
+
+const Tensor& Module::at(std::string_view part) const {
+  if (const Tensor* tensor = find(part)) return *tensor;
+  throw Error(Errc::mismatch, fmt::format("the adapter has {} of the module {}, but no {}",
+                                          parts.empty() ? "nothing" : parts.begin()->first, quote(name), part))
+      .hint("a part of the adapter is missing: was it saved or downloaded completely?");
+}
+
+const Tensor& Base::at(std::string_view name) const {
+  if (const Tensor* tensor = find(name)) return *tensor;
+  std::vector<std::string_view> names;
+  for (const auto& entry : checkpoint_) names.push_back(entry.name);
+  Error error(Errc::not_found, fmt::format("the adapter changes {}, which the base does not have", quote(name)));
+  if (const auto near = nearest(name, names)) {
+    error.hint(fmt::format("did you mean {}? The adapter may belong to another model", quote(*near)));
+  } else {
+    error.hint("the adapter belongs to another model, or the names of one of both were changed");
+  }
+  throw error;
+}
+
+Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
+  TensorNumbers numbers;
+  for (const auto& [name, tensor] : checkpoint) {
+    const std::size_t number = apart ? changes_.size() : numbers(tensor);
+    if (number == changes_.size()) changes_.emplace_back();
+    changes_[number].names.emplace_back(name);
+    numbers_.emplace(name, number);
+  }
+}
+
+void Base::edit(std::string_view name, EditPtr edit) {
+  const Tensor& tensor = at(name);
+  if (edit->extent().rows * edit->extent().columns != tensor.numel())
+    throw Error(Errc::mismatch, fmt::format("the adapter changes a matrix of {} by {}, but {} has the shape {}",
+                                            edit->extent().rows, edit->extent().columns, quote(name),
+                                            to_string(tensor.shape())))
+        .hint("the adapter belongs to another model, or to another size of it");
+  auto& edits = changes_[numbers_.find(name)->second].edits;
+  if (!edits.empty() && edits.front()->extent() != edit->extent())
+    throw Error(Errc::unsupported, fmt::format("two adapters see {} as matrices of different sizes", quote(name)));
+  edits.push_back(std::move(edit));
+}
+
+void Base::replace(std::string_view name, Tensor tensor) {
+  const auto number = numbers_.find(name);
+  if (number == numbers_.end()) {
+    checkpoint_.notes.push_back(
+        {std::string(name), fmt::format("the base has no {}: it is the adapter's", quote(name)), Note::Kind::remark});
+    checkpoint_.tensors.insert(name, std::move(tensor));
+    numbers_.emplace(name, changes_.size());
+    changes_.push_back({{std::string(name)}, {}});
+    return;
+  }
+  if (!changes_[number->second].edits.empty())
+    throw Error(Errc::unsupported, fmt::format("one adapter changes {} and a later one replaces it", quote(name)));
+  std::erase(changes_[number->second].names, name);
+  number->second = changes_.size();
+  changes_.push_back({{std::string(name)}, {}});
+  checkpoint_.tensors.replace(name, std::move(tensor));
+}
+
+void Base::finish(bool round_between) {
+  for (auto& [names, edits] : changes_) {
+    if (edits.empty()) continue;
+    try {
+      const Tensor merged = merged_tensor(at(names.front()), std::move(edits), round_between);
+      for (const std::string& name : names) checkpoint_.tensors.replace(name, merged);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("tensor {}: {}", quote(names.front()), error.message())).hint(error.hint());
+    }
+  }
+}
+
+Addition Task::addition(std::vector<DType> dtypes) const {
+  if (!options.peft_exact) dtypes.clear();
+  return {weight, std::move(dtypes), options.peft_exact};
+}
+
+void Task::edit(std::string_view name, EditPtr edit) const { base.edit(name, weighted(std::move(edit), std::abs(weight))); }
+
+void Task::refuse_unmerge(std::string_view why) const {
+  if (!options.unmerge) return;
+  throw Error(Errc::unsupported, fmt::format("the module {} cannot be taken out again: {}", quote(module.name), why))
+      .hint("go back to the base that it was merged into");
+}
+
+const Tensor& Task::shared(std::string_view name) const {
+  const auto place = parts.shared.find(name);
+  if (place != parts.shared.end()) return place->second;
+  throw Error(Errc::mismatch, fmt::format("the adapter has no {}, which all of its modules need", name));
+}
+
+void require_shape(const Module& module, std::string_view part, std::initializer_list<std::uint64_t> shape) {
+  const Shape wanted(shape);
+  const Shape& found = module.at(part).shape();
+  if (found == wanted) return;
+  throw Error(Errc::mismatch, fmt::format("{} of the module {} has the shape {}, but the configuration and its other "
+                                          "parts ask for {}",
+                                          part, quote(module.name), to_string(found), to_string(wanted)))
+      .hint("is this the adapter_config.json that the tensors were saved with?");
+}
+
+bool is_transposed(const Task& task, const Tensor& weight, std::uint64_t out, std::uint64_t in) {
+  const Extent found = extent(weight.shape()), wanted{out, in};
+  const bool is_square = out == in && found == wanted;
+  if (is_square) return weight.rank() == 2 && task.settings.flag("fan_in_fan_out");
+  if (found == wanted) return false;
+  if (weight.rank() == 2 && found == wanted.transposed()) return true;
+  throw Error(Errc::mismatch, fmt::format("the adapter changes the module {} by a matrix of {} by {}, but its weight has "
+                                          "the shape {}",
+                                          quote(task.module.name), out, in, to_string(weight.shape())))
+      .hint("the adapter belongs to another model, or to another size of it");
+}
+
+}  // namespace ballast::merging

@@ -1,0 +1,234 @@
+// merge() on numbers that can be worked out by hand, and on adapters that do not fit.
+#include <ballast/merge.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "support/expect_error.hpp"
+
+namespace ballast {
+namespace {
+
+Tensor values(Shape shape, const std::vector<float>& numbers, DType dtype = DType::f32) {
+  return Tensor::from_values<float>(DType::f32, std::move(shape), numbers).to(dtype);
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  std::vector<float> numbers(tensor.numel());
+  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
+Checkpoint base_of(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
+  Checkpoint base;
+  for (const auto& [name, tensor] : tensors) base.tensors.insert(name, tensor);
+  return base;
+}
+
+Adapter adapter_of(const char* config, std::initializer_list<std::pair<const char*, Tensor>> tensors) {
+  Adapter adapter;
+  adapter.config.fields = Json::parse(config);
+  for (const auto& [name, tensor] : tensors) adapter.tensors.insert(std::string("base_model.model.") + name, tensor);
+  adapter.source = "adapter";
+  return adapter;
+}
+
+constexpr const char* kLora = R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2})";
+
+// W + 2 [1; 2] [3 4] of [[1, 1], [1, 1]].
+Adapter small_lora() {
+  return adapter_of(kLora, {{"lin.lora_A.weight", values({1, 2}, {3, 4})}, {"lin.lora_B.weight", values({2, 1}, {1, 2})}});
+}
+Checkpoint small_base(DType dtype = DType::f32) {
+  return base_of({{"lin.weight", values({2, 2}, {1, 1, 1, 1}, dtype)}, {"lin.bias", values({2}, {1, 2}, dtype)}});
+}
+
+TEST(Merge, AddsAProductTimesAlphaOverRank) {
+  const Checkpoint merged = merge(small_base(), {small_lora()});
+  EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+  EXPECT_EQ(floats(merged.at("lin.bias")), (std::vector<float>{1, 2}));
+}
+
+TEST(Merge, KeepsTheDtypeOfTheBase) {
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f64, DType::f8_e5m2}) {
+    const Checkpoint merged = merge(small_base(dtype), {small_lora()});
+    EXPECT_EQ(merged.at("lin.weight").dtype(), dtype);
+    if (dtype == DType::f8_e5m2) continue;  // which has no 9
+    EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+  }
+}
+
+TEST(Merge, WeighsAdapters) {
+  const Checkpoint merged = merge(small_base(), {small_lora(), small_lora()}, {{0.5, 2}, false, false});
+  EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{16, 21, 31, 41}));
+}
+
+TEST(Merge, TakesAnAdapterOutAgain) {
+  const Checkpoint merged = merge(small_base(), {small_lora()});
+  const Checkpoint back = merge(merged, {small_lora()}, {{}, false, true});
+  EXPECT_EQ(floats(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
+}
+
+TEST(Merge, AcceptsNamesWithoutThePrefix) {
+  Adapter adapter = small_lora();
+  StateDict tensors;
+  for (const auto& [name, tensor] : adapter.tensors) tensors.insert(name.substr(17), tensor);
+  adapter.tensors = std::move(tensors);
+  EXPECT_EQ(floats(merge(small_base(), {adapter}).at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+}
+
+TEST(Merge, DecodesAndEncodesBlocks) {
+  std::vector<float> ones(64, 1), a(32, 0), b{1, 0};
+  a[0] = 0.5;
+  const Checkpoint base = base_of({{"lin.weight", values({2, 32}, ones).to(DType::q8_0)}});
+  const Adapter adapter =
+      adapter_of(kLora, {{"lin.lora_A.weight", values({1, 32}, a)}, {"lin.lora_B.weight", values({2, 1}, b)}});
+  const Checkpoint merged = merge(base, {adapter});
+  EXPECT_EQ(merged.at("lin.weight").dtype(), DType::q8_0);
+  const std::vector<float> found = floats(merged.at("lin.weight"));
+  EXPECT_NEAR(found[0], 2, 0.01);
+  EXPECT_NEAR(found[1], 1, 0.01);
+  EXPECT_EQ(found[32], 1);
+}
+
+TEST(Merge, DividesByTheNormOfEachOutputInDora) {
+  Adapter adapter = small_lora();
+  adapter.tensors.insert("base_model.model.lin.lora_magnitude_vector", values({2}, {1, 2}));
+  const Checkpoint base = base_of({{"lin.weight", values({2, 2}, {-3, -4, -12, -12})}});  // becomes 3 4, 0 4
+  const std::vector<float> found = floats(merge(base, {adapter}).at("lin.weight"));
+  EXPECT_NEAR(found[0], 0.6, 1e-6);
+  EXPECT_NEAR(found[1], 0.8, 1e-6);
+  EXPECT_EQ(found[2], 0);
+  EXPECT_EQ(found[3], 2);
+  EXPECT_ERROR(merge(base, {adapter}, {{}, false, true}), Errc::unsupported, "cannot be taken out again");
+}
+
+TEST(Merge, ScalesRowsOrColumnsAndBackInIa3) {
+  const auto ia3 = [](Tensor scales) { return adapter_of(R"({"peft_type": "IA3"})", {{"lin.ia3_l", std::move(scales)}}); };
+  const Checkpoint by_output = merge(small_base(), {ia3(values({2, 1}, {2, 4}))});
+  EXPECT_EQ(floats(by_output.at("lin.weight")), (std::vector<float>{2, 2, 4, 4}));
+  EXPECT_EQ(floats(by_output.at("lin.bias")), (std::vector<float>{2, 8}));
+  const Checkpoint by_input = merge(small_base(), {ia3(values({1, 2}, {2, 4}))});
+  EXPECT_EQ(floats(by_input.at("lin.weight")), (std::vector<float>{2, 4, 2, 4}));
+  EXPECT_EQ(floats(by_input.at("lin.bias")), (std::vector<float>{1, 2}));
+  const Checkpoint back = merge(by_output, {ia3(values({2, 1}, {2, 4}))}, {{}, false, true});
+  EXPECT_EQ(floats(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
+  const Checkpoint half = merge(small_base(), {ia3(values({1, 2}, {2, 4}))}, {{0.5}, false, false});
+  EXPECT_EQ(floats(half.at("lin.weight")), (std::vector<float>{1.5, 2.5, 1.5, 2.5}));
+}
+
+TEST(Merge, KeepsTiedTensorsTied) {
+  Checkpoint base;
+  const Tensor tied = values({2, 2}, {1, 1, 1, 1});
+  base.tensors.insert("lin.weight", tied);
+  base.tensors.insert("head.weight", tied);
+  const Checkpoint merged = merge(base, {small_lora()});
+  EXPECT_EQ(merged.at("head.weight").storage(), merged.at("lin.weight").storage());
+}
+
+// Any range of bytes, whatever rows it cuts.
+TEST(Merge, GivesTheSameBytesInAnyPieces) {
+  std::vector<float> numbers(300 * 7), a(2 * 7), b(300 * 2);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) - 6;
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 5);
+  const Adapter adapter = adapter_of(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 1})",
+                                     {{"lin.lora_A.weight", values({2, 7}, a)}, {"lin.lora_B.weight", values({300, 2}, b)}});
+  const Tensor merged =
+      merge(base_of({{"lin.weight", values({300, 7}, numbers, DType::bf16)}}), {adapter}).at("lin.weight");
+  std::vector<std::byte> whole(merged.nbytes()), piece(97);
+  merged.read(0, whole);
+  for (std::size_t at = 0; at + piece.size() <= whole.size(); at += 53) {
+    merged.read(at, piece);
+    EXPECT_EQ(std::memcmp(piece.data(), whole.data() + at, piece.size()), 0) << at;
+  }
+}
+
+TEST(Merge, SaysWhatItKeepsInMemory) {
+  const Checkpoint merged = merge(small_base(DType::bf16), {small_lora()});
+  EXPECT_EQ(merge_memory_bytes(merged.at("lin.weight")), 4 * sizeof(float));
+  EXPECT_EQ(merge_memory_bytes(merged.at("lin.weight").to(DType::f16)), 4 * sizeof(float));
+  EXPECT_EQ(merge_memory_bytes(merged.at("lin.bias")), 0);
+}
+
+TEST(Merge, AddsModulesThatWereSavedWholeAndNothingElse) {
+  Adapter adapter = adapter_of(R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "modules_to_save": ["score"]})",
+                               {{"score.weight", values({1, 2}, {5, 6})}});
+  const Checkpoint merged = merge(small_base(), {adapter});
+  EXPECT_EQ(floats(merged.at("score.weight")), (std::vector<float>{5, 6}));
+  EXPECT_EQ(merged.notes.size(), 1U);
+}
+
+struct BadCase {
+  const char* what;
+  const char* config;
+  std::vector<std::pair<const char*, Tensor>> tensors;
+  Errc code;
+  const char* message;
+};
+
+TEST(Merge, RefusesAdaptersThatDoNotFit) {
+  const Tensor a = values({1, 2}, {3, 4}), b = values({2, 1}, {1, 2});
+  const std::vector<BadCase> cases = {
+      {"another model", kLora, {{"linn.lora_A.weight", a}, {"linn.lora_B.weight", b}}, Errc::not_found, "linn.weight"},
+      {"another size", kLora, {{"lin.lora_A.weight", values({1, 3}, {1, 2, 3})}, {"lin.lora_B.weight", b}},
+       Errc::mismatch, "by a matrix of 2 by 3, but its weight has the shape [2, 2]"},
+      {"another rank", R"({"peft_type": "LORA", "r": 4, "lora_alpha": 2})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "is 4 in the configuration, but lora_A has 1"},
+      {"ranks that differ", kLora, {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", values({2, 2}, {1, 2, 3, 4})}},
+       Errc::mismatch, "lora_B.weight"},
+      {"half of it", kLora, {{"lin.lora_A.weight", a}}, Errc::mismatch, "but no lora_B.weight"},
+      {"alpha 0", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 0})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "by 0"},
+      {"rank 0", R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "is 0 in the configuration"},
+      {"alpha that is no number", R"({"peft_type": "LORA", "r": 1, "lora_alpha": "much"})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::malformed, "\"lora_alpha\""},
+      {"no alpha", R"({"peft_type": "LORA", "r": 1})", {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::malformed, "no field \"lora_alpha\""},
+      {"a bias that is not there", kLora,
+       {{"head.lora_A.weight", a}, {"head.lora_B.weight", b}, {"head.lora_B.bias", values({2}, {1, 2})}},
+       Errc::mismatch, "which has none"},
+      {"a tensor of nobody", kLora, {{"lin.lora_C.weight", a}}, Errc::not_found, "lin.lora_C.weight"},
+      {"an unknown type", R"({"peft_type": "LORRA"})", {}, Errc::unsupported, "LORRA"},
+      {"no type", R"({})", {}, Errc::unsupported, "\"\""},
+      {"a prompt", R"({"peft_type": "PROMPT_TUNING"})", {}, Errc::unsupported, "no weight can hold"},
+      {"aLoRA", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "alora_invocation_tokens": [1]})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::unsupported, "invocation"},
+      {"an expression that only Python knows",
+       R"json({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "rank_pattern": {"(?=x)": 1}})json",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::unsupported, "(?=x)"},
+      {"magnitudes of another size", kLora,
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}, {"lin.lora_magnitude_vector", values({3}, {1, 2, 3})}},
+       Errc::mismatch, "3 magnitudes"},
+  };
+  for (const BadCase& bad : cases) {
+    SCOPED_TRACE(bad.what);
+    Adapter adapter = adapter_of(bad.config, {});
+    for (const auto& [name, tensor] : bad.tensors) adapter.tensors.insert(std::string("base_model.model.") + name, tensor);
+    Checkpoint base = small_base();
+    base.tensors.insert("head.weight", values({2, 2}, {1, 1, 1, 1}));
+    EXPECT_ERROR(merge(base, {adapter}), bad.code, bad.message);
+  }
+  EXPECT_HINT(merge(small_base(), {adapter_of(kLora, {{"linn.lora_A.weight", a}, {"linn.lora_B.weight", b}})}),
+              "did you mean \"lin.weight\"?");
+}
+
+TEST(Merge, RefusesWeightsThatAreNoNumbersOrNotEnough) {
+  EXPECT_ERROR(merge(small_base(), {small_lora()}, {{std::nan("")}, false, false}), Errc::invalid_argument, "nan");
+  EXPECT_ERROR(merge(small_base(), {small_lora()}, {{1, 2}, false, false}), Errc::invalid_argument, "2 weights for 1");
+}
+
+TEST(MergeRules, SayWhyForEveryTypeThatIsNotMerged) {
+  for (const MergeRule& rule : merge_rules()) {
+    EXPECT_NE(rule.parameters.empty(), rule.why_not.empty()) << rule.peft_type;
+    EXPECT_EQ(rule.formula.empty(), rule.parameters.empty()) << rule.peft_type;
+  }
+}
+
+}  // namespace
+}  // namespace ballast

@@ -1,0 +1,169 @@
+// Every case of the reference vectors: what merge() makes with peft_exact is what PEFT's merge_and_unload() made.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <ballast/load.hpp>
+#include <ballast/merge.hpp>
+#include <ballast/open.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFolder = "vectors/peft";
+
+Adapter read_adapter(const fs::path& folder) {
+  Adapter adapter;
+  adapter.config.fields = Json::parse(test::read_whole_file(folder / "adapter_config.json"));
+  const fs::path plain = folder / "adapter_model.safetensors";
+  adapter.tensors = open((fs::exists(plain) ? plain : folder / "adapter_model.bin").string()).tensors;
+  adapter.source = folder.string();
+  return adapter;
+}
+
+struct Case {
+  std::string name;     // of the folder
+  std::string file;     // what PEFT made: "merged.safetensors", "merged_all.safetensors"
+  std::vector<std::string> adapters;  // subfolders of adapter/; "" is the default one
+
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name << '/' << c.file; }
+};
+
+// "merged.safetensors" is of the default adapter, "merged_NAME.safetensors" of adapter/NAME, "merged_all" of both.
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  if (!fs::is_directory(test::shared_path(kFolder))) return cases;
+  for (const auto& folder : fs::directory_iterator(test::shared_path(kFolder))) {
+    if (!folder.is_directory()) continue;
+    std::vector<std::string> others;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      const std::string file = entry.path().filename().string();
+      if (!file.starts_with("merged") || !file.ends_with(".safetensors")) continue;
+      Case c{folder.path().filename().string(), file, {""}};
+      if (const std::string stem = entry.path().stem().string(); stem != "merged") c.adapters = {stem.substr(7)};
+      cases.push_back(c);
+      if (c.adapters.front() != "all" && !c.adapters.front().empty()) others.push_back(c.adapters.front());
+    }
+    for (Case& c : cases) {
+      if (c.name != folder.path().filename().string() || c.adapters.front() != "all") continue;
+      c.adapters = {""};
+      c.adapters.insert(c.adapters.end(), others.begin(), others.end());
+    }
+  }
+  std::ranges::sort(cases, {}, [](const Case& c) { return c.name + c.file; });
+  return cases;
+}
+
+// A file in which PEFT lost keys, or into which it put those of another adapter, as it should have been.
+void repair(const fs::path& folder, const std::string& name, Adapter& adapter) {
+  const Json meta = Json::parse(test::read_whole_file(folder / "meta.json"));
+  const Json* wrong = meta.find("peft_wrong_files");
+  const Json* files = wrong == nullptr ? nullptr : wrong->find(name.empty() ? "default" : name);
+  if (files == nullptr) return;
+  const StateDict model = open((folder / "adapted_state_dict.safetensors").string()).tensors;
+  StateDict tensors;
+  const Json& extra = files->at("extra");
+  for (const auto& [key, tensor] : adapter.tensors) {
+    if (std::ranges::find(extra.list(), Json(key)) == extra.list().end()) tensors.insert(key, tensor);
+  }
+  for (const Json& key : files->at("not_written").list()) {
+    std::string in_model = key.text();
+    in_model.insert(in_model.rfind('.'), "." + (name.empty() ? "default" : name));
+    tensors.insert(key.text(), model.at(in_model));
+  }
+  adapter.tensors = std::move(tensors);
+}
+
+Checkpoint merge_case(const Case& c, bool peft_exact) {
+  const fs::path folder = fs::path(test::shared_path(kFolder)) / c.name;
+  std::vector<Adapter> adapters;
+  for (const std::string& name : c.adapters) {
+    adapters.push_back(read_adapter(folder / "adapter" / name));
+    repair(folder, name, adapters.back());
+  }
+  return merge(open((folder / "base.safetensors").string()), adapters, {{}, peft_exact, false});
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  std::vector<float> values(tensor.numel());
+  if (!values.empty()) tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// Half a unit in the last place of a number of this size, times two.
+float unit_in_last_place(DType dtype, float value) {
+  const int digits = dtype == DType::bf16 ? 8 : dtype == DType::f16 ? 11 : 24;
+  return std::ldexp(1.0F, std::max(std::ilogb(std::max(std::abs(value), 1e-30F)), -14) - digits + 1);
+}
+
+struct Comparison {
+  bool is_exact = true;  // to the bit
+  float worst = 0;       // difference, in what is allowed
+  std::string where;
+};
+
+Comparison compare(const StateDict& expected, const StateDict& found) {
+  Comparison result;
+  for (const auto& [name, tensor] : expected) {
+    const Tensor* mine = found.find(name);
+    if (mine == nullptr || mine->shape() != tensor.shape() || mine->dtype() != tensor.dtype())
+      return {false, INFINITY, std::string(name) + " is missing or another kind of tensor"};
+    std::vector<std::byte> a(tensor.nbytes()), b(a.size());
+    tensor.read(0, a);
+    mine->read(0, b);
+    if (a == b) continue;
+    result.is_exact = false;
+    const std::vector<float> x = floats(tensor), y = floats(*mine);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float allowed = tensor.dtype() == DType::f32 ? 1e-6F : unit_in_last_place(tensor.dtype(), x[i]);
+      const float off = std::isnan(y[i]) ? INFINITY : std::abs(x[i] - y[i]) / allowed;
+      if (off <= result.worst) continue;
+      result.worst = off;
+      result.where = fmt::format("{}[{}]: {} instead of {}", name, i, y[i], x[i]);
+    }
+  }
+  for (const auto& entry : found) {
+    if (!expected.contains(entry.name)) return {false, INFINITY, std::string(entry.name) + " should not be there"};
+  }
+  return result;
+}
+
+class MergeVectors : public testing::TestWithParam<Case> {};
+
+TEST_P(MergeVectors, AreWhatPeftMakes) {
+  const fs::path folder = fs::path(test::shared_path(kFolder)) / GetParam().name;
+  const Checkpoint expected = open((folder / GetParam().file).string());
+  const Checkpoint merged = merge_case(GetParam(), true);
+  const Comparison result = compare(expected.tensors, merged.tensors);
+  std::printf("%-48s %s\n", (GetParam().name + "/" + GetParam().file).c_str(),
+              result.is_exact ? "to the bit" : fmt::format("{:.3f} of what is allowed", result.worst).c_str());
+  EXPECT_LE(result.worst, 1) << result.where;
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name + "_" + fs::path(info.param.file).stem().string();
+  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Peft, MergeVectors, testing::ValuesIn(all_cases()), test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MergeVectors);
+
+TEST(MergeVectorsFolder, IsThere) {
+  SKIP_WITHOUT_SHARED(kFolder);
+  EXPECT_GE(all_cases().size(), 70U);
+}
+
+}  // namespace
+}  // namespace ballast
