@@ -317,6 +317,7 @@ void add_adapter(Command& verb, Session& session) {
 )";
   convert.run = [arguments, &session] { return run_convert(session, *arguments); };
 
+  add_adapter_merge(verb, session);
   add_adapter_from_diff(verb, session);
 }
 

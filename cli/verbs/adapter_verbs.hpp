@@ -7,5 +7,6 @@
 namespace ballast::cli {
 
 void add_adapter_from_diff(Command& adapter, Session& session);
+void add_adapter_merge(Command& adapter, Session& session);
 
 }  // namespace ballast::cli

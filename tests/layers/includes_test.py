@@ -75,7 +75,6 @@ PUBLIC_HEADERS = {
     "names": "ops",
     "fields": "tensor",
     "metadata": "ops",
-    "adapter": "ops",
     "from_diff": "ops",
     "ballast": "everything",
 }

@@ -1,0 +1,135 @@
+// adapter merge: adapters into the weights of their base, or out of them again.
+#include <ballast/merge.hpp>
+
+#include <charconv>
+#include <memory>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/names.hpp>
+#include <ballast/text.hpp>
+#include <ballast/transform.hpp>
+
+#include "../options.hpp"
+#include "../save_job.hpp"
+#include "adapter_verbs.hpp"
+
+namespace ballast::cli {
+namespace {
+
+struct Arguments {
+  std::string base, out, dtype, max_shard_size, memory;
+  std::vector<std::string> adapters, weights;
+  NameOptions names;
+  bool peft_exact = false, unmerge = false, verify = false, dry_run = false;
+};
+
+double weight_argument(const std::string& text) {
+  double weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error == std::errc() && end == text.data() + text.size()) return weight;
+  throw Error(Errc::invalid_argument, fmt::format("--weight: \"{}\" is no number", text));
+}
+
+std::vector<Adapter> open_adapters(const Session& session, const Arguments& arguments) {
+  std::vector<Adapter> adapters;
+  for (const std::string& path : arguments.adapters) {
+    AdapterLoadOptions options;
+    options.names = arguments.names;
+    options.safety = session.open_options().safety;
+    options.allow_dangerous = session.allow_dangerous;
+    options.limits = session.limits;
+    adapters.push_back(load_adapter(path, options));
+    check_adapter(adapters.back());
+    for (const Note& note : adapters.back().notes) session.note(note.text);
+  }
+  return adapters;
+}
+
+MergeOptions merge_options(const Arguments& arguments) {
+  MergeOptions options;
+  for (const std::string& text : arguments.weights) options.weights.push_back(weight_argument(text));
+  if (!options.weights.empty() && options.weights.size() != arguments.adapters.size()) {
+    throw Error(Errc::invalid_argument, fmt::format("{} for {}", plural(options.weights.size(), "weight"),
+                                                    plural(arguments.adapters.size(), "adapter")))
+        .hint("give --weight once for each of them, in their order, or not at all");
+  }
+  options.peft_exact = arguments.peft_exact;
+  options.unmerge = arguments.unmerge;
+  return options;
+}
+
+// Adapters know the names of Hugging Face. A GGUF gets those for as long as it takes.
+Checkpoint merged(const Session& session, const Arguments& arguments) {
+  Checkpoint base = open_data(session, arguments.base);
+  say_notes(session, base);
+  const MergeOptions options = merge_options(arguments);
+  const std::vector<Adapter> adapters = open_adapters(session, arguments);
+  const bool is_gguf = base.format == Format::gguf;
+  const std::size_t said = base.notes.size();
+  if (is_gguf) base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
+  base = merge(std::move(base), adapters, options);
+  if (is_gguf) base = to_names(std::move(base), NameStyle::gguf, arguments.names);
+  if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
+  for (std::size_t i = said; i < base.notes.size(); ++i) session.note(base.notes[i].text);
+  return base;
+}
+
+int run_merge(Session& session, const Arguments& arguments) {
+  constexpr std::string_view kSchema = "ballast.adapter.write/1";
+  if (arguments.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+  if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
+  const Checkpoint checkpoint = merged(session, arguments);
+  SaveOptions options = session.save_options();
+  if (!arguments.max_shard_size.empty())
+    options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
+  if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
+  options.verify = arguments.verify;
+  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  for (const Note& note : plan.notes) session.note(note.text);
+  if (arguments.dry_run) {
+    show_plan(session, kSchema, plan);
+    return 0;
+  }
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
+  OutputFolder folder(arguments.out);
+  const SaveReport report = execute(plan, options);
+  folder.keep();
+  bar.clear();
+  say_written(session, kSchema, plan, report);
+  if (arguments.unmerge) session.note("what was merged is out again to within rounding: keep the base where you can");
+  return 0;
+}
+
+}  // namespace
+
+void add_adapter_merge(Command& adapter, Session& session) {
+  auto arguments = std::make_shared<Arguments>();
+  Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
+  verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
+  verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
+  verb.option("-o,--output", "PATH", &arguments->out, "a .safetensors, .pt, .gguf or other file, or a folder");
+  verb.option("--weight", "W", &arguments->weights, "how much of each adapter, in their order; 1 where not given");
+  verb.flag("--peft-exact", &arguments->peft_exact, "round where PEFT's merge_and_unload rounds, not once at the end");
+  verb.flag("--unmerge", &arguments->unmerge, "take them out of a base that they were merged into");
+  verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the result, and decode ggml's blocks");
+  verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
+  verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
+  verb.option("--architecture", "NAME", &arguments->names.architecture,
+              "for GGUF, where the file does not say it: llama");
+  verb.option("--heads", "N", &arguments->names.head_count, "for GGUF: heads of attention");
+  verb.option("--kv-heads", "N", &arguments->names.head_count_kv, "for GGUF: heads of keys and values");
+  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
+  verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
+  add_force_option(verb, session);
+  verb.flag("--dry-run", &arguments->dry_run, "show what would be written, and write nothing");
+  add_sync_option(verb, session);
+  add_json_option(verb, session);
+  verb.examples = R"(  ballast adapter merge base/ my-lora/ -o merged/
+  ballast adapter merge base.gguf style/ tone/ --weight 0.7 --weight 0.3 -o both.gguf
+)";
+  verb.run = [arguments, &session] { return run_merge(session, *arguments); };
+}
+
+}  // namespace ballast::cli
