@@ -1,0 +1,109 @@
+"""adapter merge and adapter from-diff, from outside."""
+
+import json
+import random
+import unittest
+
+from support import *
+
+
+def matrix(rng, rows, columns):
+    return [[rng.uniform(-1, 1) for _ in range(columns)] for _ in range(rows)]
+
+
+def tensor(rows):
+    return ("F32", [len(rows), len(rows[0])], [value for row in rows for value in row])
+
+
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+class Merge(TestCase):
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(3)
+        self.weight, self.other = matrix(rng, 6, 8), matrix(rng, 8, 6)
+        self.a, self.b = matrix(rng, 2, 8), matrix(rng, 6, 2)
+        self.write("base.safetensors", {"m.q.weight": tensor(self.weight), "m.o.weight": tensor(self.other)})
+        self.write_adapter("lora", "m.q", self.a, self.b, alpha=3)
+
+    def write_adapter(self, folder, module, a, b, alpha, **more):
+        stem = f"base_model.model.{module}.lora_"
+        self.write(f"{folder}/adapter_model.safetensors", {stem + "A.weight": tensor(a), stem + "B.weight": tensor(b)},
+                   {"format": "pt"})
+        config = {"peft_type": "LORA", "r": len(a), "lora_alpha": alpha, "target_modules": [module.split(".")[-1]], **more}
+        (self.folder / folder / "adapter_config.json").write_text(json.dumps(config))
+
+    def assert_values(self, path, name, rows):
+        flat = [value for row in self.ballast("cat", path, name, "--json").json()["values"] for value in row]
+        self.assertEqual(len(flat), len(rows) * len(rows[0]))
+        for x, y in zip(flat, (value for row in rows for value in row)):
+            self.assertLess(abs(x - y), 1e-5)
+
+    def with_change(self, weight, scale):
+        change = product(self.b, self.a)
+        return [[w + scale * c for w, c in zip(*rows)] for rows in zip(weight, change)]
+
+    def test_adds_what_the_adapter_says(self):
+        self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "out.safetensors")
+        self.assert_values("out.safetensors", "m.q.weight", self.with_change(self.weight, 1.5))
+        self.assert_values("out.safetensors", "m.o.weight", self.other)
+
+    def test_takes_weights_and_several_adapters(self):
+        self.ballast("adapter", "merge", "base.safetensors", "lora", "lora", "--weight", "0.5", "--weight", "-2", "-o",
+                     "out.safetensors")
+        self.assert_values("out.safetensors", "m.q.weight", self.with_change(self.weight, -1.5 * 1.5))
+        self.refused("adapter", "merge", "base.safetensors", "lora", "lora", "--weight", "1", "-o", "x.safetensors",
+                     code=USAGE, says="1 weight for 2 adapters", hint="once for each")
+
+    def test_is_taken_out_again(self):
+        self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "in.safetensors")
+        result = self.ballast("adapter", "merge", "in.safetensors", "lora", "--unmerge", "-o", "out.safetensors")
+        self.assertIn("within rounding", result.err)
+        self.assert_values("out.safetensors", "m.q.weight", self.weight)
+
+    def test_reaches_every_format_and_shards(self):
+        self.ballast("convert", "base.safetensors", "base.pt")
+        self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "one.safetensors")
+        (self.folder / "shards").mkdir()
+        self.ballast("adapter", "merge", "base.pt", "lora", "--max-shard-size", "200", "-o", "shards")
+        self.ballast("diff", "one.safetensors", "shards")
+        self.ballast("adapter", "merge", "base.pt", "lora", "-o", "one.gguf")
+        self.ballast("diff", "one.safetensors", "one.gguf")
+        self.ballast("adapter", "merge", "base.pt", "lora", "--dtype", "BF16", "-o", "half.pt")
+        self.assertEqual({row[1] for row in self.ballast("ls", "half.pt").rows()}, {"BF16"})
+
+    def test_an_adapter_for_another_model_is_refused(self):
+        self.write_adapter("stranger", "m.qq", self.a, self.b, alpha=3)
+        self.refused("adapter", "merge", "base.safetensors", "stranger", "-o", "x.safetensors", code=IO, says="m.qq")
+        self.write_adapter("wide", "m.o", matrix(random.Random(5), 2, 7), self.b, alpha=3)
+        result = self.ballast("adapter", "merge", "base.safetensors", "wide", "-o", "x.safetensors", code=NO)
+        self.assertIn("m.o", result.err)
+        self.assertFalse((self.folder / "x.safetensors").exists())
+
+    def test_a_dry_run_writes_nothing(self):
+        plan = self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "x.safetensors", "--dry-run", "--json").json()
+        self.assertTrue(plan["dry_run"])
+        self.assertFalse((self.folder / "x.safetensors").exists())
+        steps = {item["name"]: item["steps"] for item in plan["plan"]}
+        self.assertEqual(steps["m.o.weight"], [])
+        self.assertNotEqual(steps["m.q.weight"], [])
+
+    def test_from_diff_finds_the_adapter_again(self):
+        self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "tuned.safetensors")
+        report = self.ballast("adapter", "from-diff", "base.safetensors", "tuned.safetensors", "--rank", "2", "-o", "found",
+                              "--json").json()
+        self.assertEqual([layer["name"] for layer in report["layers"]], ["m.q.weight"])
+        self.assertLess(report["layers"][0]["error"], 1e-4)
+        self.assertEqual(report["unchanged"], 1)
+        self.ballast("adapter", "merge", "base.safetensors", "found", "-o", "again.safetensors")
+        self.assert_values("again.safetensors", "m.q.weight", self.with_change(self.weight, 1.5))
+        self.refused("adapter", "from-diff", "base.safetensors", "tuned.safetensors", "-o", "found", code=USAGE,
+                     says="already exists", hint="--force")
+        self.refused("adapter", "from-diff", "base.safetensors", "base.safetensors", "-o", "none", code=NO,
+                     says="no matrix differs")
+
+
+if __name__ == "__main__":
+    unittest.main()
