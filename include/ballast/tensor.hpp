@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include <ballast/device.hpp>
 #include <ballast/dtype.hpp>
 #include <ballast/float16.hpp>
 #include <ballast/shape.hpp>
@@ -73,6 +74,9 @@ class Tensor {
   Tensor contiguous(unsigned threads = 0) const;  // itself if it is
   Tensor aligned(unsigned threads = 0) const;     // itself if as<T>() works
   Tensor realize(unsigned threads = 0) const;     // always a copy
+
+  // The same values there: itself if it is there, else a contiguous copy; from another device, by way of this process.
+  Tensor to(const Device& device, unsigned threads = 0) const;
 
   // The bytes in place. Throws Errc::unsupported, with a hint, where there are none (lazy, strided).
   std::span<const std::byte> bytes() const;

@@ -52,7 +52,7 @@ PUBLIC_HEADERS = {
     "global": "core",
     "checkpoint": "tensor",
     "provenance": "tensor",
-    "device": "tensor",
+    "device": "device",
     "bind": "tensor",
     "open": "checkpoint",
     "cache": "checkpoint",
@@ -87,7 +87,7 @@ THIRD_PARTY = {
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
-SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
+SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

@@ -1,0 +1,24 @@
+// Tensors cut by bytes, so that threads share large ones and small ones alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ballast/tensor.hpp>
+
+#include "core/thread_pool.hpp"
+
+namespace ballast {
+
+// What one thread reads without a pause.
+struct TensorPiece {
+  std::size_t tensor;  // its number
+  ByteRange bytes;     // of its contiguous form
+};
+
+// About `target_bytes` each, on the granules of the storages; what can only be read from front to back is one piece.
+std::vector<TensorPiece> cut_by_bytes(std::span<const Tensor> tensors, std::uint64_t target_bytes);
+
+}  // namespace ballast

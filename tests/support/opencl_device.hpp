@@ -1,0 +1,30 @@
+// Tests that need an OpenCL device say so when there is none. PoCL is one that needs no hardware.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <ballast/device.hpp>
+
+#include "support/temp_dir.hpp"
+
+namespace ballast::test {
+
+// PoCL's threads and locks are not compiled with the sanitizer, which then sees races that are none.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kCanWatchPocl = false;
+#else
+inline constexpr bool kCanWatchPocl = true;
+#endif
+
+class OnOpenCl : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const TempDir cache;  // or PoCL would keep one in the home of whoever runs the tests
+    setenv("POCL_CACHE_DIR", (cache / "").c_str(), 1);
+    if (!kCanWatchPocl) GTEST_SKIP() << "ThreadSanitizer does not see into PoCL";
+    if (device_count(Device::Kind::opencl) == 0) GTEST_SKIP() << "there is no OpenCL device here";
+  }
+};
+
+}  // namespace ballast::test
