@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <ballast/device.hpp>
 #include <ballast/open.hpp>
@@ -11,12 +12,15 @@
 namespace ballast {
 
 struct LoadOptions {
-  Device device{};  // on the cpu tensors are views of the mapped file, as open() gives them; see realize()
+  Device device{};
+  std::vector<DeviceRule> map_location{};  // the first pattern that matches a name decides; `device` where none does
+  LoadMode mode = LoadMode::mapped;        // of what goes to the cpu: views of the file, as open() gives them
   Safety safety = Safety::inert;
   std::string root{};            // a subtree ("state_dict"); its prefix is dropped
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
   unsigned threads = 0;          // 0 is one a core
   Limits limits{};
+  Progress progress{};  // of what is read
 };
 
 // A checkpoint that names something dangerous is Errc::unsafe.

@@ -38,7 +38,9 @@ struct LoadStateDictOptions {
   bool find_prefix = true;  // try "module.", "_orig_mod.", "model." and the like where names do not match as they are
   std::vector<std::pair<std::string, std::string>> tied{};  // names of one tensor: either in the file serves both
   std::vector<std::string> ignore_missing{}, ignore_unexpected{};  // globs over whole names
-  Device device{};                                                 // meta: the shapes, and no data
+  Device device{};  // of every ballast::Tensor; memory of the model's own stays where it is. meta: shapes, and no data
+  std::vector<DeviceRule> map_location{};  // the first pattern that matches the model's name decides, before `device`
+  LoadMode mode = LoadMode::mapped;        // of what goes to the cpu
   bool consume = false;  // let go of every tensor as soon as it is copied: its pages, and itself if it was moved in
   bool allow_dangerous = false;
   unsigned threads = 0;

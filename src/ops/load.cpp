@@ -3,18 +3,34 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "checkpoint/dangerous.hpp"
 #include "core/progress_meter.hpp"
-#include "core/thread_pool.hpp"
-#include "ops/file_order.hpp"
-#include "tensor/tensor_numbers.hpp"
+#include "ops/place.hpp"
 
 namespace ballast {
 namespace {
 
-Tensor without_data(const Tensor& tensor) {
-  return Tensor(tensor.dtype(), tensor.shape(), meta_storage(tensor.nbytes()));
+// The same names, each tensor on the device that `device_of` gives for its name.
+template <class DeviceOf>
+StateDict placed(const StateDict& state, const DeviceOf& device_of, const PlaceOptions& options,
+                 const Progress& progress) {
+  std::vector<Tensor> tensors;
+  std::vector<Device> devices;
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : state) {
+    tensors.push_back(tensor);
+    devices.push_back(device_of(name));
+    if (devices.back().kind() != Device::Kind::meta) total += tensor.nbytes();
+  }
+  ProgressMeter meter(progress, "loading", total);
+  tensors = place(tensors, devices, options, meter);
+
+  StateDict result;
+  result.reserve(state.size());
+  for (std::size_t i = 0; i < state.size(); ++i) result.insert(state[i].name, std::move(tensors[i]));
+  return result;
 }
 
 }  // namespace
@@ -27,37 +43,17 @@ StateDict load(const std::string& target, const LoadOptions& options) {
   open_options.threads = options.threads;
   Checkpoint checkpoint = open(target, open_options);
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
-  if (options.device.kind() != Device::Kind::meta) return std::move(checkpoint.tensors);
-  StateDict shapes;
-  shapes.reserve(checkpoint.size());
-  for (const auto& [name, tensor] : checkpoint) shapes.insert(name, without_data(tensor));
-  return shapes;
+  const bool is_all_there =
+      options.map_location.empty() && options.device == Device() && options.mode == LoadMode::mapped;
+  if (is_all_there) return std::move(checkpoint.tensors);
+  return placed(
+      checkpoint.tensors, [&](std::string_view name) { return device_for(name, options.map_location, options.device); },
+      {.mode = options.mode, .threads = options.threads}, options.progress);
 }
 
 StateDict realize(const StateDict& state, const RealizeOptions& options) {
-  TensorNumbers numbers;
-  std::vector<std::size_t> number_of;
-  std::vector<Tensor> tensors;  // each once, however many names it has
-  std::uint64_t total = 0;
-  for (const auto& [name, tensor] : state) {
-    number_of.push_back(numbers(tensor));
-    if (number_of.back() != tensors.size()) continue;
-    tensors.push_back(tensor);
-    total += tensor.nbytes();
-  }
-
-  const std::vector<std::size_t> order = in_file_order(tensors);
-  ProgressMeter meter(options.progress, "loading", total);
-  ThreadPool(options.threads).run(order.size(), [&](std::size_t i, unsigned) {
-    Tensor& tensor = tensors[order[i]];
-    if (tensor.has_data() && tensor.nbytes() != 0) tensor = tensor.realize(1);
-    meter.add(tensor.nbytes());
-  });
-
-  StateDict result;
-  result.reserve(state.size());
-  for (std::size_t i = 0; i < state.size(); ++i) result.insert(state[i].name, tensors[number_of[i]]);
-  return result;
+  return placed(
+      state, [](std::string_view) { return Device(); }, {.copies = true, .threads = options.threads}, options.progress);
 }
 
 }  // namespace ballast

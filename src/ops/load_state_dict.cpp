@@ -15,9 +15,8 @@
 #include "checkpoint/dangerous.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
-#include "core/thread_pool.hpp"
 #include "kernels/cast.hpp"
-#include "ops/file_order.hpp"
+#include "ops/place.hpp"
 
 namespace ballast {
 namespace {
@@ -43,6 +42,7 @@ class Loader {
 
   LoadReport run() {
     const auto start = std::chrono::steady_clock::now();
+    jobs_.reserve(model_.size());
     for (BoundTensor& tensor : model_) match(tensor);
     find_unexpected();
     compare_tied();
@@ -181,58 +181,49 @@ class Loader {
   }
 
   void carry_out() {
-    const bool is_meta = options_.device.kind() == Device::Kind::meta;
-    std::vector<Job> copies;
+    std::vector<Job> placed, copies;  // tensors of our own type, and memory of the model's
+    std::vector<Tensor> tensors;
+    std::vector<Device> devices;
+    std::uint64_t total = 0;
+    placed.reserve(jobs_.size());
     for (Job& job : jobs_) {
       ++report_.loaded;
-      if (is_meta) {
-        if (job.to->assign) job.to->assign(Tensor(job.from.dtype(), job.from.shape(), meta_storage(job.from.nbytes())));
-      } else if (job.to->assign && options_.assign) {
-        job.to->assign(job.from);
-      } else {
-        report_.bytes += job.from.nbytes();
+      const Device device = device_for(job.to->name, options_.map_location, options_.device);
+      if (device.kind() != Device::Kind::meta) total += job.from.nbytes();
+      if (job.to->assign) {
+        tensors.push_back(job.from);
+        devices.push_back(device);
+        placed.push_back(std::move(job));
+      } else if (device.kind() != Device::Kind::meta) {
         copies.push_back(std::move(job));
       }
     }
     jobs_.clear();
     if (options_.consume) checkpoint_ = {};  // what is needed of it is in the jobs
-    copy(copies);
+    const PlaceOptions how{options_.mode, !options_.assign, options_.consume, options_.threads};
+    ProgressMeter meter(options_.progress, "loading", total);
+    tensors = place(tensors, devices, how, meter);
+    copy(copies, how, meter);
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      const bool is_copy = tensors[i].has_data() && tensors[i].storage() != placed[i].from.storage();
+      if (is_copy) report_.bytes += tensors[i].nbytes();
+      placed[i].to->assign(std::move(tensors[i]));
+    }
   }
 
-  void copy(std::vector<Job>& jobs) {
+  void copy(std::vector<Job>& jobs, const PlaceOptions& how, ProgressMeter& meter) {
     std::vector<Tensor> tensors;
-    std::vector<std::span<std::byte>> places;  // where the model has memory of its own
+    std::vector<std::span<std::byte>> memory;
     for (Job& job : jobs) {
+      memory.push_back(job.to->prepare(job.from.dtype(), job.from.shape()));
+      if (memory.back().size() != job.from.nbytes()) {
+        throw Error(Errc::mismatch, fmt::format("the model gave {} bytes of memory for a tensor of {}",
+                                                memory.back().size(), job.from.nbytes()));
+      }
+      report_.bytes += job.from.nbytes();
       tensors.push_back(std::move(job.from));
-      const Tensor& from = tensors.back();
-      places.push_back(job.to->assign ? std::span<std::byte>() : job.to->prepare(from.dtype(), from.shape()));
     }
-    const std::vector<std::size_t> order = in_file_order(tensors);
-    ProgressMeter meter(options_.progress, "loading", report_.bytes);
-    ThreadPool(options_.threads).run(order.size(), [&](std::size_t i, unsigned) {
-      const std::size_t number = order[i];
-      const Tensor from = std::move(tensors[number]);
-      if (jobs[number].to->assign)
-        tensors[number] = from.realize(1);
-      else
-        fill(from, places[number]);
-      if (options_.consume && from.is_contiguous() && from.nbytes() != 0)
-        from.storage()->release(from.offset(), from.nbytes());
-      meter.add(from.nbytes());
-    });
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (jobs[i].to->assign) jobs[i].to->assign(std::move(tensors[i]));
-    }
-  }
-
-  static void fill(const Tensor& from, std::span<std::byte> place) {
-    if (from.nbytes() != place.size()) {
-      throw Error(Errc::mismatch,
-                  fmt::format("the model gave {} bytes of memory for a tensor of {}", place.size(), from.nbytes()));
-    }
-    if (from.nbytes() == 0) return;
-    from.storage()->prepare({});
-    from.read(0, place);
+    read_into(std::move(tensors), memory, how, meter);
   }
 
   std::vector<BoundTensor> model_;

@@ -28,7 +28,7 @@ Provenance provenance(const Tensor& tensor) {
     if (derivation.packed) {
       found.from.push_back(*derivation.packed);
     } else if (const auto place = ancestor.storage() ? ancestor.storage()->location() : std::nullopt) {
-      found.from.push_back({place->file, place->offset + ancestor.offset()});
+      found.from.push_back({place->file, place->offset + ancestor.offset(), place->descriptor});
     }
   });
   std::ranges::reverse(found.steps);  // the last that is done was met first

@@ -1,0 +1,199 @@
+// Tensors where they are wanted: devices by name, and the ways to memory.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <ballast/ballast.hpp>
+
+#include "io/page_cache.hpp"
+#include "support/expect_error.hpp"
+#include "support/fake_storages.hpp"
+#include "support/opencl_device.hpp"
+#include "support/temp_dir.hpp"
+
+namespace ballast {
+namespace {
+
+using test::OnOpenCl;
+using test::some_bytes;
+using test::TempDir;
+
+struct Linear {
+  Tensor weight, bias;
+  std::vector<float> table;
+};
+BALLAST_FIELDS(Linear, weight, bias, table)
+
+std::vector<std::byte> bytes_of(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.nbytes());
+  tensor.read(0, bytes);
+  return bytes;
+}
+
+Tensor some_tensor(std::size_t size, unsigned seed) {
+  return Tensor::from_bytes(DType::u8, {size}, some_bytes(size, seed));
+}
+
+Tensor floats(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
+  return Tensor::from_values<float>(DType::f32, {count}, values);
+}
+
+// Tensors of all sizes, so that blocks of the file hold many and tensors take many blocks; one has two names.
+Checkpoint some_checkpoint() {
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("large", some_tensor((11 << 20) + 5, 1));
+  for (unsigned i = 0; i < 50; ++i)
+    checkpoint.tensors.insert("small." + std::to_string(i), some_tensor(1 + 977 * i, i + 2));
+  checkpoint.tensors.insert("half", floats(3'000'000).to(DType::bf16));
+  checkpoint.tensors.insert("large.again", Tensor(checkpoint.at("large")));
+  checkpoint.tensors.insert("none", Tensor(DType::f32, {0, 3}, nullptr));
+  return checkpoint;
+}
+
+void expect_equal(const StateDict& state, const Checkpoint& expected) {
+  ASSERT_EQ(state.size(), expected.size());
+  for (const auto& [name, tensor] : state) {
+    EXPECT_EQ(tensor.dtype(), expected.at(name).dtype()) << name;
+    EXPECT_EQ(tensor.shape(), expected.at(name).shape()) << name;
+    EXPECT_TRUE(bytes_of(tensor) == bytes_of(expected.at(name))) << name;
+  }
+}
+
+// Takes the file out of the page cache, where its file system lets it.
+void make_cold(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY);
+  fsync(file);
+  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  close(file);
+}
+
+TEST(Load, ReadsIntoMemoryWhenTold) {
+  const TempDir folder;
+  const Checkpoint checkpoint = some_checkpoint();
+  for (const char* name : {"m.safetensors", "m.pt"}) {
+    save(checkpoint, folder / name);
+    for (const bool is_cold : {false, true}) {
+      for (const unsigned threads : {0u, 1u}) {
+        if (is_cold) make_cold(folder / name);
+        const StateDict state = load(folder / name, {.mode = LoadMode::read, .threads = threads});
+        expect_equal(state, checkpoint);
+        EXPECT_FALSE(state.at("large").storage()->location()) << "no longer in the file";
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state.at("half").bytes().data()) % 8, 0u);
+      }
+    }
+  }
+}
+
+TEST(Load, LooksAtThePageCacheWhenItMayChoose) {
+  const TempDir folder;
+  save(some_checkpoint(), folder / "m.safetensors");
+  const StateDict warm = load(folder / "m.safetensors", {.mode = LoadMode::automatic});
+  EXPECT_TRUE(warm.at("large").storage()->location()) << "a view of what is in memory already";
+  expect_equal(warm, some_checkpoint());
+
+  make_cold(folder / "m.safetensors");
+  const int file = ::open((folder / "m.safetensors").c_str(), O_RDONLY);
+  const bool is_cold = io::is_cold(file, 0, 11 << 20);
+  close(file);
+  if (!is_cold) GTEST_SKIP() << "nothing is dropped from the page cache here";
+  const StateDict cold = load(folder / "m.safetensors", {.mode = LoadMode::automatic});
+  EXPECT_FALSE(cold.at("large").storage()->location()) << "read, not mapped";
+  expect_equal(cold, some_checkpoint());
+}
+
+TEST(Load, SaysWhenTheFileShrankMeanwhile) {
+  const TempDir folder;
+  save(some_checkpoint(), folder / "m.safetensors");
+  const StateDict state = load(folder / "m.safetensors");
+  make_cold(folder / "m.safetensors");
+  ASSERT_EQ(truncate((folder / "m.safetensors").c_str(), 1 << 20), 0);
+  Linear model;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", Tensor(state.at("large")));
+  EXPECT_ERROR(load_state_dict(model, checkpoint, {.strict = false, .mode = LoadMode::read}), Errc::changed, "shrank");
+  EXPECT_EQ(model.weight.numel(), 0u) << "and the model is as it was";
+}
+
+TEST(Load, TellsHowFarItIsAndStopsWhenTold) {
+  const TempDir folder;
+  save(some_checkpoint(), folder / "m.pt");  // where names share a tensor
+  std::uint64_t done = 0, total = 0;
+  const auto count = [&](const ProgressState& state) {
+    done = state.done_bytes;
+    total = state.total_bytes;
+    return true;
+  };
+  load(folder / "m.pt", {.mode = LoadMode::read, .progress = count});
+  EXPECT_EQ(done, total);
+  EXPECT_GT(total, std::uint64_t{11} << 20);
+  EXPECT_ERROR(load(folder / "m.pt", {.mode = LoadMode::read, .progress = [](const ProgressState&) { return false; }}),
+               Errc::cancelled, "cancelled");
+}
+
+TEST(MapLocation, TakesTheFirstPatternThatMatches) {
+  const TempDir folder;
+  save(some_checkpoint(), folder / "m.safetensors");
+  const StateDict state =
+      load(folder / "m.safetensors", {.device = "meta", .map_location = {{"small.1?", "meta"}, {"small.*", "cpu"}}});
+  EXPECT_FALSE(state.at("large").has_data());
+  EXPECT_FALSE(state.at("small.12").has_data());
+  EXPECT_TRUE(state.at("small.1").has_data());
+}
+
+TEST(MapLocation, GoesByTheNamesOfTheModel) {
+  Linear model;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("model.weight", floats(6));
+  checkpoint.tensors.insert("model.bias", floats(2));
+  checkpoint.tensors.insert("model.table", floats(4));
+  const LoadReport report = load_state_dict(model, checkpoint, {.map_location = {{"weight", "meta"}}});
+  EXPECT_FALSE(model.weight.has_data());
+  EXPECT_EQ(model.bias.storage(), checkpoint.at("model.bias").storage());
+  EXPECT_EQ(model.table, (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(report.bytes, 16u);
+}
+
+TEST(Cuda, SaysThatThereIsNoDriver) {
+  if (device_count(Device::Kind::cuda) != 0) GTEST_SKIP() << "there is one";
+  EXPECT_ERROR(floats(1).to("cuda:0"), Errc::unsupported, "there is no CUDA driver here: libcuda.so.1 was not found");
+}
+
+TEST_F(OnOpenCl, ACheckpointIsLoadedBitByBit) {
+  const TempDir folder;
+  const Checkpoint checkpoint = some_checkpoint();
+  save(checkpoint, folder / "m.pt");
+  for (const bool is_cold : {false, true}) {
+    if (is_cold) make_cold(folder / "m.pt");
+    const StateDict state = load(folder / "m.pt", {.device = "opencl", .map_location = {{"small.7", "cpu"}}});
+    expect_equal(state, checkpoint);
+    for (const auto& [name, tensor] : state)
+      EXPECT_EQ(place_of(tensor).device, name == "small.7" ? "cpu" : "opencl:0") << name;
+    EXPECT_EQ(place_of(state.at("large")).handle, place_of(state.at("large.again")).handle) << "one tensor";
+  }
+}
+
+TEST_F(OnOpenCl, AModelIsFilledThereButForItsOwnMemory) {
+  Linear model;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("weight", floats(1'000'000).to(DType::f16));
+  checkpoint.tensors.insert(
+      "bias", Tensor(DType::u8, {70'000}, std::make_shared<test::DeflatedStorage>(some_bytes(70'000, 3))));
+  checkpoint.tensors.insert("table", floats(5));
+  const LoadReport report = load_state_dict(model, checkpoint, {.device = "opencl:0"});
+  EXPECT_EQ(place_of(model.weight).device, Device("opencl:0"));
+  EXPECT_TRUE(bytes_of(model.weight) == bytes_of(checkpoint.at("weight")));
+  EXPECT_TRUE(bytes_of(model.bias) == some_bytes(70'000, 3));
+  EXPECT_EQ(model.table.size(), 5u);
+  EXPECT_EQ(report.bytes, 2'000'000u + 70'000 + 20);
+
+  Checkpoint back;
+  back.tensors = state_dict(model);
+  const TempDir folder;
+  save(back, folder / "back.safetensors");
+  EXPECT_TRUE(diff(open(folder / "back.safetensors"), back).equal()) << "and is saved from there";
+}
+
+}  // namespace
+}  // namespace ballast
