@@ -9,6 +9,7 @@ void bench_open(Report& report);
 void bench_vocabulary(Report& report);
 void bench_shards(Report& report);
 void bench_load(Report& report);
+void bench_state_dict(Report& report);
 void bench_casts(Report& report);
 void bench_gather(Report& report);
 void bench_torch(Report& report);

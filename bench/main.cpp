@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   ballast::bench::bench_vocabulary(report);
   ballast::bench::bench_shards(report);
   ballast::bench::bench_load(report);
+  ballast::bench::bench_state_dict(report);
   ballast::bench::bench_casts(report);
   ballast::bench::bench_gather(report);
   ballast::bench::bench_torch(report);

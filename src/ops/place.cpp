@@ -48,7 +48,7 @@ class Placing {
     const unsigned threads = options_.mode == LoadMode::mapped ? options_.threads : made_large(tensors);
     const std::vector<TensorPiece> pieces = cut_by_bytes(tensors, kPieceBytes);
     std::vector<std::atomic<std::size_t>> left(tensors.size());  // pieces of each
-    for (const TensorPiece& piece : pieces) ++left[piece.number];
+    for (const TensorPiece& piece : pieces) ++left[piece.tensor];
     ThreadPool(threads).run(pieces.size(), [&](std::size_t i, unsigned) {
       const auto& [number, bytes] = pieces[i];
       tensors[number].storage()->prepare({});
