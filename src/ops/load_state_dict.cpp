@@ -6,9 +6,9 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -113,9 +113,9 @@ class Loader {
     if (!to.is_persistent) return;
     const Tensor* from = checkpoint_.find(to.name);
     if (from != nullptr) {
-      used_.insert(to.name);
+      used_.insert(from);
     } else if (const auto other = tied_name(to.name); other && (from = checkpoint_.find(*other)) != nullptr) {
-      used_.insert(*other);
+      used_.insert(from);
       report_.tied.push_back(to.name);
     } else {
       if (!to.is_optional && !matches_any(options_.ignore_missing, to.name)) report_.missing.push_back(to.name);
@@ -150,9 +150,9 @@ class Loader {
 
   void find_unexpected() {
     for (const auto& [name, tensor] : checkpoint_) {
-      if (used_.contains(name) || matches_any(options_.ignore_unexpected, name)) continue;
+      if (used_.contains(&tensor) || matches_any(options_.ignore_unexpected, name)) continue;
       const auto other = tied_name(name);
-      if (other && used_.contains(*other)) continue;
+      if (other && used_.contains(checkpoint_.find(*other))) continue;
       report_.unexpected.emplace_back(name);
     }
   }
@@ -230,7 +230,7 @@ class Loader {
   const LoadStateDictOptions& options_;
   LoadReport report_;
   Checkpoint checkpoint_;
-  std::set<std::string, std::less<>> used_;
+  std::unordered_set<const Tensor*> used_;  // of checkpoint_
   std::vector<Job> jobs_;
 };
 
