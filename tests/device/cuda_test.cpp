@@ -44,7 +44,7 @@ class OnFakeCuda : public testing::Test {
 
 TEST_F(OnFakeCuda, TensorsComeBackBitByBit) {
   EXPECT_EQ(device_count(Device::Kind::cuda), 2u);
-  for (const std::size_t size : {1u, 4097u, (4u << 20) + 1, 33u << 20}) {
+  for (const std::size_t size : {1u, 4097u, (4u << 20) + 1, 17u << 20}) {
     const Tensor there = some_tensor(size, 5).to("cuda:1");
     EXPECT_EQ(place_of(there).device, Device("cuda:1"));
     EXPECT_NE(place_of(there).handle, 0u);
@@ -54,9 +54,9 @@ TEST_F(OnFakeCuda, TensorsComeBackBitByBit) {
 }
 
 TEST_F(OnFakeCuda, SeveralCopiesAreUnderWayAtOnce) {
-  const Tensor there = some_tensor(48u << 20, 9).to("cuda", 3);
+  const Tensor there = some_tensor(24u << 20, 9).to("cuda", 3);
   EXPECT_GE(find<std::size_t()>("fake_cuda_most_in_flight")(), 2u);
-  EXPECT_TRUE(bytes_of(there) == some_bytes(48u << 20, 9));
+  EXPECT_TRUE(bytes_of(there) == some_bytes(24u << 20, 9));
 }
 
 TEST_F(OnFakeCuda, TensorsGoFromOneDeviceToAnother) {

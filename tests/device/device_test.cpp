@@ -51,7 +51,7 @@ TEST(DevicePlace, IsTheCpuForBytesHereAndMetaForNone) {
 }
 
 TEST_F(OnOpenCl, TensorsComeBackBitByBit) {
-  for (const std::size_t size : {1u, 4097u, (4u << 20) + 1, 21u << 20}) {
+  for (const std::size_t size : {1u, 4097u, (4u << 20) + 1, 9u << 20}) {
     const Tensor tensor = some_tensor(size, 7);
     const Tensor there = tensor.to("opencl");
     EXPECT_EQ(place_of(there).device, Device("opencl:0"));
