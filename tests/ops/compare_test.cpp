@@ -318,7 +318,7 @@ TEST(Summary, CountsTheBytesOfAFileThatNoTensorHas) {
 }
 
 TEST(Summary, OfNothing) {
-  const Summary summary = summarize({});
+  const Summary summary = summarize(Checkpoint{});
   EXPECT_EQ(summary.tensors + summary.parameters + summary.bytes + summary.wasted_bytes, 0u);
 }
 
