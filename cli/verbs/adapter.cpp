@@ -2,6 +2,7 @@
 #include <ballast/adapter.hpp>
 
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,8 +50,11 @@ void require_output(const Arguments& arguments) {
   throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
 }
 
-Adapter open_adapter(const Session& session, const Arguments& arguments) {
+Adapter open_adapter(const Session& session, const Arguments& arguments, const Checkpoint* base = nullptr) {
   AdapterLoadOptions options;
+  if (base != nullptr) {
+    for (const auto& [name, tensor] : *base) options.base_names.emplace_back(name);
+  }
   options.subfolder = arguments.subfolder;
   for (const std::string& text : arguments.key_mapping) options.key_mapping.push_back(parse_rename(text));
   options.names = arguments.names;
@@ -214,7 +218,7 @@ int run_inject(Session& session, const Arguments& arguments) {
   require_output(arguments);
   Checkpoint base = open_data(session, arguments.state);
   say_notes(session, base);
-  const Adapter adapter = open_adapter(session, arguments);
+  const Adapter adapter = open_adapter(session, arguments, &base);
   say_notes(session, adapter);
   check_adapter(adapter);
   SetAdapterResult set;
@@ -228,7 +232,8 @@ int run_inject(Session& session, const Arguments& arguments) {
   note_names(session, set.unexpected, "left out that the base has no place for");
   note_names(session, set.mismatched, "left out that the base has in another shape");
   base.tensors = std::move(set.state);
-  base.aliases.clear();  // under names that are gone
+  for (const auto& [removed, kept] : base.aliases) base.metadata.erase(removed);  // said under names that are gone
+  base.aliases.clear();
   base.composites.clear();
   const SaveOptions options = session.save_options();
   return write(session, arguments, plan_save(base, arguments.out, options), options, false);
@@ -237,7 +242,9 @@ int run_inject(Session& session, const Arguments& arguments) {
 int run_convert(Session& session, const Arguments& arguments) {
   require_output(arguments);
   const AdapterDialect dialect = dialect_argument(arguments.dialect);
-  const Adapter adapter = open_adapter(session, arguments);
+  const std::optional<Checkpoint> base =
+      arguments.state.empty() ? std::nullopt : std::optional(open_target(session, arguments.state));
+  const Adapter adapter = open_adapter(session, arguments, base ? &*base : nullptr);
   say_notes(session, adapter);
   check_adapter(adapter);
   return write_adapter(session, arguments, adapter, dialect);
@@ -308,6 +315,7 @@ void add_adapter(Command& verb, Session& session) {
   Command& convert = verb.verb("convert", "from any dialect to another; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
+  convert.option("--base", "TARGET", &arguments->state, "for kohya: the base, whose names tell flat ones apart");
   convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");
   add_adapter_options(convert, session, *arguments);
   add_name_options(convert, *arguments);

@@ -64,7 +64,8 @@ struct AdapterLoadOptions {
   std::string subfolder{};  // of the folder, where several adapters lie in one
   // Over names without "base_model.model.", which is put back: the first rule that matches counts.
   std::vector<RenameRule> key_mapping{};
-  NameOptions names{};  // of GGUF: what the file does not say of the base
+  NameOptions names{};                    // of GGUF: what the file does not say of the base
+  std::vector<std::string> base_names{};  // of kohya: the base's tensors, by which flat names are told apart
   Safety safety = Safety::inert;
   bool allow_dangerous = false;  // go on with a pickle that names something dangerous
   Limits limits{};

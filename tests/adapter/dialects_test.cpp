@@ -126,6 +126,17 @@ TEST(Kohya, HasFlatNamesWhoseWordsAreKnown) {
   }
 }
 
+TEST(Kohya, HasTheNamesOfTheBaseWhereThatIsKnown) {
+  TempDir dir;
+  dir.write("x.safetensors", SafetensorsFile()
+                                 .tensor("lora_unet_some_thing_9_new.lora_down.weight", "F32", {2, 3})
+                                 .tensor("lora_unet_some_thing_9_new.lora_up.weight", "F32", {4, 2})
+                                 .text());
+  const Adapter adapter =
+      load_adapter(dir / "x.safetensors", {.base_names = {"some.thing_9.new.weight", "other.weight"}});
+  EXPECT_EQ(names_of(adapter.tensors)[0], "base_model.model.some.thing_9.new.lora_A.weight");
+}
+
 TEST(Kohya, NumbersTextEncodersWhereThereAreTwo) {
   TempDir dir;
   SafetensorsFile file;

@@ -90,7 +90,8 @@ class Reference(TestCase):
     def options(self):
         found = set()
         for verb in ([], ["info"], ["ls"], ["cat"], ["stats"], ["hash"], ["verify"], ["diff"], ["meta", "get"],
-                     ["meta", "set"], ["meta", "unset"], ["convert"], ["plan"], ["cache", "path"], ["cache", "list"],
+                     ["meta", "set"], ["meta", "unset"], ["convert"], ["plan"], ["adapter", "info"], ["adapter", "extract"], ["adapter", "inject"],
+                     ["adapter", "convert"], ["adapter", "merge"], ["adapter", "from-diff"], ["cache", "path"], ["cache", "list"],
                      ["cache", "clear"], ["completion"]):
             found.update(re.findall(r"(?m)^  .{4}--([a-z-]+)", self.ballast(*verb, "--help").out))
         return sorted(found)
@@ -106,7 +107,7 @@ class Reference(TestCase):
 
     def test_cli_md_describes_every_schema(self):
         page = (SOURCE / "docs/cli.md").read_text()
-        for verb in "info ls cat stats hash verify diff meta convert plan cache".split():
+        for verb in "info ls cat stats hash verify diff meta convert plan adapter cache".split():
             self.assertIn(f"ballast.{verb}/1", page)
 
     def test_the_man_page_is_well_formed(self):

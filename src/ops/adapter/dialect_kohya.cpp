@@ -1,8 +1,9 @@
 // kohya's sd-scripts, and ComfyUI: "lora_unet_down_blocks_0_attentions_1_proj_in.lora_down.weight", ".lora_up.weight",
 // and ".alpha", a number a module. The scaling is alpha / rank, and 1 without an alpha.
 //
-// A module's path is flattened with "_". Which of those were dots is told by the words that models are made of; a path
-// with another word in it stays as it is, so that the way back always gives the same name.
+// A module's path is flattened with "_". Which of those were dots is told by the names of the base, where they are
+// known, else by the words that models are made of; a path with another word in it stays as it is, so that the way back
+// always gives the same name.
 #include <ballast/error.hpp>
 
 #include <algorithm>
@@ -29,152 +30,29 @@ constexpr Component kComponents[] = {
 };
 
 // Parts of the names of modules that have "_" in them, and those that stand before or behind one.
+// clang-format off
 constexpr std::string_view kWords[] = {
     // diffusers
-    "down_blocks",
-    "up_blocks",
-    "mid_block",
-    "attentions",
-    "resnets",
-    "transformer_blocks",
-    "single_transformer_blocks",
-    "attn",
-    "attn1",
-    "attn2",
-    "to_q",
-    "to_k",
-    "to_v",
-    "to_out",
-    "to_add_out",
-    "add_q_proj",
-    "add_k_proj",
-    "add_v_proj",
-    "ff",
-    "ff_context",
-    "net",
-    "proj",
-    "proj_in",
-    "proj_out",
-    "proj_mlp",
-    "conv",
-    "conv1",
-    "conv2",
-    "conv_in",
-    "conv_out",
-    "conv_shortcut",
-    "downsamplers",
-    "upsamplers",
-    "time_emb_proj",
-    "time_embedding",
-    "add_embedding",
-    "linear",
-    "linear_1",
-    "linear_2",
-    "time_proj",
-    "norm",
-    "norm1",
-    "norm2",
-    "norm_out",
-    "x_embedder",
-    "context_embedder",
-    "time_text_embed",
-    "timestep_embedder",
-    "guidance_embedder",
-    "text_embedder",
+    "down_blocks", "up_blocks", "mid_block", "attentions", "resnets", "transformer_blocks", "single_transformer_blocks",
+    "attn", "attn1", "attn2", "to_q", "to_k", "to_v", "to_out", "to_add_out", "add_q_proj", "add_k_proj", "add_v_proj",
+    "ff", "ff_context", "net", "proj", "proj_in", "proj_out", "proj_mlp", "conv", "conv1", "conv2", "conv_in",
+    "conv_out", "conv_shortcut", "downsamplers", "upsamplers", "time_emb_proj", "time_embedding", "add_embedding",
+    "linear", "linear_1", "linear_2", "time_proj", "norm", "norm1", "norm2", "norm_out", "x_embedder",
+    "context_embedder", "time_text_embed", "timestep_embedder", "guidance_embedder", "text_embedder",
     // Stable Diffusion and Flux as their authors publish them
-    "input_blocks",
-    "middle_block",
-    "output_blocks",
-    "in_layers",
-    "out_layers",
-    "emb_layers",
-    "skip_connection",
-    "op",
-    "time_embed",
-    "label_emb",
-    "double_blocks",
-    "single_blocks",
-    "img_attn",
-    "txt_attn",
-    "img_mlp",
-    "txt_mlp",
-    "img_mod",
-    "txt_mod",
-    "qkv",
-    "lin",
-    "linear1",
-    "linear2",
-    "modulation",
-    "final_layer",
-    "adaLN_modulation",
-    "img_in",
-    "txt_in",
-    "time_in",
-    "vector_in",
-    "guidance_in",
-    "in_layer",
-    "out_layer",
-    "joint_blocks",
-    "context_block",
-    "x_block",
-    "blocks",
-    "self_attn",
-    "cross_attn",
-    "q",
-    "k",
-    "v",
-    "o",
-    "ffn",
+    "input_blocks", "middle_block", "output_blocks", "in_layers", "out_layers", "emb_layers", "skip_connection", "op",
+    "time_embed", "label_emb", "double_blocks", "single_blocks", "img_attn", "txt_attn", "img_mlp", "txt_mlp",
+    "img_mod", "txt_mod", "qkv", "lin", "linear1", "linear2", "modulation", "final_layer", "adaLN_modulation", "img_in",
+    "txt_in", "time_in", "vector_in", "guidance_in", "in_layer", "out_layer", "joint_blocks", "context_block",
+    "x_block", "blocks", "self_attn", "cross_attn", "q", "k", "v", "o", "ffn",
     // text encoders and language models
-    "text_model",
-    "encoder",
-    "decoder",
-    "layers",
-    "layer",
-    "block",
-    "model",
-    "transformer",
-    "h",
-    "q_proj",
-    "k_proj",
-    "v_proj",
-    "o_proj",
-    "out_proj",
-    "qkv_proj",
-    "gate_up_proj",
-    "mlp",
-    "fc1",
-    "fc2",
-    "fc_in",
-    "fc_out",
-    "gate_proj",
-    "up_proj",
-    "down_proj",
-    "embed_tokens",
-    "lm_head",
-    "SelfAttention",
-    "DenseReluDense",
-    "wi",
-    "wi_0",
-    "wi_1",
-    "wo",
-    "attention",
-    "self",
-    "query",
-    "key",
-    "value",
-    "dense",
-    "intermediate",
-    "output",
-    "c_attn",
-    "c_proj",
-    "c_fc",
-    "text_projection",
-    "query_key_value",
-    "dense_h_to_4h",
-    "dense_4h_to_h",
-    "language_model",
+    "text_model", "encoder", "decoder", "layers", "layer", "block", "model", "transformer", "h", "q_proj", "k_proj",
+    "v_proj", "o_proj", "out_proj", "qkv_proj", "gate_up_proj", "mlp", "fc1", "fc2", "fc_in", "fc_out", "gate_proj",
+    "up_proj", "down_proj", "embed_tokens", "lm_head", "SelfAttention", "DenseReluDense", "wi", "wi_0", "wi_1", "wo",
+    "attention", "self", "query", "key", "value", "dense", "intermediate", "output", "c_attn", "c_proj", "c_fc",
+    "text_projection", "query_key_value", "dense_h_to_4h", "dense_4h_to_h", "language_model", "gate", "up", "down",
 };
+// clang-format on
 
 bool is_word(std::string_view text) {
   const bool is_number = !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -204,11 +82,24 @@ std::optional<std::string> with_dots(std::string_view flat) {
   return dotted;
 }
 
-std::string module_name(std::string_view kohya) {
+// The modules of a base by their flat names.
+std::map<std::string, std::string> flat_modules(const std::vector<std::string>& base_names) {
+  std::map<std::string, std::string> modules;
+  for (const std::string& name : base_names) {
+    const std::string module = name.substr(0, name.rfind('.'));
+    std::string flat = module;
+    std::ranges::replace(flat, '.', '_');
+    modules.emplace(flat, module);
+  }
+  return modules;
+}
+
+std::string module_name(std::string_view kohya, const std::map<std::string, std::string>& known) {
   const auto component =
       std::ranges::find_if(kComponents, [&](const Component& c) { return kohya.starts_with(c.kohya); });
   if (component == std::end(kComponents)) return std::string(kohya);
   const std::string_view flat = kohya.substr(component->kohya.size());
+  if (const auto module = known.find(std::string(flat)); module != known.end()) return module->second;
   return std::string(component->dotted) + with_dots(flat).value_or(std::string(flat));
 }
 
@@ -224,17 +115,19 @@ std::string kohya_name(std::string_view module, bool has_two_encoders) {
 
 }  // namespace
 
-LoraModules read_kohya(const StateDict& tensors) {
+LoraModules read_kohya(const StateDict& tensors, const std::vector<std::string>& base_names) {
   LoraModules by_kohya;
   for (const auto& [name, tensor] : tensors) {
     if (add_tensor(by_kohya, name, tensor)) continue;
     throw Error(Errc::unsupported, "tensor " + quote(name) + " is no part of a plain LoRA")
         .hint("LoHa, LoKr and other algorithms of LyCORIS are not read");
   }
+  const std::map<std::string, std::string> known = flat_modules(base_names);
   LoraModules modules;
   for (auto& [name, module] : by_kohya) {
-    if (!modules.emplace(module_name(name), std::move(module)).second)
-      throw Error(Errc::malformed, "two modules come to the name " + quote(module_name(name)));
+    const std::string dotted = module_name(name, known);
+    if (!modules.emplace(dotted, std::move(module)).second)
+      throw Error(Errc::malformed, "two modules come to the name " + quote(dotted));
   }
   return modules;
 }

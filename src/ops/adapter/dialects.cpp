@@ -72,11 +72,11 @@ AdapterDialect dialect_of(const Checkpoint& file) {
   return AdapterDialect::peft;
 }
 
-void read_dialect(Adapter& adapter, const Checkpoint& file, const NameOptions& names) {
+void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options) {
   LoraModules modules;
-  if (adapter.dialect == AdapterDialect::kohya) modules = read_kohya(adapter.tensors);
+  if (adapter.dialect == AdapterDialect::kohya) modules = read_kohya(adapter.tensors, options.base_names);
   if (adapter.dialect == AdapterDialect::mlx) modules = read_mlx(adapter.tensors, adapter.config);
-  if (adapter.dialect == AdapterDialect::gguf) modules = read_gguf(file, names);
+  if (adapter.dialect == AdapterDialect::gguf) modules = read_gguf(file, options.names);
   if (adapter.dialect == AdapterDialect::diffusers) {
     modules = read_diffusers(adapter.tensors);
     scale_by_metadata(modules, adapter.metadata);

@@ -14,7 +14,7 @@ namespace ballast::adapter {
 AdapterDialect dialect_of(const Checkpoint& file);
 
 // `adapter` has the tensors, the metadata and what there is of a configuration, as the file has them.
-void read_dialect(Adapter& adapter, const Checkpoint& file, const NameOptions& names);
+void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options);
 
 // Throws Errc::unsupported for what the dialect has no place for.
 Checkpoint write_dialect(const Adapter& adapter, AdapterDialect dialect, const NameOptions& names);
@@ -39,7 +39,7 @@ LoraModules take_modules(const Adapter& adapter, AdapterDialect dialect, bool wi
 bool add_tensor(LoraModules& modules, std::string_view name, const Tensor& tensor);
 
 // One function a dialect, and direction.
-LoraModules read_kohya(const StateDict& tensors);
+LoraModules read_kohya(const StateDict& tensors, const std::vector<std::string>& base_names);
 LoraModules read_diffusers(const StateDict& tensors);
 LoraModules read_mlx(const StateDict& tensors, const AdapterConfig& config);
 LoraModules read_gguf(const Checkpoint& file, const NameOptions& names);

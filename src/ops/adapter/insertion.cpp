@@ -38,8 +38,8 @@ std::string Wrapping::wrapped(std::string_view name) {
     // A token adapter stands between a module and what it wraps.
     if (next != "token_adapter" && modules_.contains(path + ".token_adapter")) append("token_adapter");
     while (modules_.contains(path)) {
-      met_.insert(path);
       if (is_any_parameter(first_segment(rest))) return path + "." + std::string(rest);  // of another adapter
+      met_.insert(path);
       if (first_segment(rest) == wrapper_) take_segment(rest);
       append(wrapper_);
     }

@@ -20,7 +20,7 @@ class Wrapping {
 
   // The module that is saved whole and in which the last name lay; empty where there was none.
   const std::string& saved_whole() const { return saved_whole_; }
-  // Modules that were met in a name.
+  // Modules that were met in the name of a tensor of the base.
   const std::set<std::string, std::less<>>& met() const { return met_; }
 
  private:

@@ -127,7 +127,7 @@ Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options)
   result.files = file.files;
   if (!place.config.empty()) result.config = load_adapter_config(place.config.string());
   if (result.dialect != AdapterDialect::peft) {
-    adapter::read_dialect(result, file, options.names);
+    adapter::read_dialect(result, file, options);
     return result;
   }
   if (!options.key_mapping.empty()) result.tensors = map_keys(result.tensors, options.key_mapping);

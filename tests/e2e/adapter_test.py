@@ -1,0 +1,128 @@
+"""adapter: info, extract, inject and convert, tried from outside, with files that are not ours."""
+
+import unittest
+
+from support import *
+
+LORA = SOURCE / "examples" / "tiny-lora"
+SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
+PEFT = SHARED / "vectors" / "peft"
+
+
+class Adapters(TestCase):
+    def lora(self, name="lora", tensors=None, **config):
+        """A folder as PEFT saves it, with a LoRA of rank 2 at q, whose weight is [4, 3]."""
+        folder = self.folder / name
+        folder.mkdir()
+        fields = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"]} | config
+        (folder / "adapter_config.json").write_text(json.dumps(fields))
+        prefix = "base_model.model.q.lora_"
+        tensors = tensors or {f"{prefix}A.weight": ("F32", [2, 3], range(6)), f"{prefix}B.weight": ("F32", [4, 2], range(8))}
+        self.write(f"{name}/adapter_model.safetensors", tensors, {"format": "pt"})
+        return folder
+
+    def base(self):
+        return self.write("base.safetensors", {"q.weight": ("F32", [4, 3], range(12)), "k.weight": ("F32", [1], [5])})
+
+    def test_the_example_is_what_its_program_writes(self):
+        for program in "make_tiny.py", "make_tiny_lora.py":
+            shutil.copy(SOURCE / "examples" / program, self.folder)
+        subprocess.run([sys.executable, self.folder / "make_tiny_lora.py"], check=True, stdout=subprocess.DEVNULL)
+        for file in "adapter_config.json", "adapter_model.safetensors":
+            self.assertEqual((self.folder / "tiny-lora" / file).read_bytes(), (LORA / file).read_bytes())
+
+    def test_inject_and_extract_are_each_others_way_back(self):
+        self.ballast("adapter", "inject", TINY, LORA, "--name", "style", "-o", "adapted.safetensors")
+        tensors, metadata = read_safetensors(self.folder / "adapted.safetensors")
+        self.assertIn("base_model.model.model.layers.0.attn.qkv.base_layer.weight", tensors)
+        self.assertIn("base_model.model.model.layers.1.mlp.up.lora_A.style.weight", tensors)
+        self.assertNotIn("lm_head.weight", metadata)  # which agreed about names that are gone
+        self.ballast("adapter", "extract", "adapted.safetensors", "--name", "style", "--config",
+                     LORA / "adapter_config.json", "-o", "out")
+        for file in "adapter_config.json", "adapter_model.safetensors":
+            self.assertEqual((self.folder / "out" / file).read_bytes(), (LORA / file).read_bytes())
+
+    def test_extract_writes_portable_names_and_overwrites_when_forced(self):
+        self.ballast("adapter", "inject", TINY, LORA, "-o", "adapted.safetensors")
+        extract = ["adapter", "extract", "adapted.safetensors", "--config", LORA / "adapter_config.json", "-o", "out"]
+        self.ballast(*extract)
+        self.assertIn("already exists", self.ballast(*extract, "--portable", code=USAGE).err)
+        self.ballast(*extract, "--portable", "--force")
+        tensors, _ = read_safetensors(self.folder / "out" / "adapter_model.safetensors")
+        self.assertIn("model.layers.0.mlp.up.lora_A.weight", tensors)
+        self.assertEqual(self.ballast("adapter", "info", "out", "--json").json()["modules"], {"qkv": 2, "up": 2})
+
+    def test_dry_runs_write_nothing(self):
+        before = sorted(self.folder.iterdir())
+        for rest in (["inject", TINY, LORA, "-o", "x.safetensors"], ["convert", LORA, "--to", "peft", "-o", "x"],
+                     ["convert", LORA, "--to", "kohya", "-o", "x.safetensors"]):
+            done = self.ballast("adapter", *rest, "--dry-run", "--json")
+            self.assertEqual(done.json()["schema"], "ballast.adapter.write/1")
+            self.assertTrue(done.json()["dry_run"])
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
+    def test_convert_to_kohya_and_back_keeps_names_and_scaling(self):
+        self.ballast("adapter", "convert", LORA, "--to", "kohya", "-o", "k.safetensors")
+        tensors, _ = read_safetensors(self.folder / "k.safetensors")
+        self.assertEqual(tensors["lora_model_layers_0_mlp_up.alpha"], ("F32", [], pack("F32", [8])))
+        self.ballast("adapter", "convert", "k.safetensors", "--to", "peft", "-o", "back")
+        self.ballast("diff", LORA / "adapter_model.safetensors", "back/adapter_model.safetensors")
+        info = self.ballast("adapter", "info", "back", "--json").json()
+        self.assertEqual(info["scales"], [{"rank": 4, "alpha": 8, "scaling": 2, "modules": 4}])
+
+    def test_an_adapter_of_kohya_is_injected_by_the_names_of_the_base(self):
+        self.base()
+        self.write("k.safetensors", {"lora_unet_q.lora_down.weight": ("F32", [2, 3], range(6)),
+                                     "lora_unet_q.lora_up.weight": ("F32", [4, 2], range(8))})
+        self.ballast("adapter", "inject", "base.safetensors", "k.safetensors", "-o", "x.safetensors")
+        self.assertIn("base_model.model.q.lora_A.default.weight", read_safetensors(self.folder / "x.safetensors")[0])
+
+    def test_bad_input_is_a_sentence_that_says_what_to_do(self):
+        self.base()
+        other = {"base_model.model.elsewhere.lora_A.weight": ("F32", [2, 3], range(6)),
+                 "base_model.model.elsewhere.lora_B.weight": ("F32", [4, 2], range(8))}
+        empty = self.lora("weightless")
+        (empty / "adapter_model.safetensors").unlink()
+        unread = self.lora("nan")
+        (unread / "adapter_config.json").write_text('{"peft_type": "LORA", "lora_alpha": NaN}')
+        table = [
+            (self.lora("other", other), NO, "has a place in the model", "for another base?"),
+            (empty, IO, "a configuration without weights", "was the download complete?"),
+            (self.lora("rank", r=3), NO, "says rank 3 for module \"q\", its tensors have 2", "correct \"r\""),
+            (self.lora("text", lora_alpha="four"), MALFORMED, "\"four\" is no number", "lora_alpha"),
+            (unread, MALFORMED, "no JSON", "JSON has no NaN"),
+            (self.lora("type", peft_type="LORAX"), UNSUPPORTED, "\"LORAX\" are not known", "did you mean LORA?"),
+        ]
+        for folder, code, text, hint in table:
+            with self.subTest(folder.name):
+                done = self.ballast("adapter", "inject", "base.safetensors", folder, "-o", "x.safetensors", code=code)
+                self.assertIn(text, done.err)
+                self.assertIn(hint, done.err)
+        self.assertFalse((self.folder / "x.safetensors").exists())
+
+    def test_an_alpha_of_zero_is_noted(self):
+        self.base()
+        done = self.ballast("adapter", "inject", "base.safetensors", self.lora(lora_alpha=0), "-o", "x.safetensors")
+        self.assertIn("an alpha of 0", done.err)
+        problems = self.ballast("adapter", "info", "lora", "--json").json()["problems"]
+        self.assertEqual([problem["harmless"] for problem in problems], [True])
+
+    def test_what_must_be_given_is_asked_for(self):
+        for rest, hint in ((["convert", LORA, "--to", "kohya"], "-o"), (["convert", LORA, "-o", "x"], "peft, diffusers"),
+                           (["extract", TINY, "-o", "x"], "--config")):
+            self.assertIn(hint, self.ballast("adapter", *rest, code=USAGE).err)
+
+    def test_files_of_peft_come_out_as_they_were(self):
+        if not PEFT.is_dir():
+            self.skipTest(f"the reference vectors of {PEFT} (shared) are not there")
+        for case in ("lora_plain", "lora_dora", "lora_modules_to_save_bert", "lora_bias_all", "vera_with_projection", "shira",
+                     "adalora_rank_pattern", "vblora_topk_only", "prompt_tuning", "extra_tinylora"):
+            with self.subTest(case):
+                self.ballast("adapter", "extract", PEFT / case / "adapted_state_dict.safetensors", "--config",
+                             PEFT / case / "adapter/adapter_config.json", "-o", case)
+                for file in "adapter_config.json", "adapter_model.safetensors":
+                    self.assertEqual((self.folder / case / file).read_bytes(), (PEFT / case / "adapter" / file).read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
