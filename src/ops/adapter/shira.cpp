@@ -3,9 +3,8 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <random>
+#include <unordered_map>
 
 #include "core/text.hpp"
 #include "ops/adapter/computed.hpp"
@@ -16,14 +15,27 @@ namespace {
 
 constexpr std::string_view kWeight = ".shira_weight";
 
+// Beyond this, torch takes two numbers for each place.
+constexpr std::uint64_t kMostElements = (std::uint64_t{1} << 32) / 20;
+
+// An element of the permutation is what it stays after its own swap, so the rest of the shuffle need not be done; only
+// what swaps have moved is remembered.
 std::vector<std::int32_t> random_places(std::uint64_t rows, std::uint64_t columns, std::uint64_t count,
                                         std::uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<std::uint64_t> shuffled(rows * columns);
-  std::iota(shuffled.begin(), shuffled.end(), std::uint64_t{0});
-  for (std::uint64_t i = 0; i + 1 < shuffled.size(); ++i)
-    std::swap(shuffled[i], shuffled[i + random() % (shuffled.size() - i)]);
-  shuffled.resize(count);
+  std::unordered_map<std::uint64_t, std::uint64_t> moved;
+  const auto at = [&](std::uint64_t i) {
+    const auto entry = moved.find(i);
+    return entry == moved.end() ? i : entry->second;
+  };
+  const std::uint64_t total = rows * columns;
+  std::vector<std::uint64_t> shuffled;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t other = i + 1 < total ? i + random() % (total - i) : i;
+    const std::uint64_t here = at(i);
+    shuffled.push_back(at(other));
+    moved[other] = here;
+  }
   std::ranges::sort(shuffled);
 
   std::vector<std::int32_t> places;
@@ -58,6 +70,9 @@ void draw_indices(StateDict& file, const StateDict& state, const AdapterConfig& 
     const Tensor* base = state.find(module + ".base_layer.weight");
     if (base == nullptr || base->rank() != 2 || base->numel() < tensor.numel())
       throw Error(Errc::mismatch, "there is no matrix " + quote(module + ".base_layer.weight") + " that fits them");
+    if (base->numel() >= kMostElements)
+      throw Error(Errc::unsupported, quote(name) + " has more places than can be drawn again")
+          .hint("save it with PEFT itself");
     indices.emplace_back(module + ".shira_indices",
                          drawn(*base, tensor.numel(), static_cast<std::uint32_t>(seed->count())));
   }

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kIndices = "_topk_indices", kWeights = "_topk_weights";
 
+constexpr std::uint64_t kMostLogits = std::uint64_t{1} << 30;  // a few bytes of indices can stand for any number
+
 DType index_dtype(std::uint64_t vector_count) {
   if (vector_count < (1u << 8)) return DType::u8;
   if (vector_count < (1u << 15)) return DType::i16;
@@ -97,6 +99,9 @@ Tensor weights_of(const Tensor& logits, std::size_t count) {
 Tensor logits_of(const Tensor& indices, const Tensor& weights, std::uint64_t vector_count) {
   const std::size_t count = indices.shape()[indices.rank() - 1];
   const Shape shape = with_last(indices.shape(), vector_count);
+  if (shape.numel().value_or(UINT64_MAX) > kMostLogits)
+    throw Error(Errc::limit, "logits of the shape " + to_string(shape))
+        .hint("is the vector bank that of this adapter?");
   return computed(DType::f32, shape, "logarithms of weights", {indices, weights}, [=](const auto& from) {
     const std::vector<std::uint64_t> places = integers_of(from[0]);
     const std::vector<float> given = floats_of(from[1]);
