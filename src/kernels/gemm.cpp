@@ -28,4 +28,16 @@ void multiply(const MatrixView& a, const MatrixView& b, float alpha, float beta,
               stride(a), b.values, stride(b), beta, c, as_int(c_stride));
 }
 
+void multiply_in_order(const MatrixView& a, const MatrixView& b, float* c, std::size_t c_stride) noexcept {
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    float* row = c + i * c_stride;
+    std::fill_n(row, b.columns, 0.0F);
+    for (std::size_t k = 0; k < a.columns; ++k) {
+      const float factor = a.values[i * a.stride + k];
+      const float* terms = b.values + k * b.stride;
+      for (std::size_t j = 0; j < b.columns; ++j) row[j] += factor * terms[j];
+    }
+  }
+}
+
 }  // namespace ballast::kernels

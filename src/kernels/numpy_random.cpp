@@ -88,6 +88,17 @@ std::uint32_t NumpyRandom::below_or_at(std::uint32_t most) {
   return static_cast<std::uint32_t>(product >> 32);
 }
 
+// The older way, which shuffle() still goes: as many bits as `most` has, until they are not more.
+std::uint32_t NumpyRandom::masked(std::uint32_t most) {
+  if (most == 0) return 0;
+  const std::uint32_t mask = UINT32_MAX >> std::countl_zero(most);
+  std::uint32_t value = 0;
+  do {
+    value = next_half() & mask;
+  } while (value > most);
+  return value;
+}
+
 std::vector<std::uint64_t> NumpyRandom::choice(std::uint64_t total, std::uint64_t count) {
   std::vector<std::uint64_t> chosen;
   if (total > 10000 && count > total / 50) {  // the end of a shuffled range
@@ -104,13 +115,13 @@ std::vector<std::uint64_t> NumpyRandom::choice(std::uint64_t total, std::uint64_
     chosen.push_back(taken.insert(drawn).second ? drawn : i);
     taken.insert(i == chosen.back() ? i : drawn);
   }
-  shuffle(chosen);
+  for (std::uint64_t i = count; i-- > 1;) std::swap(chosen[i], chosen[below_or_at(static_cast<std::uint32_t>(i))]);
   return chosen;
 }
 
 void NumpyRandom::shuffle(std::span<std::uint64_t> values) {
   for (std::uint64_t i = values.size(); i-- > 1;)
-    std::swap(values[i], values[below_or_at(static_cast<std::uint32_t>(i))]);
+    std::swap(values[i], values[masked(static_cast<std::uint32_t>(i))]);
 }
 
 }  // namespace ballast::kernels

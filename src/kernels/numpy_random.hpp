@@ -25,6 +25,7 @@ class NumpyRandom {
   std::uint64_t next();
   std::uint32_t next_half();
   std::uint32_t below_or_at(std::uint32_t most);
+  std::uint32_t masked(std::uint32_t most);
 
   Wide state_{0, 0}, increment_{0, 0};
   std::uint32_t half_ = 0;  // what the last number left over

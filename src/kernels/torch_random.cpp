@@ -6,22 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "kernels/cast.hpp"
-
 namespace ballast::kernels {
 namespace {
-
-// As many random bits as the type has digits.
-unsigned digits(DType dtype) { return dtype == DType::bf16 ? 8 : dtype == DType::f16 ? 11 : 24; }
-
-float rounded(DType dtype, double value) {
-  auto result = static_cast<float>(value);
-  if (dtype == DType::f32) return result;
-  std::byte narrow[2];
-  cast(DType::f32, dtype, std::as_bytes(std::span(&result, 1)), narrow);
-  cast(dtype, DType::f32, narrow, std::as_writable_bytes(std::span(&result, 1)));
-  return result;
-}
 
 constexpr std::size_t kVector = 16;  // normal numbers are made so many at once
 
@@ -39,11 +25,8 @@ void to_normal(std::span<float, kVector> values, float mean, float deviation) {
 
 float TorchRandom::uniform_float() { return static_cast<float>(engine_() & 0xFFFFFF) * (1.0F / (1 << 24)); }
 
-void TorchRandom::uniform(DType dtype, double from, double to, std::span<float> out) {
-  const std::uint32_t mask = (1U << digits(dtype)) - 1;
-  const float step = 1.0F / static_cast<float>(mask + 1);
-  const float low = rounded(dtype, from), range = rounded(dtype, to) - low;
-  for (float& value : out) value = rounded(dtype, static_cast<float>(engine_() & mask) * step * range + low);
+void TorchRandom::uniform(float from, float to, std::span<float> out) {
+  for (float& value : out) value = uniform_float() * (to - from) + from;
 }
 
 // Fewer than 16 are made one by one, in doubles, two of each draw; more, all uniform first and the last 16 anew.

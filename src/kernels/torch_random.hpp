@@ -7,8 +7,6 @@
 #include <span>
 #include <vector>
 
-#include <ballast/dtype.hpp>
-
 namespace ballast::kernels {
 
 class TorchRandom {
@@ -16,10 +14,10 @@ class TorchRandom {
   // torch, too, takes the lower half of the seed.
   explicit TorchRandom(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
 
-  // tensor.uniform_(from, to) of a tensor of this dtype: F32, or BF16 or F16, which have fewer steps.
-  void uniform(DType dtype, double from, double to, std::span<float> out);
+  // tensor.uniform_(from, to) of an F32 tensor; of a narrower one, these are rounded.
+  void uniform(float from, float to, std::span<float> out);
 
-  // tensor.normal_(mean, std) of an F32 tensor.
+  // tensor.normal_(mean, std) of an F32 tensor. torch's own logarithm and cosine may round otherwise in the last place.
   void normal(float mean, float deviation, std::span<float> out);
 
   // The first `count` of torch.randperm(total). Takes 8 bytes for each of all of them.

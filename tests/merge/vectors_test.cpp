@@ -160,6 +160,21 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 INSTANTIATE_TEST_SUITE_P(Peft, MergeVectors, testing::ValuesIn(all_cases()), test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MergeVectors);
 
+// What was drawn at random and not saved comes from the same generator.
+TEST(MergeVectorsDrawn, NeedNoMatricesOfTinyLora) {
+  SKIP_WITHOUT_SHARED(kFolder);
+  const fs::path folder = fs::path(test::shared_path(kFolder)) / "extra_tinylora";
+  Adapter adapter = read_adapter(folder / "adapter");
+  StateDict tensors;
+  for (const auto& [name, tensor] : adapter.tensors) {
+    if (!name.ends_with("tinylora_P")) tensors.insert(name, tensor);
+  }
+  adapter.tensors = std::move(tensors);
+  const Checkpoint merged = merge(open((folder / "base.safetensors").string()), {adapter}, {{}, true, false});
+  const Comparison result = compare(open((folder / "merged.safetensors").string()).tensors, merged.tensors);
+  EXPECT_LE(result.worst, 1) << result.where;
+}
+
 TEST(MergeVectorsFolder, IsThere) {
   SKIP_WITHOUT_SHARED(kFolder);
   EXPECT_GE(all_cases().size(), 70U);

@@ -34,9 +34,9 @@ Largest largest_module(const Task& task) {
 }
 
 // nn.init.kaiming_uniform_ of a matrix: bound = gain * sqrt(3 / fan_in).
-void kaiming_uniform(kernels::TorchRandom& random, DType dtype, double gain, double fan, std::span<float> out) {
-  const double bound = std::sqrt(3.0) * (gain / std::sqrt(fan));
-  random.uniform(dtype, -bound, bound, out);
+void kaiming_uniform(kernels::TorchRandom& random, double gain, double fan, std::span<float> out) {
+  const auto bound = static_cast<float>(std::sqrt(3.0) * (gain / std::sqrt(fan)));
+  random.uniform(-bound, bound, out);
 }
 
 struct Projections {
@@ -54,9 +54,9 @@ Projections projections(const Task& task, const std::string& prefix, std::uint64
   const auto draw = [=](bool second) {
     kernels::TorchRandom random(seed);
     Matrix first({a_rows, largest.in}), other({largest.out, rank});
-    kaiming_uniform(random, DType::f32, std::sqrt(2.0), static_cast<double>(largest.in), first.values());
+    kaiming_uniform(random, std::sqrt(2.0), static_cast<double>(largest.in), first.values());
     if (!second) return first;
-    kaiming_uniform(random, DType::f32, std::sqrt(2.0), static_cast<double>(rank), other.values());
+    kaiming_uniform(random, std::sqrt(2.0), static_cast<double>(rank), other.values());
     return other;
   };
   return {[=] { return draw(false); }, [=] { return draw(true); }};
@@ -173,14 +173,16 @@ RandomBases draw_bases(std::uint64_t seed, std::uint64_t rank, Largest largest) 
   kernels::TorchRandom random(seed);
   const double gain = std::sqrt(1.0 / 3.0);  // of a leaky ReLU of slope sqrt(5)
   result.a.resize(rank * result.smaller);
-  kaiming_uniform(random, DType::bf16, gain, static_cast<double>(result.smaller), result.a);
+  kaiming_uniform(random, gain, static_cast<double>(result.smaller), result.a);
+  round_through(DType::bf16, result.a);
   result.b.resize(larger * result.bases * rank);
   std::vector<float> base(larger * rank);
   for (std::uint64_t n = 0; n < result.bases; ++n) {
-    kaiming_uniform(random, DType::bf16, gain, static_cast<double>(rank), base);
+    kaiming_uniform(random, gain, static_cast<double>(rank), base);
     for (std::uint64_t i = 0; i < larger; ++i)
       std::copy_n(&base[i * rank], rank, &result.b[(i * result.bases + n) * rank]);
   }
+  round_through(DType::bf16, result.b);
   normalize(result.a);
   normalize(result.b);
   return result;
@@ -287,19 +289,12 @@ void merge_vblora(const Task& task) {
   add_low_rank(task, fmt::format("VB-LoRA of rank {}", rank), out, in, {}, std::move(low_rank));
 }
 
-// TinyLoRA: W + B R A, where R = sum of v[i] P[i]. Modules share v in groups, in the order of the model.
+// TinyLoRA: W + B R A, where R = sum of v[i] P[i]. Modules share v in groups, in the order of the model; where P was not
+// saved, the number of the module there is a part of its seed.
 void merge_tinylora(const Task& task) {
   const Tensor a = task.module.at("tinylora_A"), b = task.module.at("tinylora_B");
-  const Tensor* p = task.module.find("tinylora_P");
-  if (p == nullptr)
-    throw Error(Errc::unsupported, fmt::format("the adapter has no tinylora_P of the module {}: PEFT draws it anew from a "
-                                               "seed for the number of the module in the model, which no file says",
-                                               quote(task.module.name)))
-        .hint("save the adapter with save_projection=True");
-  const std::uint64_t rank = extent(a.shape()).rows, count = p->rank() == 3 ? p->shape()[0] : 0;
+  const std::uint64_t rank = extent(a.shape()).rows, modules = task.parts.modules.size();
   require_shape(task.module, "tinylora_B", {extent(b.shape()).rows, rank});
-  require_shape(task.module, "tinylora_P", {count, rank, rank});
-  const std::uint64_t modules = task.parts.modules.size();
   const auto self = static_cast<std::size_t>(&task.module - task.parts.modules.data());
   const std::vector<std::size_t> order = model_order(task.parts.modules);
   const auto number = static_cast<std::uint64_t>(std::ranges::find(order, self) - order.begin());
@@ -307,11 +302,20 @@ void merge_tinylora(const Task& task) {
   const auto groups = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(free)));
   const std::uint64_t group = std::min(number / std::max<std::uint64_t>(modules / groups, 1), groups - 1);
   const Tensor v = task.shared("tinylora_v." + std::to_string(group));
-  if (v.numel() != count)
-    throw Error(Errc::mismatch, fmt::format("tinylora_v.{} has {} elements for {} matrices", group, v.numel(), count));
-  LowRank low_rank{[=, p = *p] {
+  const std::uint64_t count = v.numel();
+  const bool is_saved = task.module.find("tinylora_P") != nullptr;
+  if (is_saved) require_shape(task.module, "tinylora_P", {count, rank, rank});
+  const Tensor p = is_saved ? task.module.at("tinylora_P") : Tensor();
+  const std::uint64_t seed = task.settings.count("projection_seed", 42) + number;
+  LowRank low_rank{[=] {
+                     Matrix matrices({count, rank * rank});
+                     if (is_saved) {
+                       matrices = read_matrix(p, {count, rank * rank});
+                     } else {
+                       const double deviation = 1 / std::sqrt(static_cast<double>(rank));
+                       kernels::TorchRandom(seed).normal(0, static_cast<float>(deviation), matrices.values());
+                     }
                      const std::vector<float> weights = read_floats(v);
-                     const Matrix matrices = read_matrix(p, {count, rank * rank});
                      Matrix sum({rank, rank});
                      for (std::uint64_t i = 0; i < count; ++i) {
                        for (std::uint64_t k = 0; k < rank * rank; ++k) sum.values()[k] += weights[i] * matrices(i, k);

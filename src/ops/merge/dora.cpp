@@ -16,11 +16,12 @@ class DoraEdit final : public Edit {
  public:
   // With `working` other than F32, sums, norms and quotients are rounded to it, as they are in PEFT.
   DoraEdit(Extent extent, std::string step, std::vector<Tensor> parts, Tensor magnitudes, bool by_column,
-           LowRank low_rank, DType rounding, DType working)
+           LowRank low_rank, bool is_exact, DType rounding, DType working)
       : Edit(extent, std::move(step), std::move(parts)),
         magnitudes_(std::move(magnitudes)),
         by_column_(by_column),
         low_rank_(std::move(low_rank)),
+        is_exact_(is_exact),
         rounding_(rounding),
         working_(working) {}
 
@@ -68,7 +69,9 @@ class DoraEdit final : public Edit {
 
   void add(const Panel& panel, std::span<float> scratch) const {
     const auto added = scratch.first(panel.values.size());
-    fill_product(factors_, low_rank_.times, low_rank_.over, panel, added);
+    fill_product(factors_, is_exact_, panel, added);
+    const auto times = static_cast<float>(low_rank_.times);
+    for (float& value : added) value *= times;
     round_through(rounding_, added);
     for (std::size_t i = 0; i < added.size(); ++i) panel.values[i] += added[i];
     round_through(working_, panel.values);
@@ -85,6 +88,7 @@ class DoraEdit final : public Edit {
   Tensor magnitudes_;
   bool by_column_;
   LowRank low_rank_;
+  bool is_exact_;
   DType rounding_, working_;
   Factors factors_;            // by prepare()
   std::vector<float> scales_;  // magnitudes; by column, over the norms already
@@ -102,7 +106,7 @@ EditPtr dora_edit(const Task& task, const Tensor& weight, const Tensor& magnitud
   const DType working = is_exact && of_adapter == weight.dtype() ? of_adapter : DType::f32;
   std::string step = fmt::format("DoRA of rank {}, times {}", low_rank.rank, low_rank.times);
   return std::make_unique<DoraEdit>(whole, std::move(step), parts_of(task), magnitudes, transposed, std::move(low_rank),
-                                    is_exact ? of_adapter : DType::f32, working);
+                                    is_exact, is_exact ? of_adapter : DType::f32, working);
 }
 
 }  // namespace ballast::merging

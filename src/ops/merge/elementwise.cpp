@@ -67,8 +67,8 @@ class HadamardEdit final : public AdditiveEdit {
  private:
   void fill(const Panel& panel, std::span<float> out) const override {
     std::vector<float> other(out.size());
-    fill_product(factors_, 1, 1, panel, out);
-    fill_product(others_, 1, 1, panel, other);
+    fill_product(factors_, addition().is_exact, panel, out);
+    fill_product(others_, addition().is_exact, panel, other);
     const auto times = static_cast<float>(first_.times);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] * other[i] * times;
   }
@@ -119,6 +119,7 @@ class HiraEdit final : public Edit {
       : Edit(extent, fmt::format("HiRA of rank {}", low_rank.rank), parts_of(task)),
         low_rank_(std::move(low_rank)),
         roundings_(std::move(roundings)),
+        is_exact_(task.options.peft_exact),
         inverse_(task.options.unmerge) {}
 
   std::uint64_t memory_bytes() const override { return low_rank_.memory_bytes(extent()); }
@@ -126,7 +127,7 @@ class HiraEdit final : public Edit {
 
   void apply(const Panel& panel, std::span<float> scratch) const override {
     const auto factors = scratch.first(panel.values.size());
-    fill_product(factors_, 1, 1, panel, factors);
+    fill_product(factors_, is_exact_, panel, factors);
     for (const DType dtype : roundings_) round_through(dtype, factors);
     for (std::size_t i = 0; i < factors.size(); ++i) {
       float& value = panel.values[i];
@@ -137,7 +138,7 @@ class HiraEdit final : public Edit {
  private:
   LowRank low_rank_;
   std::vector<DType> roundings_;
-  bool inverse_;
+  bool is_exact_, inverse_;
   Factors factors_;  // by prepare()
 };
 

@@ -3,6 +3,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/text.hpp"
@@ -133,7 +134,7 @@ class ExpertsEdit final : public AdditiveEdit {
         experts_(parameter.shape()[0]),
         rows_(parameter.shape()[1]),
         transposed_(transposed),
-        scaling_(scaling) {}
+        scaling_(static_cast<float>(scaling)) {}
 
   std::uint64_t memory_bytes() const override { return (parts()[0].numel() + parts()[1].numel()) * sizeof(float); }
 
@@ -158,25 +159,26 @@ class ExpertsEdit final : public AdditiveEdit {
       const std::uint64_t expert = (panel.first + done) / rows_, first = (panel.first + done) % rows_;
       count = std::min(panel.count - done, rows_ - first);
       const auto part = out.subspan(done * panel.columns, count * panel.columns);
-      fill_product(factors_[expert], scaling_, 1, {first, count, panel.columns, {}}, part);
+      fill_product(factors_[expert], addition().is_exact, {first, count, panel.columns, {}}, part);
+      for (float& value : part) value *= scaling_;
     }
   }
 
   std::uint64_t experts_, rows_;
   bool transposed_;
-  double scaling_;
+  float scaling_;
   std::vector<Factors> factors_;  // by prepare()
 };
 
 void merge_experts(const Task& task, const Tensor& a, const Tensor& b, const std::vector<std::string>& names) {
-  std::vector<std::pair<std::string, bool>> fitting;  // and whether it is transposed
-  for (const std::string& name : names) {
-    const Tensor& parameter = task.base.at(name);
-    if (fits_experts(parameter, a, b, false)) {
-      fitting.emplace_back(name, false);
-    } else if (fits_experts(parameter, a, b, true)) {
-      fitting.emplace_back(name, true);
-    }
+  // Most models keep it [out, in]; the others are asked for only where none of those fits.
+  std::vector<std::string> fitting;
+  bool transposed = false;
+  for (const bool other : {false, true}) {
+    if (!fitting.empty()) break;
+    transposed = other;
+    std::ranges::copy_if(names, std::back_inserter(fitting),
+                         [&](const std::string& name) { return fits_experts(task.base.at(name), a, b, other); });
   }
   if (fitting.size() != 1)
     throw Error(Errc::mismatch, fmt::format("the adapter changes a parameter of {} by matrices of {} and {}, which {} of "
@@ -184,7 +186,7 @@ void merge_experts(const Task& task, const Tensor& a, const Tensor& b, const std
                                             quote(task.module.name), to_string(a.shape()), to_string(b.shape()),
                                             fitting.empty() ? "none" : "several"))
         .hint("adapter files do not say which parameter it is: their shapes must");
-  const auto& [name, transposed] = fitting.front();
+  const std::string& name = fitting.front();
   const Tensor& parameter = task.base.at(name);
   checked_rank(task, name, "lora_A", a.shape()[0], parameter.shape()[0]);
   const double scaling = lora_scaling(task.settings, name, "lora_alpha");

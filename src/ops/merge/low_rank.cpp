@@ -24,7 +24,10 @@ class LowRankEdit final : public AdditiveEdit {
 
  private:
   void fill(const Panel& panel, std::span<float> out) const override {
-    fill_product(factors_, low_rank_.times, low_rank_.over, panel, out);
+    fill_product(factors_, true, panel, out);
+    const auto times = static_cast<float>(low_rank_.times), over = static_cast<float>(low_rank_.over);
+    if (times != 1) std::ranges::for_each(out, [&](float& value) { value *= times; });
+    if (over != 1) std::ranges::for_each(out, [&](float& value) { value /= over; });
   }
 
   LowRank low_rank_;
@@ -42,11 +45,10 @@ LowRank LowRank::transposed() const {
   return other;
 }
 
-void fill_product(const Factors& factors, double times, double over, const Panel& panel, std::span<float> out) {
-  kernels::multiply(factors.left.view(panel.first, panel.count), factors.right.view(), 1, 0, out.data(), panel.columns);
-  const auto multiplier = static_cast<float>(times), divisor = static_cast<float>(over);
-  if (times != 1) std::ranges::for_each(out, [&](float& value) { value *= multiplier; });
-  if (over != 1) std::ranges::for_each(out, [&](float& value) { value /= divisor; });
+void fill_product(const Factors& factors, bool in_order, const Panel& panel, std::span<float> out) {
+  const auto left = factors.left.view(panel.first, panel.count), right = factors.right.view();
+  if (in_order) return kernels::multiply_in_order(left, right, out.data(), panel.columns);
+  kernels::multiply(left, right, 1, 0, out.data(), panel.columns);
 }
 
 EditPtr low_rank_edit(Extent extent, std::string step, std::vector<Tensor> parts, Addition addition, LowRank low_rank) {

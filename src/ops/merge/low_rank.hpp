@@ -30,8 +30,8 @@ struct LowRank {
 
 EditPtr low_rank_edit(Extent extent, std::string step, std::vector<Tensor> parts, Addition addition, LowRank low_rank);
 
-// The rows of times * left * right / over, each operation rounded by itself.
-void fill_product(const Factors& factors, double times, double over, const Panel& panel, std::span<float> out);
+// The rows of left * right that the panel stands for; in order, they have the same bits everywhere.
+void fill_product(const Factors& factors, bool in_order, const Panel& panel, std::span<float> out);
 
 // Adds it to the module's weight, which may be kept the other way round. The product is [out, in]; what is added is
 // rounded, with peft_exact, to `dtypes` in turn.

@@ -39,7 +39,7 @@ Matrix transposed(const Matrix& matrix) {
 
 Matrix product(const Matrix& a, const Matrix& b) {
   Matrix result({a.rows(), b.columns()});
-  kernels::multiply(a.view(), b.view(), 1, 0, result.values().data(), result.columns());
+  kernels::multiply_in_order(a.view(), b.view(), result.values().data(), result.columns());
   return result;
 }
 
