@@ -17,5 +17,6 @@ void bench_convert(Report& report);
 void bench_packed(Report& report);
 void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);
+void bench_merge(Report& report);
 
 }  // namespace ballast::bench

@@ -1,12 +1,9 @@
 // Conversions, as files on this disk: against a plain copy of the same bytes, and how much memory they take.
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include <fmt/format.h>
 #include <ballast/ballast.hpp>
@@ -151,24 +148,6 @@ void compare_with_copy(Report& report, const Conversion& conversion, const std::
              compare({ours, remove}, {theirs, remove}, 15), Goal::speed_at_least,
              sync ? conversion.when_synced : conversion.share);
   remove();
-}
-
-// The most memory of its own that a process had which did nothing but `run`, in MiB.
-double peak_anonymous(const std::function<void()>& run) {
-  const pid_t child = fork();
-  if (child == 0) {
-    run();
-    _exit(0);
-  }
-  double peak = 0;
-  while (waitpid(child, nullptr, WNOHANG) == 0) {
-    std::ifstream status(fmt::format("/proc/{}/status", child));
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("RssAnon:")) peak = std::max(peak, std::stod(line.substr(8)) / 1024);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return peak;
 }
 
 }  // namespace

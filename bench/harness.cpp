@@ -1,6 +1,8 @@
 #include "harness.hpp"
 
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,8 +10,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 #include <random>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,5 +130,22 @@ std::size_t at_reset = 0;
 
 void reset_peak() { peak = at_reset = live.load(); }
 std::size_t peak_bytes() { return peak - at_reset; }
+
+double peak_anonymous(const std::function<void()>& run) {
+  const pid_t child = fork();
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  double peak = 0;
+  while (waitpid(child, nullptr, WNOHANG) == 0) {
+    std::ifstream status(fmt::format("/proc/{}/status", child));
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("RssAnon:")) peak = std::max(peak, std::stod(line.substr(8)) / 1024);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return peak;
+}
 
 }  // namespace ballast::bench

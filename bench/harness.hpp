@@ -54,6 +54,9 @@ class Report {
 void reset_peak();
 std::size_t peak_bytes();
 
+// The most memory of its own that a process had which did nothing but `run`, in MiB.
+double peak_anonymous(const std::function<void()>& run);
+
 // Makes the compiler believe that a value is used.
 template <class T>
 void keep(const T& value) {

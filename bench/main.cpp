@@ -24,5 +24,6 @@ int main(int argc, char** argv) {
   ballast::bench::bench_packed(report);
   ballast::bench::bench_ggml_decode(report);
   ballast::bench::bench_ggml_encode(report);
+  ballast::bench::bench_merge(report);
   return report.exit_code();
 }

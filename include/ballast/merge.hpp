@@ -1,7 +1,7 @@
 // Merging adapters: a base checkpoint with what one or several PEFT adapters learned put into its weights.
 //
-// Lazy: every changed tensor is computed when it is read, a few rows at a time, in F32, and rounded once to the dtype of
-// the base, which stays what it was (blocks of ggml are decoded and encoded again). Merged tensors may be read from
+// Lazy: every changed tensor is computed when it is read, a few rows at a time, in F32, and rounded once to the dtype
+// of the base, which stays what it was (blocks of ggml are decoded and encoded again). Merged tensors may be read from
 // several threads; the matrices of the adapter are read by prepare(), or by the first read, and kept in memory.
 #pragma once
 

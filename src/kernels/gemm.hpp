@@ -15,8 +15,8 @@ struct MatrixView {
 // c = alpha * a * b + beta * c, of as many rows and columns as the product has. No dimension is over 2^31 - 1.
 void multiply(const MatrixView& a, const MatrixView& b, float alpha, float beta, float* c, std::size_t c_stride);
 
-// c = a * b, summed from the first product to the last, each one and each sum rounded: the same bits everywhere. Neither
-// is transposed.
+// c = a * b, summed from the first product to the last, each one and each sum rounded: the same bits everywhere.
+// Neither is transposed.
 void multiply_in_order(const MatrixView& a, const MatrixView& b, float* c, std::size_t c_stride) noexcept;
 
 }  // namespace ballast::kernels

@@ -61,8 +61,8 @@ NumpyRandom::NumpyRandom(std::uint64_t seed) {
 }
 
 void NumpyRandom::step() {
-  const Int128 state = (Int128{state_.high} << 64 | state_.low) * kMultiplier +
-                       (Int128{increment_.high} << 64 | increment_.low);
+  const Int128 state =
+      (Int128{state_.high} << 64 | state_.low) * kMultiplier + (Int128{increment_.high} << 64 | increment_.low);
   state_ = {static_cast<std::uint64_t>(state >> 64), static_cast<std::uint64_t>(state)};
 }
 
@@ -120,8 +120,7 @@ std::vector<std::uint64_t> NumpyRandom::choice(std::uint64_t total, std::uint64_
 }
 
 void NumpyRandom::shuffle(std::span<std::uint64_t> values) {
-  for (std::uint64_t i = values.size(); i-- > 1;)
-    std::swap(values[i], values[masked(static_cast<std::uint32_t>(i))]);
+  for (std::uint64_t i = values.size(); i-- > 1;) std::swap(values[i], values[masked(static_cast<std::uint32_t>(i))]);
 }
 
 }  // namespace ballast::kernels

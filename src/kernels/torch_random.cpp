@@ -26,7 +26,7 @@ void to_normal(std::span<float, kVector> values, float mean, float deviation) {
 float TorchRandom::uniform_float() { return static_cast<float>(engine_() & 0xFFFFFF) * (1.0F / (1 << 24)); }
 
 void TorchRandom::uniform(float from, float to, std::span<float> out) {
-  for (float& value : out) value = uniform_float() * (to - from) + from;
+  for (float& value : out) value = std::fma(uniform_float(), to - from, from);  // fused, as torch is compiled
 }
 
 // Fewer than 16 are made one by one, in doubles, two of each draw; more, all uniform first and the last 16 anew.

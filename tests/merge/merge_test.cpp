@@ -41,7 +41,8 @@ constexpr const char* kLora = R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2})
 
 // W + 2 [1; 2] [3 4] of [[1, 1], [1, 1]].
 Adapter small_lora() {
-  return adapter_of(kLora, {{"lin.lora_A.weight", values({1, 2}, {3, 4})}, {"lin.lora_B.weight", values({2, 1}, {1, 2})}});
+  return adapter_of(kLora,
+                    {{"lin.lora_A.weight", values({1, 2}, {3, 4})}, {"lin.lora_B.weight", values({2, 1}, {1, 2})}});
 }
 Checkpoint small_base(DType dtype = DType::f32) {
   return base_of({{"lin.weight", values({2, 2}, {1, 1, 1, 1}, dtype)}, {"lin.bias", values({2}, {1, 2}, dtype)}});
@@ -108,7 +109,9 @@ TEST(Merge, DividesByTheNormOfEachOutputInDora) {
 }
 
 TEST(Merge, ScalesRowsOrColumnsAndBackInIa3) {
-  const auto ia3 = [](Tensor scales) { return adapter_of(R"({"peft_type": "IA3"})", {{"lin.ia3_l", std::move(scales)}}); };
+  const auto ia3 = [](Tensor scales) {
+    return adapter_of(R"({"peft_type": "IA3"})", {{"lin.ia3_l", std::move(scales)}});
+  };
   const Checkpoint by_output = merge(small_base(), {ia3(values({2, 1}, {2, 4}))});
   EXPECT_EQ(floats(by_output.at("lin.weight")), (std::vector<float>{2, 2, 4, 4}));
   EXPECT_EQ(floats(by_output.at("lin.bias")), (std::vector<float>{2, 8}));
@@ -136,8 +139,9 @@ TEST(Merge, GivesTheSameBytesInAnyPieces) {
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) - 6;
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 5);
-  const Adapter adapter = adapter_of(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 1})",
-                                     {{"lin.lora_A.weight", values({2, 7}, a)}, {"lin.lora_B.weight", values({300, 2}, b)}});
+  const Adapter adapter =
+      adapter_of(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 1})",
+                 {{"lin.lora_A.weight", values({2, 7}, a)}, {"lin.lora_B.weight", values({300, 2}, b)}});
   const Tensor merged =
       merge(base_of({{"lin.weight", values({300, 7}, numbers, DType::bf16)}}), {adapter}).at("lin.weight");
   std::vector<std::byte> whole(merged.nbytes()), piece(97);
@@ -175,41 +179,72 @@ TEST(Merge, RefusesAdaptersThatDoNotFit) {
   const Tensor a = values({1, 2}, {3, 4}), b = values({2, 1}, {1, 2});
   const std::vector<BadCase> cases = {
       {"another model", kLora, {{"linn.lora_A.weight", a}, {"linn.lora_B.weight", b}}, Errc::not_found, "linn.weight"},
-      {"another size", kLora, {{"lin.lora_A.weight", values({1, 3}, {1, 2, 3})}, {"lin.lora_B.weight", b}},
-       Errc::mismatch, "by a matrix of 2 by 3, but its weight has the shape [2, 2]"},
-      {"another rank", R"({"peft_type": "LORA", "r": 4, "lora_alpha": 2})",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "is 4 in the configuration, but lora_A has 1"},
-      {"ranks that differ", kLora, {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", values({2, 2}, {1, 2, 3, 4})}},
-       Errc::mismatch, "lora_B.weight"},
+      {"another size",
+       kLora,
+       {{"lin.lora_A.weight", values({1, 3}, {1, 2, 3})}, {"lin.lora_B.weight", b}},
+       Errc::mismatch,
+       "by a matrix of 2 by 3, but its weight has the shape [2, 2]"},
+      {"another rank",
+       R"({"peft_type": "LORA", "r": 4, "lora_alpha": 2})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::mismatch,
+       "is 4 in the configuration, but lora_A has 1"},
+      {"ranks that differ",
+       kLora,
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", values({2, 2}, {1, 2, 3, 4})}},
+       Errc::mismatch,
+       "lora_B.weight"},
       {"half of it", kLora, {{"lin.lora_A.weight", a}}, Errc::mismatch, "but no lora_B.weight"},
-      {"alpha 0", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 0})",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "by 0"},
-      {"rank 0", R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::mismatch, "is 0 in the configuration"},
-      {"alpha that is no number", R"({"peft_type": "LORA", "r": 1, "lora_alpha": "much"})",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::malformed, "\"lora_alpha\""},
-      {"no alpha", R"({"peft_type": "LORA", "r": 1})", {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
-       Errc::malformed, "no field \"lora_alpha\""},
-      {"a bias that is not there", kLora,
+      {"alpha 0",
+       R"({"peft_type": "LORA", "r": 1, "lora_alpha": 0})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::mismatch,
+       "by 0"},
+      {"rank 0",
+       R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::mismatch,
+       "is 0 in the configuration"},
+      {"alpha that is no number",
+       R"({"peft_type": "LORA", "r": 1, "lora_alpha": "much"})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::malformed,
+       "\"lora_alpha\""},
+      {"no alpha",
+       R"({"peft_type": "LORA", "r": 1})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::malformed,
+       "no field \"lora_alpha\""},
+      {"a bias that is not there",
+       kLora,
        {{"head.lora_A.weight", a}, {"head.lora_B.weight", b}, {"head.lora_B.bias", values({2}, {1, 2})}},
-       Errc::mismatch, "which has none"},
+       Errc::mismatch,
+       "which has none"},
       {"a tensor of nobody", kLora, {{"lin.lora_C.weight", a}}, Errc::not_found, "lin.lora_C.weight"},
       {"an unknown type", R"({"peft_type": "LORRA"})", {}, Errc::unsupported, "LORRA"},
       {"no type", R"({})", {}, Errc::unsupported, "\"\""},
       {"a prompt", R"({"peft_type": "PROMPT_TUNING"})", {}, Errc::unsupported, "no weight can hold"},
-      {"aLoRA", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "alora_invocation_tokens": [1]})",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::unsupported, "invocation"},
+      {"aLoRA",
+       R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "alora_invocation_tokens": [1]})",
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::unsupported,
+       "invocation"},
       {"an expression that only Python knows",
        R"json({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "rank_pattern": {"(?=x)": 1}})json",
-       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}}, Errc::unsupported, "(?=x)"},
-      {"magnitudes of another size", kLora,
+       {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}},
+       Errc::unsupported,
+       "(?=x)"},
+      {"magnitudes of another size",
+       kLora,
        {{"lin.lora_A.weight", a}, {"lin.lora_B.weight", b}, {"lin.lora_magnitude_vector", values({3}, {1, 2, 3})}},
-       Errc::mismatch, "3 magnitudes"},
+       Errc::mismatch,
+       "3 magnitudes"},
   };
   for (const BadCase& bad : cases) {
     SCOPED_TRACE(bad.what);
     Adapter adapter = adapter_of(bad.config, {});
-    for (const auto& [name, tensor] : bad.tensors) adapter.tensors.insert(std::string("base_model.model.") + name, tensor);
+    for (const auto& [name, tensor] : bad.tensors)
+      adapter.tensors.insert(std::string("base_model.model.") + name, tensor);
     Checkpoint base = small_base();
     base.tensors.insert("head.weight", values({2, 2}, {1, 1, 1, 1}));
     EXPECT_ERROR(merge(base, {adapter}), bad.code, bad.message);

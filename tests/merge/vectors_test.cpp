@@ -33,8 +33,8 @@ Adapter read_adapter(const fs::path& folder) {
 }
 
 struct Case {
-  std::string name;     // of the folder
-  std::string file;     // what PEFT made: "merged.safetensors", "merged_all.safetensors"
+  std::string name;                   // of the folder
+  std::string file;                   // what PEFT made: "merged.safetensors", "merged_all.safetensors"
   std::vector<std::string> adapters;  // subfolders of adapter/; "" is the default one
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name << '/' << c.file; }
@@ -153,7 +153,8 @@ TEST_P(MergeVectors, AreWhatPeftMakes) {
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name + "_" + fs::path(info.param.file).stem().string();
-  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 

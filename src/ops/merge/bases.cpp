@@ -72,9 +72,10 @@ void merge_projected(const Task& task, const std::string& prefix, const Tensor& 
   LowRank low_rank{[=, name = task.module.name] {
                      const Matrix a = matrices.a(), large = matrices.b();
                      if (a.columns() < in || a.rows() < rank || large.rows() < out || large.columns() != rank)
-                       throw Error(Errc::mismatch, fmt::format("the shared matrices of the adapter are too small for the "
-                                                               "module {}",
-                                                               quote(name)));
+                       throw Error(Errc::mismatch,
+                                   fmt::format("the shared matrices of the adapter are too small for the "
+                                               "module {}",
+                                               quote(name)));
                      const std::vector<float> of_b = read_floats(b), of_d = read_floats(d);
                      Factors factors{Matrix({out, rank}), Matrix({rank, in})};
                      for (std::uint64_t i = 0; i < out; ++i) {
@@ -197,9 +198,10 @@ std::function<RandomBases()> random_bases(const Task& task, std::uint64_t rank) 
   const Tensor *a = find("randlora_A"), *b = find("randlora_B");
   if (a != nullptr && b != nullptr) {
     if (a->rank() != 3 || b->rank() != 3 || a->shape()[0] != rank || b->shape()[2] != rank)
-      throw Error(Errc::mismatch, fmt::format("the bases of the module {} have the shapes {} and {}, which a rank of {} "
-                                              "does not go with",
-                                              quote(task.module.name), to_string(a->shape()), to_string(b->shape()), rank));
+      throw Error(Errc::mismatch,
+                  fmt::format("the bases of the module {} have the shapes {} and {}, which a rank of {} "
+                              "does not go with",
+                              quote(task.module.name), to_string(a->shape()), to_string(b->shape()), rank));
     return [a = *a, b = *b] { return RandomBases{read_floats(a), read_floats(b), a.shape()[2], b.shape()[1]}; };
   }
   if (task.settings.flag("sparse") || task.settings.flag("very_sparse"))
@@ -235,23 +237,23 @@ void merge_randlora(const Task& task) {
   require_shape(task.module, "randlora_lambda", {rank, bases});
   require_shape(task.module, "randlora_gamma", {bases, smaller});
   const bool is_wide = smaller == whole.columns;  // as PEFT says it: the inputs are the smaller side
-  LowRank low_rank{[=, make = random_bases(task, rank), name = task.module.name] {
-                     const RandomBases random = make();
-                     if (random.smaller < smaller || random.bases < bases || random.b.size() < larger * random.bases * rank)
-                       throw Error(Errc::mismatch, fmt::format("the bases of the adapter are too small for the module {}",
-                                                               quote(name)));
-                     const Matrix by_rank = read_matrix(lambda), by_input = read_matrix(gamma);
-                     Matrix a({rank * bases, smaller}), b({larger, bases * rank});
-                     for (std::uint64_t i = 0; i < rank * bases; ++i) {
-                       for (std::uint64_t j = 0; j < smaller; ++j)
-                         a(i, j) = by_rank(i / bases, i % bases) * random.a[i / bases * random.smaller + j] *
-                                   by_input(i % bases, j);
-                     }
-                     for (std::uint64_t i = 0; i < larger; ++i)
-                       std::copy_n(&random.b[i * random.bases * rank], bases * rank, b.row(i).begin());
-                     return is_wide ? Factors{std::move(b), std::move(a)} : Factors{transposed(a), transposed(b)};
-                   },
-                   rank * bases, task.settings.number("randlora_alpha") / static_cast<double>(rank)};
+  LowRank low_rank{
+      [=, make = random_bases(task, rank), name = task.module.name] {
+        const RandomBases random = make();
+        if (random.smaller < smaller || random.bases < bases || random.b.size() < larger * random.bases * rank)
+          throw Error(Errc::mismatch,
+                      fmt::format("the bases of the adapter are too small for the module {}", quote(name)));
+        const Matrix by_rank = read_matrix(lambda), by_input = read_matrix(gamma);
+        Matrix a({rank * bases, smaller}), b({larger, bases * rank});
+        for (std::uint64_t i = 0; i < rank * bases; ++i) {
+          for (std::uint64_t j = 0; j < smaller; ++j)
+            a(i, j) = by_rank(i / bases, i % bases) * random.a[i / bases * random.smaller + j] * by_input(i % bases, j);
+        }
+        for (std::uint64_t i = 0; i < larger; ++i)
+          std::copy_n(&random.b[i * random.bases * rank], bases * rank, b.row(i).begin());
+        return is_wide ? Factors{std::move(b), std::move(a)} : Factors{transposed(a), transposed(b)};
+      },
+      rank * bases, task.settings.number("randlora_alpha") / static_cast<double>(rank)};
   add_low_rank(task, fmt::format("RandLoRA of rank {}", rank), whole.rows, whole.columns,
                {task.base.at(task.weight_name()).dtype()}, std::move(low_rank));
 }
@@ -289,8 +291,8 @@ void merge_vblora(const Task& task) {
   add_low_rank(task, fmt::format("VB-LoRA of rank {}", rank), out, in, {}, std::move(low_rank));
 }
 
-// TinyLoRA: W + B R A, where R = sum of v[i] P[i]. Modules share v in groups, in the order of the model; where P was not
-// saved, the number of the module there is a part of its seed.
+// TinyLoRA: W + B R A, where R = sum of v[i] P[i]. Modules share v in groups, in the order of the model; where P was
+// not saved, the number of the module there is a part of its seed.
 void merge_tinylora(const Task& task) {
   const Tensor a = task.module.at("tinylora_A"), b = task.module.at("tinylora_B");
   const std::uint64_t rank = extent(a.shape()).rows, modules = task.parts.modules.size();

@@ -53,8 +53,8 @@ class BatEdit final : public Edit {
       const auto values = panel.row(k);
       const auto turned = scratch.first(values.size());
       for (std::uint64_t at = 0; at < values.size(); at += size) {
-        kernels::multiply({values.data() + at, 1, size, size}, blocks_.view(row / size * size, size), 1, 0,
-                          turned.data() + at, size);
+        kernels::multiply_in_order({values.data() + at, 1, size, size}, blocks_.view(row / size * size, size),
+                                   turned.data() + at, size);
       }
       const auto added = blocks_.row(row);
       for (std::uint64_t j = 0; j < values.size(); ++j) values[j] += turned[j] + added[j % size];
@@ -66,9 +66,10 @@ class BatEdit final : public Edit {
 };
 
 [[noreturn]] void throw_wrong_block(const Task& task, const Tensor& block, const Tensor& weight) {
-  throw Error(Errc::mismatch, fmt::format("the block of the module {} has the shape {}, which does not go with its weight "
-                                          "of {}",
-                                          quote(task.module.name), to_string(block.shape()), to_string(weight.shape())));
+  throw Error(Errc::mismatch,
+              fmt::format("the block of the module {} has the shape {}, which does not go with its weight "
+                          "of {}",
+                          quote(task.module.name), to_string(block.shape()), to_string(weight.shape())));
 }
 
 }  // namespace
@@ -106,28 +107,28 @@ void merge_gralora(const Task& task) {
     require_shape(task.module, "gralora_A_general.weight", {hybrid, blocks * in});
     require_shape(task.module, "gralora_B_general.weight", {blocks * out, hybrid});
   }
-  LowRank low_rank{[=, general_a = is_hybrid ? *general_a : Tensor(), general_b = is_hybrid ? *general_b : Tensor()] {
-                     const Matrix of_a = read_matrix(a, {blocks * in, rank}), of_b = read_matrix(b, {blocks * rank, out});
-                     Factors factors{Matrix({blocks * out, columns}), Matrix({columns, blocks * in})};
-                     for (std::uint64_t n = 0; n < blocks; ++n) {
-                       for (std::uint64_t m = 0; m < blocks; ++m) {
-                         for (std::uint64_t s = 0; s < part; ++s) {
-                           const std::uint64_t column = (n * blocks + m) * part + s;
-                           for (std::uint64_t o = 0; o < out; ++o)
-                             factors.left(m * out + o, column) = of_b(m * rank + n * part + s, o);
-                           for (std::uint64_t i = 0; i < in; ++i)
-                             factors.right(column, n * in + i) = of_a(n * in + i, m * part + s);
-                         }
-                       }
-                     }
-                     const Matrix more_a = read_matrix(general_a), more_b = read_matrix(general_b);
-                     for (std::uint64_t h = 0; h < hybrid; ++h) {
-                       for (std::uint64_t o = 0; o < blocks * out; ++o) factors.left(o, blocks * rank + h) = more_b(o, h);
-                       std::ranges::copy(more_a.row(h), factors.right.row(blocks * rank + h).begin());
-                     }
-                     return factors;
-                   },
-                   columns, task.settings.number("alpha") / static_cast<double>(rank + hybrid)};
+  LowRank low_rank{
+      [=, general_a = is_hybrid ? *general_a : Tensor(), general_b = is_hybrid ? *general_b : Tensor()] {
+        const Matrix of_a = read_matrix(a, {blocks * in, rank}), of_b = read_matrix(b, {blocks * rank, out});
+        Factors factors{Matrix({blocks * out, columns}), Matrix({columns, blocks * in})};
+        for (std::uint64_t n = 0; n < blocks; ++n) {
+          for (std::uint64_t m = 0; m < blocks; ++m) {
+            for (std::uint64_t s = 0; s < part; ++s) {
+              const std::uint64_t column = (n * blocks + m) * part + s;
+              for (std::uint64_t o = 0; o < out; ++o)
+                factors.left(m * out + o, column) = of_b(m * rank + n * part + s, o);
+              for (std::uint64_t i = 0; i < in; ++i) factors.right(column, n * in + i) = of_a(n * in + i, m * part + s);
+            }
+          }
+        }
+        const Matrix more_a = read_matrix(general_a), more_b = read_matrix(general_b);
+        for (std::uint64_t h = 0; h < hybrid; ++h) {
+          for (std::uint64_t o = 0; o < blocks * out; ++o) factors.left(o, blocks * rank + h) = more_b(o, h);
+          std::ranges::copy(more_a.row(h), factors.right.row(blocks * rank + h).begin());
+        }
+        return factors;
+      },
+      columns, task.settings.number("alpha") / static_cast<double>(rank + hybrid)};
   add_low_rank(task, fmt::format("GraLoRA of rank {}", rank), blocks * out, blocks * in, {a.dtype()},
                std::move(low_rank));
 }

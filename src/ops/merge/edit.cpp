@@ -8,7 +8,9 @@ namespace {
 class WeightedEdit final : public Edit {
  public:
   WeightedEdit(EditPtr edit, double factor)
-      : Edit(edit->extent(), edit->step(), edit->parts()), edit_(std::move(edit)), factor_(static_cast<float>(factor)) {}
+      : Edit(edit->extent(), edit->step(), edit->parts()),
+        edit_(std::move(edit)),
+        factor_(static_cast<float>(factor)) {}
 
   std::uint64_t memory_bytes() const override { return edit_->memory_bytes(); }
   std::uint64_t rows_together() const override { return edit_->rows_together(); }

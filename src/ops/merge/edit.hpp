@@ -41,7 +41,7 @@ class Edit {
   const std::string& step() const { return step_; }  // for people: "LoRA of rank 16, times 2"
   const std::vector<Tensor>& parts() const { return parts_; }
 
-  virtual std::uint64_t memory_bytes() const = 0;           // kept after prepare()
+  virtual std::uint64_t memory_bytes() const = 0;            // kept after prepare()
   virtual std::uint64_t rows_together() const { return 1; }  // panels are whole multiples of it
   virtual void prepare(const ReadRows& rows) = 0;
 
@@ -57,7 +57,7 @@ using EditPtr = std::unique_ptr<Edit>;
 
 // An edit that adds something that does not depend on the weight.
 struct Addition {
-  double factor = 1;             // the weight of the adapter, negative to take it out again
+  double factor = 1;               // the weight of the adapter, negative to take it out again
   std::vector<DType> roundings{};  // of what is added, before it is
   bool is_exact = false;           // each operation by itself, in the order in which PEFT does it
 };

@@ -56,9 +56,7 @@ class HadamardEdit final : public AdditiveEdit {
         first_(std::move(first)),
         second_(std::move(second)) {}
 
-  std::uint64_t memory_bytes() const override {
-    return first_.memory_bytes(extent()) + second_.memory_bytes(extent());
-  }
+  std::uint64_t memory_bytes() const override { return first_.memory_bytes(extent()) + second_.memory_bytes(extent()); }
   void prepare(const ReadRows&) override {
     factors_ = first_.make();
     others_ = second_.make();
@@ -163,9 +161,9 @@ Matrix tucker(const Tensor& core, const Tensor& b) {
 void require_core(const Module& module, std::string_view part, const Tensor& a, const Tensor& b) {
   const Shape& core = module.at(part).shape();
   if (core.rank() == 4 && a.rank() == 2 && b.rank() == 2 && core[0] == a.shape()[0] && core[1] == b.shape()[0]) return;
-  throw Error(Errc::mismatch, fmt::format("{} of the module {} has the shape {}, which does not go with {} and {}", part,
-                                          quote(module.name), to_string(core), to_string(a.shape()),
-                                          to_string(b.shape())));
+  throw Error(Errc::mismatch,
+              fmt::format("{} of the module {} has the shape {}, which does not go with {} and {}", part,
+                          quote(module.name), to_string(core), to_string(a.shape()), to_string(b.shape())));
 }
 
 // One of LoHa's two products.
@@ -233,7 +231,8 @@ void merge_loha(const Task& task) {
   const bool has_core = task.module.find("hada_t1") != nullptr;
   const std::uint64_t out = a.shape()[has_core ? 1 : 0], columns = extent(task.module.at("hada_w1_b").shape()).columns;
   const std::uint64_t kernel = has_core ? task.module.at("hada_t1").numel() / first.rank / first.rank : 1;
-  if (whole != Extent{out, columns * kernel}) static_cast<void>(is_transposed(task, task.base.at(task.weight_name()), out, columns * kernel));
+  if (whole != Extent{out, columns * kernel})
+    static_cast<void>(is_transposed(task, task.base.at(task.weight_name()), out, columns * kernel));
   task.base.edit(task.weight_name(), std::make_unique<HadamardEdit>(task, whole, std::move(first), std::move(second)));
 }
 
@@ -255,7 +254,8 @@ void merge_hira(const Task& task) {
   const Tensor a = task.module.at(is_embedding ? "hira_embedding_A" : "hira_A");
   const Tensor b = task.module.at(is_embedding ? "hira_embedding_B" : "hira_B");
   const Extent of_a = extent(a.shape()), of_b{b.shape()[0], of_a.rows};
-  if (extent(b.shape()) != of_b) require_shape(task.module, is_embedding ? "hira_embedding_B" : "hira_B", {b.shape()[0], of_a.rows});
+  if (extent(b.shape()) != of_b)
+    require_shape(task.module, is_embedding ? "hira_embedding_B" : "hira_B", {b.shape()[0], of_a.rows});
   const Tensor& weight = task.base.at(task.weight_name());
   LowRank low_rank{[=] { return Factors{read_matrix(b, of_b), read_matrix(a, of_a)}; }, of_a.rows};
   const bool transposed = is_embedding || is_transposed(task, weight, of_b.rows, of_a.columns);

@@ -42,8 +42,8 @@ std::uint64_t checked_rank(const Task& task, std::string_view key, std::string_v
                            std::uint64_t copies = 1) {
   const std::uint64_t rank = task.settings.count_for(key, "r", "rank_pattern");
   if (rank != 0 && found % copies == 0 && rank == found / copies) return rank;
-  throw Error(Errc::mismatch, fmt::format("the rank of {} is {} in the configuration, but {} has {} rows",
-                                          quote(key), rank, part, found))
+  throw Error(Errc::mismatch, fmt::format("the rank of {} is {} in the configuration, but {} has {} rows", quote(key),
+                                          rank, part, found))
       .hint("is this the adapter_config.json that the tensors were saved with?");
 }
 
@@ -57,7 +57,9 @@ const Tensor* magnitude(const Module& module) {
 }
 
 LowRank read_later(const Tensor& left, Extent left_extent, const Tensor& right, Extent right_extent, double scaling) {
-  return {[=] { return Factors{read_matrix(left, left_extent), read_matrix(right, right_extent)}; },
+  return {[=] {
+            return Factors{read_matrix(left, left_extent), read_matrix(right, right_extent)};
+          },
           left_extent.columns, scaling};
 }
 
@@ -83,9 +85,9 @@ void merge_embedding(const Task& task) {
   require_shape(task.module, "lora_embedding_B", {of_b.rows, rank});
   const Tensor& weight = task.base.at(task.weight_name());
   if (extent(weight.shape()) != Extent{of_a.columns, of_b.rows})
-    throw Error(Errc::mismatch, fmt::format("the adapter changes {} tokens of {} values, but {} has the shape {}",
-                                            of_a.columns, of_b.rows, quote(task.weight_name()),
-                                            to_string(weight.shape())))
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter changes {} tokens of {} values, but {} has the shape {}", of_a.columns,
+                            of_b.rows, quote(task.weight_name()), to_string(weight.shape())))
         .hint("was the vocabulary of the base changed?");
   const double scaling = lora_scaling(task.settings, task.module.name, "lora_alpha");
   merge_into(task, task.weight_name(), true, {a.dtype(), weight.dtype()}, read_later(b, of_b, a, of_a, scaling));
@@ -95,11 +97,16 @@ void merge_bias(const Task& task, double scaling) {
   const Tensor* bias = task.module.find("lora_B.bias");
   if (bias == nullptr) return;
   if (task.base.find(task.bias_name()) == nullptr)
-    throw Error(Errc::mismatch, fmt::format("the adapter adds to the bias of {}, which has none", quote(task.module.name)));
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter adds to the bias of {}, which has none", quote(task.module.name)));
   const Extent whole = extent(bias->shape());
-  LowRank low_rank{[bias = *bias, whole] { return Factors{read_matrix(bias, whole), Matrix({1, 1}, {1})}; }, 1, scaling};
-  task.base.edit(task.bias_name(), low_rank_edit(whole, fmt::format("the bias of LoRA, times {}", scaling * task.weight),
-                                                 {*bias}, task.addition({bias->dtype()}), std::move(low_rank)));
+  LowRank low_rank{[bias = *bias, whole] {
+                     return Factors{read_matrix(bias, whole), Matrix({1, 1}, {1})};
+                   },
+                   1, scaling};
+  task.base.edit(task.bias_name(),
+                 low_rank_edit(whole, fmt::format("the bias of LoRA, times {}", scaling * task.weight), {*bias},
+                               task.addition({bias->dtype()}), std::move(low_rank)));
 }
 
 // A parameter of experts is [experts, out, in], or [experts, in, out] in models that keep it so; A is [experts * rank,
@@ -127,7 +134,8 @@ std::vector<std::string> targeted_parameters(const Task& task) {
 
 class ExpertsEdit final : public AdditiveEdit {
  public:
-  ExpertsEdit(const Task& task, const Tensor& parameter, const Tensor& a, const Tensor& b, bool transposed, double scaling)
+  ExpertsEdit(const Task& task, const Tensor& parameter, const Tensor& a, const Tensor& b, bool transposed,
+              double scaling)
       : AdditiveEdit({parameter.shape()[0] * parameter.shape()[1], parameter.shape()[2]},
                      lora_step(task, a.shape()[0] / parameter.shape()[0], scaling), {a, b},
                      task.addition({parameter.dtype()})),
@@ -181,10 +189,11 @@ void merge_experts(const Task& task, const Tensor& a, const Tensor& b, const std
                          [&](const std::string& name) { return fits_experts(task.base.at(name), a, b, other); });
   }
   if (fitting.size() != 1)
-    throw Error(Errc::mismatch, fmt::format("the adapter changes a parameter of {} by matrices of {} and {}, which {} of "
-                                            "its target_parameters could be",
-                                            quote(task.module.name), to_string(a.shape()), to_string(b.shape()),
-                                            fitting.empty() ? "none" : "several"))
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter changes a parameter of {} by matrices of {} and {}, which {} of "
+                            "its target_parameters could be",
+                            quote(task.module.name), to_string(a.shape()), to_string(b.shape()),
+                            fitting.empty() ? "none" : "several"))
         .hint("adapter files do not say which parameter it is: their shapes must");
   const std::string& name = fitting.front();
   const Tensor& parameter = task.base.at(name);
@@ -206,7 +215,8 @@ void merge_lora(const Task& task) {
   if (task.module.find("lora_embedding_A") != nullptr) return merge_embedding(task);
   const Tensor& a = task.module.at("lora_A.weight");
   const Tensor& b = task.module.at("lora_B.weight");
-  if (a.rank() < 2 || b.rank() < 2) require_shape(task.module, a.rank() < 2 ? "lora_A.weight" : "lora_B.weight", {0, 0});
+  if (a.rank() < 2 || b.rank() < 2)
+    require_shape(task.module, a.rank() < 2 ? "lora_A.weight" : "lora_B.weight", {0, 0});
   const std::vector<std::string> parameters = targeted_parameters(task);
   const bool is_parameter = !parameters.empty() && task.base.find(task.weight_name()) == nullptr;
   if (is_parameter && task.base.at(parameters.front()).rank() == 3) return merge_experts(task, a, b, parameters);

@@ -61,9 +61,8 @@ void add_low_rank(const Task& task, std::string step, std::uint64_t out, std::ui
   const Tensor& weight = task.base.at(task.weight_name());
   const bool transposed = is_transposed(task, weight, out, in);
   if (transposed) low_rank = low_rank.transposed();
-  task.base.edit(task.weight_name(),
-                 low_rank_edit(extent(weight.shape()), std::move(step), parts_of(task),
-                               task.addition(std::move(dtypes)), std::move(low_rank)));
+  task.base.edit(task.weight_name(), low_rank_edit(extent(weight.shape()), std::move(step), parts_of(task),
+                                                   task.addition(std::move(dtypes)), std::move(low_rank)));
 }
 
 std::vector<Tensor> parts_of(const Task& task) {

@@ -27,7 +27,8 @@ const Method& method_of(const Settings& settings) {
     throw error;
   }
   if (method->rule.why_not.empty()) return *method;
-  throw Error(Errc::unsupported, fmt::format("an adapter of the type {} cannot be merged: {}", type, method->rule.why_not));
+  throw Error(Errc::unsupported,
+              fmt::format("an adapter of the type {} cannot be merged: {}", type, method->rule.why_not));
 }
 
 // Where the file has no tensors by module, the modules that the configuration targets.
@@ -52,8 +53,9 @@ std::vector<std::uint64_t> token_indices(const Settings& settings, const std::st
     indices = own;
   }
   if (indices == nullptr)
-    throw Error(Errc::mismatch, fmt::format("the adapter has trained tokens of {}, but its configuration does not say which",
-                                            quote(module)));
+    throw Error(
+        Errc::mismatch,
+        fmt::format("the adapter has trained tokens of {}, but its configuration does not say which", quote(module)));
   std::vector<std::uint64_t> result;
   for (const Json& index : indices->list()) result.push_back(index.count());
   return result;
@@ -89,16 +91,17 @@ class Merger {
       static_cast<void>(base_.at(name));
     }
     if (before != nullptr && before->shape() != tensor.shape() && !is_resized(settings, *before, tensor))
-      throw Error(Errc::mismatch, fmt::format("the adapter replaces {} by a tensor of shape {}, but it has the shape {}",
-                                              quote(name), to_string(tensor.shape()), to_string(before->shape())))
+      throw Error(Errc::mismatch,
+                  fmt::format("the adapter replaces {} by a tensor of shape {}, but it has the shape {}", quote(name),
+                              to_string(tensor.shape()), to_string(before->shape())))
           .hint("the adapter belongs to another model, or to another size of it");
     if (options_.unmerge)
-      throw Error(Errc::unsupported, fmt::format("{} was replaced by the adapter: what was there before cannot come back",
-                                                 quote(name)))
+      throw Error(Errc::unsupported,
+                  fmt::format("{} was replaced by the adapter: what was there before cannot come back", quote(name)))
           .hint("go back to the base that it was merged into");
     if (weight != 1)
-      throw Error(Errc::unsupported, fmt::format("{} is replaced by the adapter, which cannot be weighed by {}", quote(name),
-                                                 weight));
+      throw Error(Errc::unsupported,
+                  fmt::format("{} is replaced by the adapter, which cannot be weighed by {}", quote(name), weight));
     const bool keeps_dtype = before == nullptr || options_.peft_exact;
     base_.replace(name, keeps_dtype ? tensor : tensor.to(before->dtype()));
   }
@@ -117,7 +120,8 @@ void check(const std::vector<Adapter>& adapters, const MergeOptions& options) {
     throw Error(Errc::invalid_argument,
                 fmt::format("there are {} weights for {} adapters", options.weights.size(), adapters.size()));
   for (const double weight : options.weights) {
-    if (!std::isfinite(weight)) throw Error(Errc::invalid_argument, fmt::format("the weight of an adapter is {}", weight));
+    if (!std::isfinite(weight))
+      throw Error(Errc::invalid_argument, fmt::format("the weight of an adapter is {}", weight));
   }
 }
 

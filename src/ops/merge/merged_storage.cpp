@@ -28,8 +28,7 @@ class MergedStorage final : public Storage {
         element_bytes_(info(base_.dtype()).block_bytes),
         row_bytes_(extent_.columns * element_bytes_),
         size_(base_.nbytes()) {
-    for (const EditPtr& edit : edits_)
-      together_ = std::min(std::lcm(together_, edit->rows_together()), extent_.rows);
+    for (const EditPtr& edit : edits_) together_ = std::min(std::lcm(together_, edit->rows_together()), extent_.rows);
     const std::uint64_t rows = std::max<std::uint64_t>(kPanelValues / extent_.columns, 1);
     step_ = std::min(std::max(rows / together_, std::uint64_t{1}) * together_, extent_.rows);
   }

@@ -17,9 +17,9 @@ namespace {
 
 // Modules that stand beside each other, as the models of transformers define them.
 constexpr std::array<std::string_view, 24> kOrder = {
-    "embed_tokens", "wte",  "wpe",       "layers",  "h",         "self_attn", "attn",   "attention",
-    "q_proj",       "query", "k_proj",   "key",     "v_proj",    "value",     "o_proj", "c_attn",
-    "mlp",          "gate_proj", "up_proj", "c_fc", "down_proj", "c_proj",    "norm",   "lm_head",
+    "embed_tokens", "wte",       "wpe",     "layers", "h",         "self_attn", "attn",   "attention",
+    "q_proj",       "query",     "k_proj",  "key",    "v_proj",    "value",     "o_proj", "c_attn",
+    "mlp",          "gate_proj", "up_proj", "c_fc",   "down_proj", "c_proj",    "norm",   "lm_head",
 };
 
 std::string_view first_segment(std::string_view& name) {
@@ -45,9 +45,10 @@ bool is_before(std::string_view a, std::string_view b) {
     const auto* i = std::ranges::find(kOrder, x);
     const auto* j = std::ranges::find(kOrder, y);
     if (i != kOrder.end() && j != kOrder.end()) return i < j;
-    throw Error(Errc::unsupported, fmt::format("what was drawn for the modules of this adapter depends on their order in the "
-                                               "model, and it is not known whether {} comes before {}",
-                                               quote(names[0]), quote(names[1])))
+    throw Error(Errc::unsupported,
+                fmt::format("what was drawn for the modules of this adapter depends on their order in the "
+                            "model, and it is not known whether {} comes before {}",
+                            quote(names[0]), quote(names[1])))
         .hint("save the adapter with what was drawn: save_indices=True, save_projection=True");
   }
   return a.size() < b.size();

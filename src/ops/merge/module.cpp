@@ -52,9 +52,9 @@ Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
 void Base::edit(std::string_view name, EditPtr edit) {
   const Tensor& tensor = at(name);
   if (edit->extent().rows * edit->extent().columns != tensor.numel())
-    throw Error(Errc::mismatch, fmt::format("the adapter changes a matrix of {} by {}, but {} has the shape {}",
-                                            edit->extent().rows, edit->extent().columns, quote(name),
-                                            to_string(tensor.shape())))
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter changes a matrix of {} by {}, but {} has the shape {}", edit->extent().rows,
+                            edit->extent().columns, quote(name), to_string(tensor.shape())))
         .hint("the adapter belongs to another model, or to another size of it");
   auto& edits = changes_[numbers_.find(name)->second].edits;
   if (!edits.empty() && edits.front()->extent() != edit->extent())
@@ -97,7 +97,9 @@ Addition Task::addition(std::vector<DType> dtypes) const {
   return {weight, std::move(dtypes), options.peft_exact};
 }
 
-void Task::edit(std::string_view name, EditPtr edit) const { base.edit(name, weighted(std::move(edit), std::abs(weight))); }
+void Task::edit(std::string_view name, EditPtr edit) const {
+  base.edit(name, weighted(std::move(edit), std::abs(weight)));
+}
 
 void Task::refuse_unmerge(std::string_view why) const {
   if (!options.unmerge) return;
@@ -127,9 +129,10 @@ bool is_transposed(const Task& task, const Tensor& weight, std::uint64_t out, st
   if (is_square) return weight.rank() == 2 && task.settings.flag("fan_in_fan_out");
   if (found == wanted) return false;
   if (weight.rank() == 2 && found == wanted.transposed()) return true;
-  throw Error(Errc::mismatch, fmt::format("the adapter changes the module {} by a matrix of {} by {}, but its weight has "
-                                          "the shape {}",
-                                          quote(task.module.name), out, in, to_string(weight.shape())))
+  throw Error(Errc::mismatch,
+              fmt::format("the adapter changes the module {} by a matrix of {} by {}, but its weight has "
+                          "the shape {}",
+                          quote(task.module.name), out, in, to_string(weight.shape())))
       .hint("the adapter belongs to another model, or to another size of it");
 }
 

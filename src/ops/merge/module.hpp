@@ -20,9 +20,9 @@ using Tensors = std::map<std::string, Tensor, std::less<>>;
 
 // All tensors of one adapter that belong to one module of the base.
 struct Module {
-  std::string name;              // as the base calls it: "model.layers.0.self_attn.q_proj"
-  Tensors parts;                 // by the names of its parameters: "lora_A.weight"
-  std::uint64_t depth = 0;       // how many wrappers are around: PEFT wraps a module once for each parameter it targets
+  std::string name;         // as the base calls it: "model.layers.0.self_attn.q_proj"
+  Tensors parts;            // by the names of its parameters: "lora_A.weight"
+  std::uint64_t depth = 0;  // how many wrappers are around: PEFT wraps a module once for each parameter it targets
   bool is_inside_wrapper = false;  // the adapter wraps a module that it lies in as well
 
   const Tensor* find(std::string_view part) const;
@@ -58,7 +58,7 @@ class Base {
   };
 
   Checkpoint& checkpoint_;
-  std::vector<Change> changes_;                                // one a tensor
+  std::vector<Change> changes_;                              // one a tensor
   std::map<std::string, std::size_t, std::less<>> numbers_;  // of those, by name
 };
 

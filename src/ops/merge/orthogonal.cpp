@@ -23,20 +23,27 @@ class TurnEdit final : public Edit {
  public:
   using Make = std::function<std::vector<Turn>()>;
   // After the turns, every row is multiplied by its scale, where there are scales.
-  TurnEdit(const Task& task, std::string step, Extent extent, std::uint64_t block, std::uint64_t memory_bytes, Make make,
-           std::optional<Tensor> scales)
+  TurnEdit(const Task& task, std::string step, Extent extent, std::uint64_t block, std::uint64_t memory_bytes,
+           Make make, std::optional<Tensor> scales)
       : Edit(extent, std::move(step), parts_of(task)),
         block_(block),
         memory_bytes_(memory_bytes),
         make_(std::move(make)),
         scales_tensor_(std::move(scales)),
+        is_exact_(task.options.peft_exact),
         inverse_(task.options.unmerge) {}
 
   std::uint64_t memory_bytes() const override { return memory_bytes_; }
   void prepare(const ReadRows&) override {
     turns_ = make_();
     if (scales_tensor_) scales_ = read_floats(*scales_tensor_);
-    if (inverse_) std::ranges::reverse(turns_);
+    if (inverse_) {
+      std::ranges::reverse(turns_);
+      return;
+    }
+    for (Turn& turn : turns_) {  // W R^T is what is wanted
+      for (Matrix& block : turn.blocks) block = transposed(block);
+    }
   }
 
   void apply(const Panel& panel, std::span<float> scratch) const override {
@@ -52,10 +59,13 @@ class TurnEdit final : public Edit {
  private:
   void turn_blocks(const Panel& panel, const Turn& turn, std::span<float> scratch) const {
     for (std::uint64_t at = 0, i = 0; at < panel.columns; at += block_, ++i) {
-      kernels::MatrixView rotation = turn.blocks[turn.blocks.size() == 1 ? 0 : i].view();
-      rotation.transposed = !inverse_;
-      kernels::multiply({panel.values.data() + at, panel.count, block_, panel.columns}, rotation, 1, 0,
-                        scratch.data() + at, panel.columns);
+      const kernels::MatrixView rotation = turn.blocks[turn.blocks.size() == 1 ? 0 : i].view();
+      const kernels::MatrixView inputs{panel.values.data() + at, panel.count, block_, panel.columns};
+      if (is_exact_) {
+        kernels::multiply_in_order(inputs, rotation, scratch.data() + at, panel.columns);
+      } else {
+        kernels::multiply(inputs, rotation, 1, 0, scratch.data() + at, panel.columns);
+      }
     }
     std::ranges::copy(scratch.first(panel.values.size()), panel.values.begin());
   }
@@ -80,7 +90,7 @@ class TurnEdit final : public Edit {
   std::uint64_t block_, memory_bytes_;
   Make make_;
   std::optional<Tensor> scales_tensor_;
-  bool inverse_;
+  bool is_exact_, inverse_;
   std::vector<Turn> turns_;    // by prepare()
   std::vector<float> scales_;  // likewise
 };
@@ -102,32 +112,22 @@ Matrix to_matrix(std::span<const double> values, std::uint64_t size) {
   return {{size, size}, std::vector<float>(values.begin(), values.end())};
 }
 
-std::vector<double> square_product(std::span<const double> a, std::span<const double> b, std::uint64_t n) {
-  std::vector<double> result(n * n);
-  for (std::uint64_t i = 0; i < n; ++i) {
-    for (std::uint64_t k = 0; k < n; ++k) {
-      for (std::uint64_t j = 0; j < n; ++j) result[i * n + j] += a[i * n + k] * b[k * n + j];
-    }
-  }
-  return result;
-}
-
-// I + 2Q + 2Q^2 + ... + 2Q^(terms-2) + Q^(terms-1): nearly the Cayley transform where Q is small.
-std::vector<double> neumann(std::span<const double> skew, std::uint64_t n, std::uint64_t terms) {
-  std::vector<double> result(n * n), power(skew.begin(), skew.end());
-  for (std::uint64_t i = 0; i < n; ++i) result[i * n + i] = 1;
-  const auto add = [&](double factor) {
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] += factor * power[i];
+// I + 2Q + 2Q^2 + ... + 2Q^(terms-2) + Q^(terms-1): nearly the Cayley transform where Q is small. In floats, as PEFT.
+Matrix neumann(const Matrix& skew, std::uint64_t terms) {
+  Matrix result({skew.rows(), skew.rows()}), power = skew;
+  for (std::uint64_t i = 0; i < skew.rows(); ++i) result(i, i) = 1;
+  const auto add = [&](float factor) {
+    for (std::size_t i = 0; i < result.values().size(); ++i) result.values()[i] += factor * power.values()[i];
   };
   if (terms > 1) add(2);
   if (terms <= 2) return result;
-  power = square_product(power, skew, n);
+  power = product(power, skew);
   add(2);
   for (std::uint64_t term = 3; term + 1 < terms; ++term) {
-    power = square_product(power, skew, n);
+    power = product(power, skew);
     add(2);
   }
-  power = square_product(power, skew, n);
+  power = product(power, skew);
   add(1);
   return result;
 }
@@ -162,9 +162,10 @@ std::vector<std::uint64_t> butterfly_order(std::uint64_t inputs, std::uint64_t l
 }
 
 [[noreturn]] void throw_wrong_blocks(const Task& task, std::uint64_t blocks, std::uint64_t size, const Tensor& weight) {
-  throw Error(Errc::mismatch, fmt::format("the adapter turns the inputs of {} by {} blocks of {}, but its weight has the "
-                                          "shape {}",
-                                          quote(task.module.name), blocks, size, to_string(weight.shape())))
+  throw Error(Errc::mismatch,
+              fmt::format("the adapter turns the inputs of {} by {} blocks of {}, but its weight has the "
+                          "shape {}",
+                          quote(task.module.name), blocks, size, to_string(weight.shape())))
       .hint("the adapter belongs to another model, or to another size of it");
 }
 
@@ -284,7 +285,8 @@ void merge_oft(const Task& task) {
   const Extent whole = extent(weight.shape()), of_r = extent(triangles.shape());
   const std::uint64_t size = size_of_triangle(of_r.columns);
   const bool is_shared = of_r.rows == 1;
-  if (size * (size - 1) / 2 != of_r.columns || whole.columns % size != 0 || (!is_shared && of_r.rows * size != whole.columns))
+  if (size * (size - 1) / 2 != of_r.columns || whole.columns % size != 0 ||
+      (!is_shared && of_r.rows * size != whole.columns))
     throw_wrong_blocks(task, of_r.rows, size, weight);
   const bool series = task.settings.flag("use_cayley_neumann", true), coft = task.settings.flag("coft");
   const std::uint64_t terms = task.settings.count("num_cayley_neumann_terms", 5);
@@ -296,7 +298,7 @@ void merge_oft(const Task& task) {
     for (std::uint64_t i = 0; i < values.rows(); ++i) {
       std::vector<double> skew = skew_symmetric(values.row(i), size);
       if (coft) constrain(skew, most);
-      turn.blocks.push_back(to_matrix(series ? neumann(skew, size, terms) : cayley(skew, size), size));
+      turn.blocks.push_back(series ? neumann(to_matrix(skew, size), terms) : to_matrix(cayley(skew, size), size));
     }
     return std::vector<Turn>{std::move(turn)};
   };
@@ -332,8 +334,8 @@ void merge_boft(const Task& task) {
       turns[i].order = butterfly_order(inputs, inputs / std::max<std::uint64_t>(blocks >> i, 1), size / 2);
     return turns;
   };
-  task.edit(task.weight_name(), std::make_unique<TurnEdit>(task, fmt::format("BOFT by {} factors", factors), whole, size,
-                                                           rotations.numel() * sizeof(float), make, scales));
+  task.edit(task.weight_name(), std::make_unique<TurnEdit>(task, fmt::format("BOFT by {} factors", factors), whole,
+                                                           size, rotations.numel() * sizeof(float), make, scales));
 }
 
 // HRA: W H1 H2 ..., reflections along the columns of hra_u.
@@ -343,8 +345,7 @@ void merge_hra(const Task& task) {
   const Extent whole = extent(weight.shape());
   if (vectors.rank() != 2 || vectors.shape()[0] != whole.columns)
     throw_wrong_blocks(task, 1, vectors.rank() == 0 ? 0 : vectors.shape()[0], weight);
-  task.edit(task.weight_name(),
-            std::make_unique<ReflectionEdit>(task, whole, vectors, task.settings.flag("apply_GS")));
+  task.edit(task.weight_name(), std::make_unique<ReflectionEdit>(task, whole, vectors, task.settings.flag("apply_GS")));
 }
 
 // RoAd: R W and R b, where R turns pairs of outputs.
@@ -363,7 +364,8 @@ void merge_road(const Task& task) {
   const bool inverse = task.options.unmerge;
   task.edit(task.weight_name(), std::make_unique<RoadEdit>(whole, theta, alpha, variant, group, inverse));
   if (task.base.find(task.bias_name()) != nullptr)
-    task.edit(task.bias_name(), std::make_unique<RoadEdit>(Extent{whole.rows, 1}, theta, alpha, variant, group, inverse));
+    task.edit(task.bias_name(),
+              std::make_unique<RoadEdit>(Extent{whole.rows, 1}, theta, alpha, variant, group, inverse));
 }
 
 }  // namespace ballast::merging

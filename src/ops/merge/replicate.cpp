@@ -39,7 +39,8 @@ std::vector<std::uint64_t> new_layers(const Json& ranges) {
     const auto& ends = range.list();
     if (ends.size() != 2) throw Error(Errc::malformed, "layer_replication is no list of pairs");
     for (std::uint64_t i = ends[0].count(); i < ends[1].count(); ++i) {
-      if (layers.size() == kMostLayers) throw Error(Errc::limit, fmt::format("layer_replication makes over {} layers", kMostLayers));
+      if (layers.size() == kMostLayers)
+        throw Error(Errc::limit, fmt::format("layer_replication makes over {} layers", kMostLayers));
       layers.push_back(i);
     }
   }

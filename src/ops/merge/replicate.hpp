@@ -5,8 +5,8 @@
 
 namespace ballast::merging {
 
-// With layer_replication [[0, 2], [1, 2]], layers 0, 1 and again 1, now called 2. The copies share their tensors. Returns whether there
-// are any.
+// With layer_replication [[0, 2], [1, 2]], layers 0, 1 and again 1, now called 2. The copies share their tensors.
+// Returns whether there are any.
 bool replicate_layers(Checkpoint& checkpoint, const Settings& settings);
 
 }  // namespace ballast::merging

@@ -32,7 +32,8 @@ auto reading(std::string_view key, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("the field {} of the adapter's configuration {}", quote(key), error.message()));
+    throw Error(error.code(),
+                fmt::format("the field {} of the adapter's configuration {}", quote(key), error.message()));
   }
 }
 

@@ -1,4 +1,5 @@
-// Methods that change some elements or rows and leave the others: SHiRA, trainable tokens. And whole tensors: LN tuning.
+// Methods that change some elements or rows and leave the others: SHiRA, trainable tokens. And whole tensors: LN
+// tuning.
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
@@ -32,8 +33,8 @@ std::vector<std::uint64_t> read_indices(const Tensor& tensor, std::uint64_t end,
 class ScatterEdit final : public AdditiveEdit {
  public:
   ScatterEdit(const Task& task, Extent extent, Tensor indices, Tensor values)
-      : AdditiveEdit(extent, fmt::format("SHiRA of {} elements", values.numel()), {std::move(indices), std::move(values)},
-                     task.addition({})),
+      : AdditiveEdit(extent, fmt::format("SHiRA of {} elements", values.numel()),
+                     {std::move(indices), std::move(values)}, task.addition({})),
         name_(fmt::format("shira_indices of the module {}", quote(task.module.name))) {}
 
   std::uint64_t memory_bytes() const override { return parts()[1].numel() * sizeof(Element); }
@@ -44,8 +45,8 @@ class ScatterEdit final : public AdditiveEdit {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint64_t row = indices[i], column = indices[values.size() + i];
       if (row >= extent().rows || column >= extent().columns)
-        throw Error(Errc::malformed, fmt::format("{} has the element {}, {} of a matrix of {} by {}", name_, row, column,
-                                                 extent().rows, extent().columns));
+        throw Error(Errc::malformed, fmt::format("{} has the element {}, {} of a matrix of {} by {}", name_, row,
+                                                 column, extent().rows, extent().columns));
       elements_.push_back({row, column, values[i]});
     }
     std::ranges::stable_sort(elements_, {}, &Element::row);
@@ -71,7 +72,8 @@ class ScatterEdit final : public AdditiveEdit {
 class TokensEdit final : public Edit {
  public:
   TokensEdit(Extent extent, Tensor rows, std::vector<std::uint64_t> indices)
-      : Edit(extent, fmt::format("{} trained tokens", indices.size()), {std::move(rows)}), indices_(std::move(indices)) {}
+      : Edit(extent, fmt::format("{} trained tokens", indices.size()), {std::move(rows)}),
+        indices_(std::move(indices)) {}
 
   std::uint64_t memory_bytes() const override { return parts()[0].numel() * sizeof(float); }
   void prepare(const ReadRows&) override { rows_ = read_matrix(parts()[0]); }
@@ -104,10 +106,11 @@ void replace_tokens(const Task& task, const Tensor& rows, std::vector<std::uint6
   const Tensor& weight = task.base.at(task.weight_name());
   const Extent whole = extent(weight.shape()), found = extent(rows.shape());
   if (found != Extent{indices.size(), whole.columns})
-    throw Error(Errc::mismatch, fmt::format("the adapter has tokens of shape {} where the configuration names {} of {}, "
-                                            "whose weight has the shape {}",
-                                            to_string(rows.shape()), indices.size(), quote(task.module.name),
-                                            to_string(weight.shape())));
+    throw Error(
+        Errc::mismatch,
+        fmt::format("the adapter has tokens of shape {} where the configuration names {} of {}, "
+                    "whose weight has the shape {}",
+                    to_string(rows.shape()), indices.size(), quote(task.module.name), to_string(weight.shape())));
   for (const std::uint64_t index : indices) {
     if (index >= whole.rows)
       throw Error(Errc::mismatch, fmt::format("the adapter changes the token {}, but {} has {}", index,

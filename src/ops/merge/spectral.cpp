@@ -105,10 +105,11 @@ class WaveletEdit final : public AdditiveEdit {
       const std::vector<double>& down = patch->high_rows ? high_ : low_;
       const std::vector<double>& along = patch->high_columns ? high_ : low_;
       for (std::int64_t i = std::max(patch->row, first); i < std::min(patch->row + length, end); ++i) {
-        for (std::int64_t j = std::max<std::int64_t>(patch->column, 0); j < std::min(patch->column + length, columns); ++j)
-          out[static_cast<std::size_t>((i - first) * columns + j)] += static_cast<float>(
-              patch->value * down[static_cast<std::size_t>(i - patch->row)] *
-              along[static_cast<std::size_t>(j - patch->column)] * scaling_);
+        for (std::int64_t j = std::max<std::int64_t>(patch->column, 0); j < std::min(patch->column + length, columns);
+             ++j)
+          out[static_cast<std::size_t>((i - first) * columns + j)] +=
+              static_cast<float>(patch->value * down[static_cast<std::size_t>(i - patch->row)] *
+                                 along[static_cast<std::size_t>(j - patch->column)] * scaling_);
       }
     }
   }
@@ -200,10 +201,11 @@ void merge_c3a(const Task& task) {
   const Tensor& kernel = task.module.at("c3a_kernel");
   const Tensor& weight = task.base.at(task.weight_name());
   const Extent whole = extent(weight.shape());
-  if (kernel.rank() != 3 || whole != Extent{kernel.shape()[0] * kernel.shape()[2], kernel.shape()[1] * kernel.shape()[2]})
-    throw Error(Errc::mismatch, fmt::format("c3a_kernel of the module {} has the shape {}, but its weight {}",
-                                            quote(task.module.name), to_string(kernel.shape()),
-                                            to_string(weight.shape())));
+  if (kernel.rank() != 3 ||
+      whole != Extent{kernel.shape()[0] * kernel.shape()[2], kernel.shape()[1] * kernel.shape()[2]})
+    throw Error(Errc::mismatch,
+                fmt::format("c3a_kernel of the module {} has the shape {}, but its weight {}", quote(task.module.name),
+                            to_string(kernel.shape()), to_string(weight.shape())));
   task.base.edit(task.weight_name(), std::make_unique<CirculantEdit>(task, whole, kernel, weight.dtype()));
 }
 

@@ -95,7 +95,8 @@ class Taker {
 
   static void insert(Tensors& tensors, std::string_view name, std::string_view key, const Tensor& tensor) {
     if (tensors.try_emplace(std::string(name), tensor).second) return;
-    throw Error(Errc::malformed, fmt::format("the adapter has {} twice, the second time as {}", quote(name), quote(key)));
+    throw Error(Errc::malformed,
+                fmt::format("the adapter has {} twice, the second time as {}", quote(name), quote(key)));
   }
 
   const Adapter& adapter_;

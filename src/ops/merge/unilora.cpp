@@ -15,7 +15,8 @@
 namespace ballast::merging {
 namespace {
 
-// Where the elements of all matrices come from: of each module in the order of the model, A [rank, in] and B [out, rank].
+// Where the elements of all matrices come from: of each module in the order of the model, A [rank, in] and B [out,
+// rank].
 struct Draw {
   std::uint64_t elements, length, seed;
 
@@ -37,8 +38,7 @@ struct Draw {
 std::vector<float> gather(std::span<const float> theta, std::span<const std::uint64_t> indices,
                           std::span<const std::uint64_t> counts) {
   std::vector<float> values;
-  for (const std::uint64_t i : indices)
-    values.push_back(theta[i] * (1 / std::sqrt(static_cast<float>(counts[i]))));
+  for (const std::uint64_t i : indices) values.push_back(theta[i] * (1 / std::sqrt(static_cast<float>(counts[i]))));
   return values;
 }
 
@@ -50,9 +50,10 @@ Extent extent_of(const Task& task, const Module& module) {
 LowRank drawn(const Task& task, const Tensor& theta, std::uint64_t rank) {
   for (const std::string_view field : {"layers_to_transform", "exclude_modules", "modules_to_save"}) {
     if (task.settings.find(field) != nullptr)
-      throw Error(Errc::unsupported, fmt::format("the adapter's indices were not saved, and with {} it is not known for which "
-                                                 "modules they were drawn",
-                                                 field))
+      throw Error(Errc::unsupported,
+                  fmt::format("the adapter's indices were not saved, and with {} it is not known for which "
+                              "modules they were drawn",
+                              field))
           .hint("save the adapter with save_indices=True");
   }
   std::uint64_t elements = 0, first = 0;
@@ -91,7 +92,8 @@ LowRank saved(const Task& task, const Tensor& theta, std::uint64_t rank) {
               wide.read(0, std::as_writable_bytes(std::span(numbers)));
               for (std::size_t i = 0; i < numbers.size(); ++i) {
                 if (!(numbers[i] >= 0 && numbers[i] < static_cast<double>(values.size())))
-                  throw Error(Errc::malformed, fmt::format("the adapter asks for element {} of {}", numbers[i], values.size()));
+                  throw Error(Errc::malformed,
+                              fmt::format("the adapter asks for element {} of {}", numbers[i], values.size()));
                 result.values()[i] *= values[static_cast<std::size_t>(numbers[i])];
               }
               return result;
