@@ -10,7 +10,6 @@ find_package(ZLIB REQUIRED)
 # These have no CMake package in Debian.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
-pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)

@@ -1,11 +1,11 @@
 #include "device/cuda.hpp"
+#include "core/shared_library.hpp"
 
 #include <ballast/error.hpp>
 
 #include <fmt/format.h>
 
 #include "core/text.hpp"
-#include "device/driver_library.hpp"
 
 namespace ballast::device {
 namespace {
@@ -41,7 +41,7 @@ struct Api {
   Result started;
 
   Api() {
-    const DriverLibrary library("libcuda.so.1", "CUDA driver");
+    const SharedLibrary library("libcuda.so.1", "CUDA driver");
     library.find(init, "cuInit");
     library.find(get_error_string, "cuGetErrorString");
     library.find(get_device_count, "cuDeviceGetCount");

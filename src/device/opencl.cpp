@@ -1,4 +1,5 @@
 #include "device/opencl.hpp"
+#include "core/shared_library.hpp"
 
 #include <ballast/error.hpp>
 
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
-#include "device/driver_library.hpp"
 
 namespace ballast::device {
 namespace {
@@ -48,7 +48,7 @@ struct Api {
   cl_int (*release_queue)(cl_queue*);
 
   Api() {
-    const DriverLibrary library("libOpenCL.so.1", "OpenCL loader");
+    const SharedLibrary library("libOpenCL.so.1", "OpenCL loader");
     library.find(get_platforms, "clGetPlatformIDs");
     library.find(get_devices, "clGetDeviceIDs");
     library.find(create_context, "clCreateContext");

@@ -1,19 +1,13 @@
 #include "kernels/gemm.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
+
+#include "kernels/blas.hpp"
 
 namespace ballast::kernels {
 namespace {
 
-// Our own threads share the work out already.
-void use_one_thread() {
-  static const bool done = (openblas_set_num_threads(1), true);
-  static_cast<void>(done);
-}
-
-blasint as_int(std::size_t size) { return static_cast<blasint>(size); }
+int as_int(std::size_t size) { return static_cast<int>(size); }
 
 }  // namespace
 
@@ -21,11 +15,10 @@ void multiply(const MatrixView& a, const MatrixView& b, float alpha, float beta,
   const std::size_t rows = a.transposed ? a.columns : a.rows, inner = a.transposed ? a.rows : a.columns;
   const std::size_t columns = b.transposed ? b.rows : b.columns;
   if (rows == 0 || columns == 0) return;
-  use_one_thread();
-  const auto order = [](const MatrixView& matrix) { return matrix.transposed ? CblasTrans : CblasNoTrans; };
+  const auto order = [](const MatrixView& matrix) { return matrix.transposed ? Blas::kTransposed : Blas::kAsItIs; };
   const auto stride = [](const MatrixView& matrix) { return as_int(std::max<std::size_t>(matrix.stride, 1)); };
-  cblas_sgemm(CblasRowMajor, order(a), order(b), as_int(rows), as_int(columns), as_int(inner), alpha, a.values,
-              stride(a), b.values, stride(b), beta, c, as_int(c_stride));
+  blas().sgemm(Blas::kRowMajor, order(a), order(b), as_int(rows), as_int(columns), as_int(inner), alpha, a.values,
+               stride(a), b.values, stride(b), beta, c, as_int(c_stride));
 }
 
 void multiply_in_order(const MatrixView& a, const MatrixView& b, float* c, std::size_t c_stride) noexcept {

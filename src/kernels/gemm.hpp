@@ -1,4 +1,4 @@
-// Products of small matrices of floats with large ones, by the BLAS that is linked, on the calling thread alone.
+// Products of small matrices of floats with large ones, by BLAS, on the calling thread alone.
 #pragma once
 
 #include <cstddef>

@@ -7,17 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "kernels/blas.hpp"
 #include "kernels/gemm.hpp"
-
-// LAPACK as OpenBLAS exports it. Its matrices are column-major: ours, read that way, are the transposed ones.
-extern "C" {
-void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u, const int* ldu,
-             float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
-void sgelqf_(const int* m, const int* n, float* a, const int* lda, float* tau, float* work, const int* lwork,
-             int* info);
-void sorglq_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau, float* work,
-             const int* lwork, int* info);
-}
 
 namespace ballast::kernels {
 namespace {
@@ -53,8 +44,8 @@ TruncatedSvd whole_svd(std::vector<float> matrix, std::size_t rows, std::size_t 
   const int m = as_int(columns), n = as_int(rows), rank = as_int(svd.rank);
   with_room([&](float* work, int size) {
     int info = 0;
-    sgesdd_("S", &m, &n, matrix.data(), &m, svd.values.data(), svd.v.data(), &m, svd.u.data(), &rank, work, &size,
-            integers.data(), &info);
+    lapack().sgesdd("S", &m, &n, matrix.data(), &m, svd.values.data(), svd.v.data(), &m, svd.u.data(), &rank, work,
+                    &size, integers.data(), &info);
     return info;
   });
   return svd;
@@ -66,12 +57,12 @@ void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t 
   std::vector<float> factors(columns);
   with_room([&](float* work, int size) {
     int info = 0;
-    sgelqf_(&m, &n, matrix.data(), &m, factors.data(), work, &size, &info);
+    lapack().sgelqf(&m, &n, matrix.data(), &m, factors.data(), work, &size, &info);
     return info;
   });
   with_room([&](float* work, int size) {
     int info = 0;
-    sorglq_(&m, &n, &m, matrix.data(), &m, factors.data(), work, &size, &info);
+    lapack().sorglq(&m, &n, &m, matrix.data(), &m, factors.data(), work, &size, &info);
     return info;
   });
 }

@@ -83,7 +83,7 @@ PUBLIC_HEADERS = {
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+",
-    "src": r"cblas\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h|zstd\.h",
+    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h|zstd\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
