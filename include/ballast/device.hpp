@@ -30,8 +30,8 @@ class Device {
   Device(const std::string& name) : Device(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
 
   Kind kind() const noexcept { return kind_; }
-  unsigned number() const noexcept { return number_; }  // among those of its kind
-  friend auto operator<=>(const Device&, const Device&) = default;
+  unsigned number() const noexcept { return number_; }              // among those of its kind
+  friend auto operator<=>(const Device&, const Device&) = default;  // NOLINT(modernize-use-nullptr): sees a 0 in it
 
  private:
   Kind kind_ = Kind::cpu;
