@@ -228,6 +228,8 @@ int run_inject(Session& session, const Arguments& arguments) {
   } catch (Error& error) {
     throw error.in(adapter.source);
   }
+  if (adapter.config.peft_type() == "SHIRA")
+    session.note("a state dict does not hold the places of SHiRA's weights: keep the adapter's own file");
   note_names(session, set.missing, "of the adapter missing");
   note_names(session, set.unexpected, "left out that the base has no place for");
   note_names(session, set.mismatched, "left out that the base has in another shape");

@@ -71,6 +71,12 @@ TEST(SetAdapter, MissesTheOtherHalfOfAPair) {
   EXPECT_EQ(set(base(), adapter).missing, Names({"base_model.model.q.lora_B.default.weight"}));
 }
 
+TEST(SetAdapter, MissesAModuleThatTheConfigurationMeans) {
+  const Adapter adapter = small_lora(R"({"peft_type": "LORA", "r": 2, "target_modules": ["q", "k"]})");
+  EXPECT_EQ(set(base(), adapter).missing,
+            Names({"base_model.model.k.lora_A.default.weight", "base_model.model.k.lora_B.default.weight"}));
+}
+
 TEST(SetAdapter, LeavesOutWhatDoesNotFitWhenAsked) {
   Adapter adapter = small_lora();
   adapter.tensors =

@@ -76,6 +76,7 @@ class Setter {
   void rewrite_base() {
     StateDict base = has_prefix(state_) ? state_ : with_prefix(state_);
     if (!has_this_adapter(base)) base = replicate_layers(base, config_);
+    note_targets(base);
     // Without a tensor at each module, only the configuration tells which they are.
     if (modules_.empty()) add_target_modules(base);
     const std::vector<std::string> modules_to_save = words_of(config_, "modules_to_save");
@@ -109,6 +110,19 @@ class Setter {
     for (const auto& [name, tensor] : base) {
       const std::string_view module = name.substr(0, name.rfind('.'));
       if (targets.contains(module.substr(prefix_of(module).size()))) modules_.emplace(module);
+    }
+  }
+
+  // The matrices that the configuration of a LoRA means, wrapped or not.
+  void note_targets(const StateDict& base) {
+    const TargetModules targets(config_);
+    if (type_.name != "LORA" || !targets.is_known()) return;
+    for (const auto& [name, tensor] : base) {
+      if (!name.ends_with(".weight") || tensor.rank() < 2) continue;
+      std::string_view module = name.substr(0, name.rfind('.'));
+      const std::string_view wrapper = ".base_layer";
+      if (module.ends_with(wrapper)) module.remove_suffix(wrapper.size());
+      if (targets.contains(module.substr(prefix_of(module).size()))) targets_.emplace(module);
     }
   }
 
@@ -221,10 +235,17 @@ class Setter {
       result_.state.insert(module + ".ranknum." + name_, Tensor::from_values<float>(DType::f32, {1}, {{rank}}));
   }
 
-  // What the state had of this adapter and the file did not; of a LoRA, also the halves of pairs.
+  // What the state had of this adapter and the file did not; of a LoRA, also modules that it should have been at, and
+  // the halves of pairs.
   void find_missing() {
     for (const std::string& name : expected_) {
       if (type_.shared.empty() || !is_copy(name)) result_.missing.push_back(name);
+    }
+    for (const std::string& module : targets_) {
+      if (wrapping_->met().contains(module)) continue;
+      for (const std::string half : {"A", "B"})
+        result_.missing.push_back(module + (is_embedding(module) ? ".lora_embedding_" + half + "." + name_
+                                                                 : ".lora_" + half + "." + name_ + ".weight"));
     }
     if (type_.name == "LORA") {
       for (const std::string& module : wrapping_->met()) {
@@ -315,6 +336,7 @@ class Setter {
   std::string name_;
   SetAdapterOptions options_;
   Names modules_;  // that the adapter changes
+  Names targets_;  // that it should change, of a LoRA
   std::unique_ptr<Wrapping> wrapping_;
   Names expected_;  // what the state has of this adapter
   std::uint64_t placed_ = 0;
