@@ -14,9 +14,9 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# Precompiled headers save us a quarter of the time. They also hide an include that a file forgot, so there are none where
-# the library is part of another project (as in tests/consumer), in what clang-tidy reads, and with other compilers.
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+# Precompiled headers save us a quarter of the time. They also hide an include that a file forgot, so there are none in
+# what clang-tidy reads; and none with other compilers, or in other people's projects that do not ask for them.
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR (NOT PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_DISABLE_PRECOMPILE_HEADERS))
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 

@@ -34,10 +34,23 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Without vectors, the reference is what there is.
+// Without vectors, the reference is what there is. It writes floats one by one, so they must be aligned: what goes
+// elsewhere is made aside.
 void decode_plainly(DType type, const std::uint8_t* in, std::size_t count, float* out) {
+  constexpr std::size_t kMost = 256;  // elements of a block
   const auto decode = plain::decoder(type);
-  for (; count > 0; --count, in += info(type).block_bytes, out += info(type).block_elements) decode(in, out);
+  const std::size_t elements = info(type).block_elements;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(float) == 0;
+  auto* at = reinterpret_cast<std::byte*>(out);
+  for (; count > 0; --count, in += info(type).block_bytes, at += elements * sizeof(float)) {
+    if (is_aligned) {
+      decode(in, reinterpret_cast<float*>(at));
+    } else {
+      float aside[kMost];
+      decode(in, aside);
+      std::memcpy(at, aside, elements * sizeof(float));
+    }
+  }
 }
 
 #else
