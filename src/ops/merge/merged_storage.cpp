@@ -16,7 +16,7 @@ namespace ballast::merging {
 namespace {
 
 // Of a panel: enough rows to make a product worth its while, and few enough for the second-level cache.
-constexpr std::uint64_t kPanelValues = 128 * 1024;
+constexpr std::uint64_t kPanelValues = 64 * 1024;
 
 class MergedStorage final : public Storage {
  public:
