@@ -1,12 +1,14 @@
 // adapter: LoRAs and the other adapters of PEFT.
 #include <ballast/adapter.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ballast/error.hpp>
+#include <ballast/merge.hpp>
 #include <ballast/text.hpp>
 
 #include "../info_text.hpp"
@@ -80,6 +82,12 @@ void write_scale(JsonWriter& json, const AdapterSummary::Scale& scale) {
   json.end();
 }
 
+const MergeRule* rule_of(std::string_view type) {
+  const auto rules = merge_rules();
+  const auto rule = std::ranges::find(rules, type, &MergeRule::peft_type);
+  return rule == rules.end() ? nullptr : &*rule;
+}
+
 void write_json(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
   JsonWriter json(session.out, "ballast.adapter/1");
   json.field("target", adapter.source);
@@ -105,6 +113,12 @@ void write_json(Session& session, const Adapter& adapter, const AdapterSummary& 
   json.begin_array();
   for (const DType dtype : summary.dtypes) json.value(name(dtype));
   json.end();
+  if (const MergeRule* rule = rule_of(summary.type)) {
+    json.key("merge");
+    json.begin_object();
+    rule->why_not.empty() ? json.field("formula", rule->formula) : json.field("why_not", rule->why_not);
+    json.end();
+  }
   json.key("problems");
   json.begin_array(Layout::lines);
   for (const AdapterProblem& problem : find_problems(adapter)) {
@@ -133,6 +147,10 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
   if (!summary.saved_whole.empty())
     text.list("whole", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
+  if (const MergeRule* rule = rule_of(summary.type)) {
+    text.line("merge", rule->why_not.empty() ? fmt::format("each of these becomes {}", rule->formula)
+                                             : fmt::format("cannot be merged: {}", rule->why_not));
+  }
   text.line("tensors", format_count(summary.tensors));
   text.line("parameters", format_count(summary.parameters));
   text.line("bytes", format_bytes(summary.bytes));
