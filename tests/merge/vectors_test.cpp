@@ -139,6 +139,8 @@ Comparison compare(const StateDict& expected, const StateDict& found) {
   return result;
 }
 
+bool is_narrow(const Case& c) { return c.name.find("16_base") != std::string::npos; }
+
 class MergeVectors : public testing::TestWithParam<Case> {};
 
 TEST_P(MergeVectors, AreWhatPeftMakes) {
@@ -149,6 +151,34 @@ TEST_P(MergeVectors, AreWhatPeftMakes) {
   std::printf("%-48s %s\n", (GetParam().name + "/" + GetParam().file).c_str(),
               result.is_exact ? "to the bit" : fmt::format("{:.3f} of what is allowed", result.worst).c_str());
   EXPECT_LE(result.worst, 1) << result.where;
+}
+
+// Without PEFT's roundings and mistakes it is the same but for the last digits.
+TEST_P(MergeVectors, AreNearToWhatPeftMakesWithoutItsRoundings) {
+  if (is_narrow(GetParam())) GTEST_SKIP() << "where numbers cancel out, those of 16 bits have no digit in common";
+  if (GetParam().name == "lora_mha" || GetParam().name == "lora_layer_replication")
+    GTEST_SKIP() << "PEFT is wrong here";
+  const fs::path folder = fs::path(test::shared_path(kFolder)) / GetParam().name;
+  const Comparison result =
+      compare(open((folder / GetParam().file).string()).tensors, merge_case(GetParam(), false).tensors);
+  EXPECT_LE(result.worst, 4) << result.where;
+}
+
+// Or it says why it cannot be.
+TEST_P(MergeVectors, CanBeTakenOutAgain) {
+  const fs::path folder = fs::path(test::shared_path(kFolder)) / GetParam().name;
+  if (GetParam().adapters.size() != 1 || is_narrow(GetParam()) || GetParam().name == "lora_layer_replication")
+    GTEST_SKIP() << "several adapters, or rounded to 16 bits in between";
+  Adapter adapter = read_adapter(folder / "adapter" / GetParam().adapters.front());
+  repair(folder, GetParam().adapters.front(), adapter);
+  const Checkpoint base = open((folder / "base.safetensors").string());
+  try {
+    const Checkpoint back = merge(merge(base, {adapter}), {adapter}, {{}, false, true});
+    const Comparison result = compare(base.tensors, back.tensors);
+    EXPECT_LE(result.worst, 20) << result.where;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::unsupported) << error.what();
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {

@@ -56,14 +56,14 @@ void round_through(DType dtype, std::span<float> values) {
   }
 }
 
-// Gauss elimination with pivots, of (I + S)^T X^T = (I - S)^T.
-std::vector<double> cayley(std::span<const double> skew, std::uint64_t size) {
+// Gauss elimination with pivots, of a^T X^T = b^T.
+std::vector<double> solve_right(std::span<const double> a, std::span<const double> b, std::uint64_t size) {
   const std::uint64_t n = size;
   std::vector<double> left(n * n), right(n * n);
   for (std::uint64_t i = 0; i < n; ++i) {
     for (std::uint64_t j = 0; j < n; ++j) {
-      left[j * n + i] = (i == j) + skew[i * n + j];
-      right[j * n + i] = (i == j) - skew[i * n + j];
+      left[j * n + i] = a[i * n + j];
+      right[j * n + i] = b[i * n + j];
     }
   }
   for (std::uint64_t k = 0; k < n; ++k) {

@@ -57,7 +57,7 @@ Matrix product(const Matrix& a, const Matrix& b);
 // Each value through `dtype` and back: what it has become when PEFT kept it in that dtype.
 void round_through(DType dtype, std::span<float> values);
 
-// X with X (I + S) = I - S, which is a rotation where S is skew-symmetric. Both are square, in doubles.
-std::vector<double> cayley(std::span<const double> skew, std::uint64_t size);
+// X with X a = b, all square, in doubles. Throws Errc::malformed where there is none.
+std::vector<double> solve_right(std::span<const double> a, std::span<const double> b, std::uint64_t size);
 
 }  // namespace ballast::merging

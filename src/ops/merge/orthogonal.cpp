@@ -19,6 +19,29 @@ struct Turn {
   std::vector<Matrix> blocks;        // one serves all where there is one
 };
 
+Matrix to_matrix(std::span<const double> values, std::uint64_t size) {
+  return {{size, size}, std::vector<float>(values.begin(), values.end())};
+}
+
+// (I - S) (I + S)^-1, a rotation where S is skew-symmetric.
+Matrix cayley(std::span<const double> skew, std::uint64_t size) {
+  std::vector<double> plus(skew.begin(), skew.end()), minus(size * size);
+  for (std::size_t i = 0; i < minus.size(); ++i) minus[i] = -plus[i];
+  for (std::uint64_t i = 0; i < size; ++i) {
+    plus[i * size + i] += 1;
+    minus[i * size + i] += 1;
+  }
+  return to_matrix(solve_right(plus, minus, size), size);
+}
+
+// A series that was cut is no rotation, so its transpose would not do.
+Matrix inverse(const Matrix& matrix) {
+  const std::uint64_t size = matrix.rows();
+  std::vector<double> one(size * size);
+  for (std::uint64_t i = 0; i < size; ++i) one[i * size + i] = 1;
+  return to_matrix(solve_right(std::vector<double>(matrix.values().begin(), matrix.values().end()), one, size), size);
+}
+
 class TurnEdit final : public Edit {
  public:
   using Make = std::function<std::vector<Turn>()>;
@@ -37,12 +60,9 @@ class TurnEdit final : public Edit {
   void prepare(const ReadRows&) override {
     turns_ = make_();
     if (scales_tensor_) scales_ = read_floats(*scales_tensor_);
-    if (inverse_) {
-      std::ranges::reverse(turns_);
-      return;
-    }
+    if (inverse_) std::ranges::reverse(turns_);
     for (Turn& turn : turns_) {  // W R^T is what is wanted
-      for (Matrix& block : turn.blocks) block = transposed(block);
+      for (Matrix& block : turn.blocks) block = transposed(inverse_ ? inverse(block) : block);
     }
   }
 
@@ -106,10 +126,6 @@ std::vector<double> skew_symmetric(std::span<const float> triangle, std::uint64_
     }
   }
   return result;
-}
-
-Matrix to_matrix(std::span<const double> values, std::uint64_t size) {
-  return {{size, size}, std::vector<float>(values.begin(), values.end())};
 }
 
 // I + 2Q + 2Q^2 + ... + 2Q^(terms-2) + Q^(terms-1): nearly the Cayley transform where Q is small. In floats, as PEFT.
@@ -298,7 +314,7 @@ void merge_oft(const Task& task) {
     for (std::uint64_t i = 0; i < values.rows(); ++i) {
       std::vector<double> skew = skew_symmetric(values.row(i), size);
       if (coft) constrain(skew, most);
-      turn.blocks.push_back(series ? neumann(to_matrix(skew, size), terms) : to_matrix(cayley(skew, size), size));
+      turn.blocks.push_back(series ? neumann(to_matrix(skew, size), terms) : cayley(skew, size));
     }
     return std::vector<Turn>{std::move(turn)};
   };
@@ -328,7 +344,7 @@ void merge_boft(const Task& task) {
         for (std::uint64_t k = 0; k < size; ++k)
           skew[j * size + k] = 0.5 * (static_cast<double>(data[j * size + k]) - data[k * size + j]);
       }
-      turns[i / blocks].blocks.push_back(to_matrix(cayley(skew, size), size));
+      turns[i / blocks].blocks.push_back(cayley(skew, size));
     }
     for (std::uint64_t i = 0; factors > 1 && i < factors; ++i)
       turns[i].order = butterfly_order(inputs, inputs / std::max<std::uint64_t>(blocks >> i, 1), size / 2);
