@@ -20,6 +20,7 @@
 #include <ballast/load.hpp>             // a state dict in one call
 #include <ballast/load_state_dict.hpp>  // a checkpoint into a C++ object
 #include <ballast/manifest.hpp>         // what was written, to be checked later
+#include <ballast/merge.hpp>            // adapters put into the weights
 #include <ballast/metadata.hpp>         // metadata edited in place
 #include <ballast/names.hpp>            // as Hugging Face and llama.cpp call things
 #include <ballast/open.hpp>             // files in
