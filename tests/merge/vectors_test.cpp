@@ -23,15 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFolder = "vectors/peft";
 
-Adapter read_adapter(const fs::path& folder) {
-  Adapter adapter;
-  adapter.config.fields = Json::parse(test::read_whole_file(folder / "adapter_config.json"));
-  const fs::path plain = folder / "adapter_model.safetensors";
-  adapter.tensors = open((fs::exists(plain) ? plain : folder / "adapter_model.bin").string()).tensors;
-  adapter.source = folder.string();
-  return adapter;
-}
-
 struct Case {
   std::string name;                   // of the folder
   std::string file;                   // what PEFT made: "merged.safetensors", "merged_all.safetensors"
@@ -89,7 +80,7 @@ Checkpoint merge_case(const Case& c, bool peft_exact) {
   const fs::path folder = fs::path(test::shared_path(kFolder)) / c.name;
   std::vector<Adapter> adapters;
   for (const std::string& name : c.adapters) {
-    adapters.push_back(read_adapter(folder / "adapter" / name));
+    adapters.push_back(load_adapter(folder / "adapter" / name));
     repair(folder, name, adapters.back());
   }
   return merge(open((folder / "base.safetensors").string()), adapters, {{}, peft_exact, false});
@@ -169,7 +160,7 @@ TEST_P(MergeVectors, CanBeTakenOutAgain) {
   const fs::path folder = fs::path(test::shared_path(kFolder)) / GetParam().name;
   if (GetParam().adapters.size() != 1 || is_narrow(GetParam()) || GetParam().name == "lora_layer_replication")
     GTEST_SKIP() << "several adapters, or rounded to 16 bits in between";
-  Adapter adapter = read_adapter(folder / "adapter" / GetParam().adapters.front());
+  Adapter adapter = load_adapter(folder / "adapter" / GetParam().adapters.front());
   repair(folder, GetParam().adapters.front(), adapter);
   const Checkpoint base = open((folder / "base.safetensors").string());
   try {
@@ -195,7 +186,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MergeVectors);
 TEST(MergeVectorsDrawn, NeedNoMatricesOfTinyLora) {
   SKIP_WITHOUT_SHARED(kFolder);
   const fs::path folder = fs::path(test::shared_path(kFolder)) / "extra_tinylora";
-  Adapter adapter = read_adapter(folder / "adapter");
+  Adapter adapter = load_adapter(folder / "adapter");
   StateDict tensors;
   for (const auto& [name, tensor] : adapter.tensors) {
     if (!name.ends_with("tinylora_P")) tensors.insert(name, tensor);

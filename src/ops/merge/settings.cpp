@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/text.hpp"
+#include "ops/adapter/patterns.hpp"
 
 namespace ballast::merging {
 namespace {
@@ -45,10 +46,7 @@ double finite(std::string_view key, double value) {
 
 }  // namespace
 
-const Json* Settings::find(std::string_view key) const {
-  const Json* field = fields_.find(key);
-  return field == nullptr || field->is_null() ? nullptr : field;
-}
+const Json* Settings::find(std::string_view key) const { return config_.find(key); }
 
 const Json& Settings::at(std::string_view key) const {
   if (const Json* field = find(key)) return *field;
@@ -93,12 +91,8 @@ std::vector<std::string> Settings::names(std::string_view key) const {
 }
 
 const Json& Settings::at_for(std::string_view module, std::string_view key, std::string_view patterns) const {
-  if (const Json* field = find(patterns)) {
-    for (const auto& [pattern, value] : reading(patterns, [&] { return field->members(); })) {
-      if (is_match("(.*\\.)?(" + pattern + ")$", module)) return *field->find(pattern);
-    }
-  }
-  return at(key);
+  const Json* pattern = adapter::find_pattern(config_, patterns, module);
+  return pattern != nullptr ? *pattern : at(key);
 }
 
 double Settings::number_for(std::string_view module, std::string_view key, std::string_view patterns) const {

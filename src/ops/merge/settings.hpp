@@ -13,7 +13,7 @@ namespace ballast::merging {
 
 class Settings {
  public:
-  explicit Settings(const AdapterConfig& config) : fields_(config.fields) {}
+  explicit Settings(const AdapterConfig& config) : config_(config) {}
 
   // Null and missing are the same. Each throws Errc::malformed, naming the field, where it is something else.
   const Json* find(std::string_view key) const;
@@ -36,7 +36,7 @@ class Settings {
   const Json& at(std::string_view key) const;
   const Json& at_for(std::string_view module, std::string_view key, std::string_view patterns) const;
 
-  const Json& fields_;
+  const AdapterConfig& config_;
 };
 
 // alpha / r, or alpha / sqrt(r) where use_rslora says so. Errc::mismatch for a scaling that is no number, or 0.
