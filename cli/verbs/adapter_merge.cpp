@@ -85,7 +85,9 @@ int run_merge(Session& session, const Arguments& arguments) {
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
   options.verify = arguments.verify;
-  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  // What merging keeps beside the engine's buffers, at most: tensors give it back once they are written.
+  for (const auto& [name, tensor] : checkpoint) plan.memory_bytes += merge_memory_bytes(tensor);
   for (const Note& note : plan.notes) session.note(note.text);
   if (arguments.dry_run) {
     show_plan(session, kSchema, plan);

@@ -87,6 +87,7 @@ class Merge(TestCase):
         self.assertTrue(plan["dry_run"])
         self.assertFalse((self.folder / "x.safetensors").exists())
         steps = {item["name"]: item["steps"] for item in plan["plan"]}
+        self.assertGreater(plan["memory_bytes"], (6 * 2 + 2 * 8) * 4)  # the two factors as floats, and buffers
         self.assertEqual(steps["m.o.weight"], [])
         self.assertNotEqual(steps["m.q.weight"], [])
 
