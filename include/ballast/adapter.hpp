@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
+#include <ballast/device.hpp>
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
 #include <ballast/limits.hpp>
@@ -61,6 +62,7 @@ struct Adapter {
 AdapterConfig load_adapter_config(const std::string& path);
 
 struct AdapterLoadOptions {
+  Device device{};          // where the tensors are to be; on the cpu they are views of the file
   std::string subfolder{};  // of the folder, where several adapters lie in one
   // Over names without "base_model.model.", which is put back: the first rule that matches counts.
   std::vector<RenameRule> key_mapping{};

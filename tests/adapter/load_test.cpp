@@ -37,6 +37,17 @@ TEST(SavedAdapter, IsTheFolderThatPeftWrites) {
   EXPECT_ERROR(save_adapter(small_lora(), dir / "out"), Errc::invalid_argument, "already exists");
 }
 
+TEST(SavedAdapter, IsLoadedWhereItIsWanted) {
+  TempDir dir;
+  save_adapter(small_lora(), dir / "out");
+  AdapterLoadOptions options;
+  options.device = "meta";
+  const Adapter shapes = load_adapter(dir / "out", options);
+  EXPECT_EQ(names_of(shapes.tensors), kSmall);
+  EXPECT_EQ(shapes.tensors[0].tensor.shape(), small_lora().tensors[0].tensor.shape());
+  EXPECT_FALSE(shapes.tensors[0].tensor.has_data());
+}
+
 TEST(SavedAdapter, IsReadWithoutItsPrefix) {
   TempDir dir;
   Adapter adapter = small_lora(R"({"peft_type": "VERA", "save_projection": true})");

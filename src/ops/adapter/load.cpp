@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "checkpoint/dangerous.hpp"
+#include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "io/byte_source.hpp"
 #include "ops/adapter/computed.hpp"
 #include "ops/adapter/deduce.hpp"
 #include "ops/adapter/dialects.hpp"
 #include "ops/adapter/prefix.hpp"
+#include "ops/place.hpp"
 
 namespace ballast {
 namespace {
@@ -103,15 +105,7 @@ void use_integers(StateDict& tensors) {
   }
 }
 
-}  // namespace
-
-AdapterConfig load_adapter_config(const std::string& path) try {
-  return AdapterConfig::parse(io::read_text_file(path, kMaxConfigBytes)->view());
-} catch (Error& error) {
-  throw error.in(path);
-}
-
-Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options) {
+Adapter load_to_host(const std::string& path, const AdapterLoadOptions& options) {
   const Place place = place_of(path, options.subfolder);
   OpenOptions open_options;
   open_options.limits = options.limits;
@@ -135,6 +129,27 @@ Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options)
   if (place.config.empty()) adapter::deduce_config(result);
   use_integers(result.tensors);
   return result;
+}
+
+}  // namespace
+
+AdapterConfig load_adapter_config(const std::string& path) try {
+  return AdapterConfig::parse(io::read_text_file(path, kMaxConfigBytes)->view());
+} catch (Error& error) {
+  throw error.in(path);
+}
+
+Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options) {
+  Adapter adapter = load_to_host(path, options);
+  if (options.device.kind() == Device::Kind::cpu) return adapter;
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : adapter.tensors) tensors.push_back(tensor);
+  ProgressMeter nobody_watches({}, "loading", 0);
+  tensors = place(tensors, std::vector<Device>(tensors.size(), options.device), {}, nobody_watches);
+  StateDict there;
+  for (std::size_t i = 0; i < tensors.size(); ++i) there.insert(adapter.tensors[i].name, std::move(tensors[i]));
+  adapter.tensors = std::move(there);
+  return adapter;
 }
 
 }  // namespace ballast
