@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace ballast::kernels {
@@ -58,12 +59,22 @@ void TorchRandom::normal(float mean, float deviation, std::span<float> out) {
   }
 }
 
+// An element of the permutation is what it stays after its own swap, so the rest of the shuffle need not be done; only
+// what swaps have moved is remembered.
 std::vector<std::uint64_t> TorchRandom::permutation(std::uint64_t total, std::uint64_t count) {
-  std::vector<std::uint64_t> order(total);
-  std::iota(order.begin(), order.end(), std::uint64_t{0});
-  for (std::uint64_t i = 0; i < count && i + 1 < total; ++i) std::swap(order[i], order[i + engine_() % (total - i)]);
-  order.resize(count);
-  return order;
+  std::unordered_map<std::uint64_t, std::uint64_t> moved;
+  const auto at = [&](std::uint64_t i) {
+    const auto entry = moved.find(i);
+    return entry == moved.end() ? i : entry->second;
+  };
+  std::vector<std::uint64_t> shuffled;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t other = i + 1 < total ? i + engine_() % (total - i) : i;
+    const std::uint64_t here = at(i);
+    shuffled.push_back(at(other));
+    moved[other] = here;
+  }
+  return shuffled;
 }
 
 }  // namespace ballast::kernels

@@ -3,10 +3,9 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
-#include <random>
-#include <unordered_map>
 
 #include "core/text.hpp"
+#include "kernels/torch_random.hpp"
 #include "ops/adapter/computed.hpp"
 #include "ops/adapter/special.hpp"
 
@@ -18,26 +17,10 @@ constexpr std::string_view kWeight = ".shira_weight";
 // Beyond this, torch takes two numbers for each place.
 constexpr std::uint64_t kMostElements = (std::uint64_t{1} << 32) / 20;
 
-// An element of the permutation is what it stays after its own swap, so the rest of the shuffle need not be done; only
-// what swaps have moved is remembered.
 std::vector<std::int32_t> random_places(std::uint64_t rows, std::uint64_t columns, std::uint64_t count,
                                         std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::unordered_map<std::uint64_t, std::uint64_t> moved;
-  const auto at = [&](std::uint64_t i) {
-    const auto entry = moved.find(i);
-    return entry == moved.end() ? i : entry->second;
-  };
-  const std::uint64_t total = rows * columns;
-  std::vector<std::uint64_t> shuffled;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t other = i + 1 < total ? i + random() % (total - i) : i;
-    const std::uint64_t here = at(i);
-    shuffled.push_back(at(other));
-    moved[other] = here;
-  }
+  std::vector<std::uint64_t> shuffled = kernels::TorchRandom(seed).permutation(rows * columns, count);
   std::ranges::sort(shuffled);
-
   std::vector<std::int32_t> places;
   for (const std::uint64_t place : shuffled) places.push_back(static_cast<std::int32_t>(place / columns));
   for (const std::uint64_t place : shuffled) places.push_back(static_cast<std::int32_t>(place % columns));

@@ -10,6 +10,7 @@
 
 #include "core/text.hpp"
 #include "kernels/torch_random.hpp"
+#include "ops/merge/drawn.hpp"
 #include "ops/merge/low_rank.hpp"
 #include "ops/merge/model_order.hpp"
 #include "ops/merge/rules.hpp"
@@ -17,10 +18,6 @@
 namespace ballast::merging {
 namespace {
 
-// The largest outputs and inputs of the modules that an adapter changes: what its shared matrices were made for.
-struct Largest {
-  std::uint64_t out = 0, in = 0;
-};
 Largest largest_module(const Task& task) {
   Largest largest;
   for (const Module& module : task.parts.modules) {
@@ -31,12 +28,6 @@ Largest largest_module(const Task& task) {
     largest.in = std::max(largest.in, found.columns);
   }
   return largest;
-}
-
-// nn.init.kaiming_uniform_ of a matrix: bound = gain * sqrt(3 / fan_in).
-void kaiming_uniform(kernels::TorchRandom& random, double gain, double fan, std::span<float> out) {
-  const auto bound = static_cast<float>(std::sqrt(3.0) * (gain / std::sqrt(fan)));
-  random.uniform(-bound, bound, out);
 }
 
 struct Projections {
@@ -51,15 +42,8 @@ Projections projections(const Task& task, const std::string& prefix, std::uint64
   }
   const std::uint64_t seed = task.settings.count("projection_prng_key");
   const Largest largest = largest_module(task);
-  const auto draw = [=](bool second) {
-    kernels::TorchRandom random(seed);
-    Matrix first({a_rows, largest.in}), other({largest.out, rank});
-    kaiming_uniform(random, std::sqrt(2.0), static_cast<double>(largest.in), first.values());
-    if (!second) return first;
-    kaiming_uniform(random, std::sqrt(2.0), static_cast<double>(rank), other.values());
-    return other;
-  };
-  return {[=] { return draw(false); }, [=] { return draw(true); }};
+  const auto draw = [=] { return draw_projections(seed, a_rows, rank, largest); };
+  return {[=] { return draw().a; }, [=] { return draw().b; }};
 }
 
 // (b * B[:out]) (d * A[:, :in]), of as many rows of A as B has columns.
@@ -144,48 +128,6 @@ std::vector<float> combined(const Choice& choice, const Matrix& bank) {
     const auto vector = bank.row(choice.indices[k]);
     for (std::size_t i = 0; i < result.size(); ++i) result[i] += choice.weights[k] * vector[i];
   }
-  return result;
-}
-
-// RandLoRA's bases: A [rank, 1, smaller], B [larger, bases, rank], smaller and larger being of inputs and outputs.
-struct RandomBases {
-  std::vector<float> a, b;
-  std::uint64_t smaller = 0, bases = 0;  // of these, a module may use fewer
-};
-
-// Divided by their deviation, which torch computes as it computes everything of a BF16 tensor: in more, then rounded.
-void normalize(std::span<float> values) {
-  double sum = 0, squares = 0;
-  for (const float value : values) sum += value;
-  const double mean = sum / static_cast<double>(values.size());
-  for (const float value : values) squares += (value - mean) * (value - mean);
-  auto deviation = static_cast<float>(std::sqrt(squares / static_cast<double>(values.size() - 1)));
-  round_through(DType::bf16, {&deviation, 1});
-  for (float& value : values) value /= deviation;
-  round_through(DType::bf16, values);
-}
-
-// As PEFT draws them where it can use BF16, which is everywhere but on processors that nobody trains on.
-RandomBases draw_bases(std::uint64_t seed, std::uint64_t rank, Largest largest) {
-  RandomBases result;
-  result.smaller = std::min(largest.out, largest.in);
-  result.bases = (result.smaller + rank - 1) / rank;
-  const std::uint64_t larger = std::max(largest.out, largest.in);
-  kernels::TorchRandom random(seed);
-  const double gain = std::sqrt(1.0 / 3.0);  // of a leaky ReLU of slope sqrt(5)
-  result.a.resize(rank * result.smaller);
-  kaiming_uniform(random, gain, static_cast<double>(result.smaller), result.a);
-  round_through(DType::bf16, result.a);
-  result.b.resize(larger * result.bases * rank);
-  std::vector<float> base(larger * rank);
-  for (std::uint64_t n = 0; n < result.bases; ++n) {
-    kaiming_uniform(random, gain, static_cast<double>(rank), base);
-    for (std::uint64_t i = 0; i < larger; ++i)
-      std::copy_n(&base[i * rank], rank, &result.b[(i * result.bases + n) * rank]);
-  }
-  round_through(DType::bf16, result.b);
-  normalize(result.a);
-  normalize(result.b);
   return result;
 }
 

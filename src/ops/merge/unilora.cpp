@@ -7,32 +7,13 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "kernels/numpy_random.hpp"
+#include "ops/merge/drawn.hpp"
 #include "ops/merge/low_rank.hpp"
 #include "ops/merge/model_order.hpp"
 #include "ops/merge/rules.hpp"
 
 namespace ballast::merging {
 namespace {
-
-// Where the elements of all matrices come from: of each module in the order of the model, A [rank, in] and B [out,
-// rank].
-struct Draw {
-  std::uint64_t elements, length, seed;
-
-  std::vector<std::uint64_t> indices() const {
-    kernels::NumpyRandom random(seed);
-    std::vector<std::uint64_t> result;
-    result.reserve(elements);
-    for (std::uint64_t i = 0; i < length; ++i) result.insert(result.end(), elements / length, i);
-    if (elements % length != 0) {
-      const auto extra = random.choice(length, elements % length);
-      result.insert(result.end(), extra.begin(), extra.end());
-    }
-    random.shuffle(result);
-    return result;
-  }
-};
 
 // The values of a matrix: each element of the vector, over the root of how often it is used.
 std::vector<float> gather(std::span<const float> theta, std::span<const std::uint64_t> indices,
@@ -63,13 +44,13 @@ LowRank drawn(const Task& task, const Tensor& theta, std::uint64_t rank) {
     if (&module == &task.module) first = elements;
     elements += (whole.rows + whole.columns) * rank;
   }
-  const Draw draw{elements, theta.numel(), task.settings.count("proj_seed", 42)};
-  if (draw.length == 0 || elements >= UINT32_MAX)
-    throw Error(Errc::unsupported, fmt::format("{} elements cannot be drawn from {}", elements, draw.length));
+  const std::uint64_t length = theta.numel(), seed = task.settings.count("proj_seed", 42);
+  if (length == 0 || elements >= UINT32_MAX)
+    throw Error(Errc::unsupported, fmt::format("{} elements cannot be drawn from {}", elements, length));
   const Extent whole = extent_of(task, task.module);
   return {[=] {
-            const std::vector<std::uint64_t> all = draw.indices();
-            std::vector<std::uint64_t> counts(draw.length);
+            const std::vector<std::uint64_t> all = draw_indices(seed, elements, length);
+            std::vector<std::uint64_t> counts(length);
             for (const std::uint64_t i : all) ++counts[i];
             const std::vector<float> values = read_floats(theta);
             const auto indices = std::span(all).subspan(first, (whole.rows + whole.columns) * rank);
