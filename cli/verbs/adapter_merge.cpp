@@ -1,6 +1,7 @@
 // adapter merge: adapters into the weights of their base, or out of them again.
 #include <ballast/merge.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -59,13 +60,19 @@ MergeOptions merge_options(const Arguments& arguments) {
   return options;
 }
 
+// Whether the tensors are called as llama.cpp calls them, which not all of a GGUF are.
+bool has_names_of_llama_cpp(const Checkpoint& checkpoint) {
+  return checkpoint.format == Format::gguf &&
+         std::ranges::any_of(checkpoint, [](const auto& entry) { return entry.name.starts_with("blk."); });
+}
+
 // Adapters know the names of Hugging Face. A GGUF gets those for as long as it takes.
 Checkpoint merged(const Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.base);
   say_notes(session, base);
   const MergeOptions options = merge_options(arguments);
   const std::vector<Adapter> adapters = open_adapters(session, arguments);
-  const bool is_gguf = base.format == Format::gguf;
+  const bool is_gguf = has_names_of_llama_cpp(base);
   const std::size_t said = base.notes.size();
   if (is_gguf) base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
   base = merge(std::move(base), adapters, options);

@@ -74,6 +74,29 @@ class Merge(TestCase):
         self.ballast("adapter", "merge", "base.pt", "lora", "--dtype", "BF16", "-o", "half.pt")
         self.assertEqual({row[1] for row in self.ballast("ls", "half.pt").rows()}, {"BF16"})
 
+    def test_reaches_a_quantized_gguf_with_names_of_its_own(self):
+        rng = random.Random(4)
+        names = [f"model.layers.0.self_attn.{x}_proj.weight" for x in "qkvo"]
+        weights = {name: matrix(rng, 64, 64) for name in names}
+        self.write("llama.safetensors", {name: tensor(rows) for name, rows in weights.items()})
+        a, b = matrix(rng, 2, 64), matrix(rng, 64, 2)
+        self.write_adapter("big", "model.layers.0.self_attn.q_proj", a, b, alpha=2)
+        self.ballast("convert", "llama.safetensors", "llama.gguf", "--names", "gguf", "--architecture", "llama",
+                     "--heads", "4", "--kv-heads", "4", "--dtype", "Q8_0")
+        self.ballast("adapter", "merge", "llama.gguf", "big", "-o", "merged.gguf")
+        rows = {row[0]: row[1] for row in self.ballast("ls", "merged.gguf").rows()}
+        self.assertEqual(set(rows.values()), {"Q8_0"})
+        self.assertIn("blk.0.attn_q.weight", rows)
+        self.ballast("convert", "merged.gguf", "back.safetensors", "--names", "hf", "--dtype", "F32")
+        got = self.ballast("cat", "back.safetensors", names[0], "--json").json()["values"]
+        change = product(b, a)
+        for got_row, row, more in zip(got, weights[names[0]], change):
+            for x, y, d in zip(got_row, row, more):
+                self.assertLess(abs(x - y - d), 0.05)
+        self.ballast("convert", "base.safetensors", "odd.gguf")  # names that llama.cpp does not know
+        self.ballast("adapter", "merge", "odd.gguf", "lora", "-o", "odd-merged.gguf")
+        self.assert_values("odd-merged.gguf", "m.q.weight", self.with_change(self.weight, 1.5))
+
     def test_an_adapter_for_another_model_is_refused(self):
         self.write_adapter("stranger", "m.qq", self.a, self.b, alpha=3)
         self.refused("adapter", "merge", "base.safetensors", "stranger", "-o", "x.safetensors", code=IO, says="m.qq")
