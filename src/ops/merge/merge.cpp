@@ -61,6 +61,16 @@ std::vector<std::uint64_t> token_indices(const Settings& settings, const std::st
   return result;
 }
 
+// These turn the inputs or the outputs of a weight, and PEFT knows which is which by the class of the module: of a
+// matrix that is kept [in, out] the other side would be turned.
+void refuse_turned_sides(const Settings& settings, const MergeRule& rule) {
+  constexpr std::string_view kOneSided[] = {"OFT", "BOFT", "HRA", "MISS", "C3A", "ROAD"};
+  if (!settings.flag("fan_in_fan_out") || std::ranges::find(kOneSided, rule.peft_type) == std::end(kOneSided)) return;
+  throw Error(Errc::unsupported,
+              fmt::format("{} on weights that are kept [in, out] cannot be merged here", rule.peft_type))
+      .hint("fan_in_fan_out in adapter_config.json says that they are");
+}
+
 class Merger {
  public:
   Merger(Checkpoint& checkpoint, const MergeOptions& options, bool apart)
@@ -69,6 +79,7 @@ class Merger {
   void merge(const Adapter& adapter, double weight) {
     const Settings settings(adapter.config);
     const Method& method = method_of(settings);
+    refuse_turned_sides(settings, method.rule);
     const bool has_own_tokens = method.merge == nullptr;
     Parts parts = take_apart(adapter, has_own_tokens ? "" : method.rule.parameters, method.shared);
     if (method.finds_modules && parts.modules.empty()) find_modules(base_, settings, parts);
