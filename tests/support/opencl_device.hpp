@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <ballast/device.hpp>
 
@@ -17,13 +19,24 @@ inline constexpr bool kCanWatchPocl = false;
 inline constexpr bool kCanWatchPocl = true;
 #endif
 
+// PoCL ends the program where it cannot see the processors (a chroot without /sys): a child is asked first.
+inline bool has_opencl_device() {
+  static const bool has_one = [] {
+    const pid_t child = fork();
+    if (child == 0) _exit(device_count(Device::Kind::opencl) > 0 ? 0 : 1);
+    int status = -1;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }();
+  return has_one;
+}
+
 class OnOpenCl : public testing::Test {
  protected:
   void SetUp() override {
     static const TempDir cache;  // or PoCL would keep one in the home of whoever runs the tests
     setenv("POCL_CACHE_DIR", (cache / "").c_str(), 1);
     if (!kCanWatchPocl) GTEST_SKIP() << "ThreadSanitizer does not see into PoCL";
-    if (device_count(Device::Kind::opencl) == 0) GTEST_SKIP() << "there is no OpenCL device here";
+    if (!has_opencl_device()) GTEST_SKIP() << "there is no OpenCL device here that works";
   }
 };
 
