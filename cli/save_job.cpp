@@ -3,6 +3,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 #include <ballast/provenance.hpp>
 #include <ballast/text.hpp>
 
@@ -133,6 +134,27 @@ OutputFolder::OutputFolder(const std::string& path, bool is_folder) : path_(path
 
 OutputFolder::~OutputFolder() {
   if (created_) std::filesystem::remove(path_, ignored_);
+}
+
+void refuse_existing(const Session& session, const std::string& path) {
+  if (session.save_options().overwrite || !std::filesystem::exists(path)) return;
+  throw Error(Errc::invalid_argument, "already exists").in(path).hint("--force overwrites it");
+}
+
+int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options) {
+  for (const Note& note : plan.notes) session.note(note.text);
+  if (job.dry_run) {
+    show_plan(session, job.schema, plan);
+    return 0;
+  }
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
+  OutputFolder folder(job.out, job.is_folder || job.out.ends_with('/'));
+  const SaveReport report = execute(plan, options);
+  folder.keep();
+  bar.clear();
+  say_written(session, job.schema, plan, report);
+  return 0;
 }
 
 }  // namespace ballast::cli

@@ -18,6 +18,9 @@ void show_plan(Session& session, std::string_view schema, const SavePlan& plan);
 // What was written, as JSON where that is asked for, and as a sentence.
 void say_written(Session& session, std::string_view schema, const SavePlan& plan, const SaveReport& report);
 
+// A file that a long job would only find at its end.
+void refuse_existing(const Session& session, const std::string& path);
+
 // The folder of an output: made when it is not there, and gone again if nothing could be written into it.
 class OutputFolder {
  public:
@@ -35,5 +38,14 @@ class OutputFolder {
   std::error_code ignored_;  // what is wrong with the folder, the save says better
   bool created_ = false;
 };
+
+// Shows the plan or carries it out, and says what was written. Its notes come first.
+struct WriteJob {
+  std::string_view schema;
+  std::string out;
+  bool is_folder = false;  // whatever its name says
+  bool dry_run = false;
+};
+int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options);
 
 }  // namespace ballast::cli

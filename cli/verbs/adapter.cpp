@@ -54,16 +54,10 @@ void require_output(const Arguments& arguments) {
 
 Adapter open_adapter(const Session& session, const Arguments& arguments, const Checkpoint* base = nullptr) {
   AdapterLoadOptions options;
-  if (base != nullptr) {
-    for (const auto& [name, tensor] : *base) options.base_names.emplace_back(name);
-  }
   options.subfolder = arguments.subfolder;
   for (const std::string& text : arguments.key_mapping) options.key_mapping.push_back(parse_rename(text));
   options.names = arguments.names;
-  options.safety = session.open_options().safety;
-  options.allow_dangerous = session.allow_dangerous;
-  options.limits = session.limits;
-  return load_adapter(arguments.adapter, options);
+  return open_adapter(session, arguments.adapter, base, std::move(options));
 }
 
 void say_notes(const Session& session, const Adapter& adapter) {
@@ -176,21 +170,9 @@ int run_info(Session& session, const Arguments& arguments) {
   return 0;
 }
 
-int write(Session& session, const Arguments& arguments, const SavePlan& plan, SaveOptions options, bool is_folder) {
-  constexpr std::string_view kSchema = "ballast.adapter.write/1";
-  for (const Note& note : plan.notes) session.note(note.text);
-  if (arguments.dry_run) {
-    show_plan(session, kSchema, plan);
-    return 0;
-  }
-  auto bar = session.progress_bar();
-  options.progress = bar.callback();
-  OutputFolder folder(arguments.out, is_folder || arguments.out.ends_with('/'));
-  const SaveReport report = execute(plan, options);
-  folder.keep();
-  bar.clear();
-  say_written(session, kSchema, plan, report);
-  return 0;
+int write(Session& session, const Arguments& arguments, const SavePlan& plan, const SaveOptions& options,
+          bool is_folder) {
+  return write(session, {"ballast.adapter.write/1", arguments.out, is_folder, arguments.dry_run}, plan, options);
 }
 
 int write_adapter(Session& session, const Arguments& arguments, const Adapter& adapter, AdapterDialect dialect) {
@@ -211,8 +193,7 @@ int run_extract(Session& session, const Arguments& arguments) {
   }
   const Checkpoint state = open_data(session, arguments.state);
   say_notes(session, state);
-  if (!state.dangerous.empty() && !session.allow_dangerous)
-    throw Error(Errc::unsafe, "names something dangerous").in(state.target).hint("ballast scan shows what");
+  refuse_dangerous(session, state);
   Adapter adapter;
   adapter.config = load_adapter_config(arguments.config);
   adapter.source = state.target;
@@ -295,6 +276,22 @@ void add_output_options(Command& verb, Session& session, Arguments& arguments, s
 constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any dialect";
 
 }  // namespace
+
+Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
+                     AdapterLoadOptions options) {
+  if (base != nullptr) {
+    for (const auto& [name, tensor] : *base) options.base_names.emplace_back(name);
+  }
+  options.safety = session.open_options().safety;
+  options.allow_dangerous = session.allow_dangerous;
+  options.limits = session.limits;
+  return load_adapter(path, options);
+}
+
+void refuse_dangerous(const Session& session, const Checkpoint& checkpoint) {
+  if (checkpoint.dangerous.empty() || session.allow_dangerous) return;
+  throw Error(Errc::unsafe, "names something dangerous").in(checkpoint.target).hint("ballast scan shows what");
+}
 
 void add_adapter(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();

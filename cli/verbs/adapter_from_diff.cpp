@@ -62,22 +62,15 @@ void write_text(Session& session, const FromDiffReport& report) {
   note(report.missing, "in only one of the two, or of another shape there");
 }
 
-// Before the long job, not after it.
-void refuse_existing(const Session& session, const Arguments& arguments) {
-  const std::filesystem::path file = std::filesystem::path(arguments.out) / "adapter_model.safetensors";
-  if (arguments.dry_run || session.save_options().overwrite || !std::filesystem::exists(file)) return;
-  throw Error(Errc::invalid_argument, "already exists").in(file.string()).hint("--force overwrites it");
-}
-
 int run_from_diff(Session& session, const Arguments& arguments) {
   if (arguments.out.empty() && !arguments.dry_run)
     throw Error(Errc::invalid_argument, "nothing says where to write").hint("name a folder with -o");
-  refuse_existing(session, arguments);
+  if (!arguments.dry_run)
+    refuse_existing(session, (std::filesystem::path(arguments.out) / "adapter_model.safetensors").string());
   const Checkpoint base = open_data(session, arguments.base), tuned = open_data(session, arguments.tuned);
   for (const Checkpoint* checkpoint : {&base, &tuned}) {
     say_notes(session, *checkpoint);
-    if (!checkpoint->dangerous.empty() && !session.allow_dangerous)
-      throw Error(Errc::unsafe, "names something dangerous").in(checkpoint->target).hint("ballast scan shows what");
+    refuse_dangerous(session, *checkpoint);
   }
   auto bar = session.progress_bar();
   FromDiffOptions options;

@@ -32,15 +32,12 @@ double weight_argument(const std::string& text) {
   throw Error(Errc::invalid_argument, fmt::format("--weight: \"{}\" is no number", text));
 }
 
-std::vector<Adapter> open_adapters(const Session& session, const Arguments& arguments) {
+std::vector<Adapter> open_adapters(const Session& session, const Arguments& arguments, const Checkpoint& base) {
   std::vector<Adapter> adapters;
   for (const std::string& path : arguments.adapters) {
     AdapterLoadOptions options;
     options.names = arguments.names;
-    options.safety = session.open_options().safety;
-    options.allow_dangerous = session.allow_dangerous;
-    options.limits = session.limits;
-    adapters.push_back(load_adapter(path, options));
+    adapters.push_back(open_adapter(session, path, &base, std::move(options)));
     check_adapter(adapters.back());
     for (const Note& note : adapters.back().notes) session.note(note.text);
   }
@@ -71,10 +68,10 @@ Checkpoint merged(const Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.base);
   say_notes(session, base);
   const MergeOptions options = merge_options(arguments);
-  const std::vector<Adapter> adapters = open_adapters(session, arguments);
   const bool is_gguf = has_names_of_llama_cpp(base);
   const std::size_t said = base.notes.size();
   if (is_gguf) base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
+  const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
   base = merge(std::move(base), adapters, options);
   if (is_gguf) base = to_names(std::move(base), NameStyle::gguf, arguments.names);
   if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
@@ -83,7 +80,6 @@ Checkpoint merged(const Session& session, const Arguments& arguments) {
 }
 
 int run_merge(Session& session, const Arguments& arguments) {
-  constexpr std::string_view kSchema = "ballast.adapter.write/1";
   if (arguments.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
   if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
   const Checkpoint checkpoint = merged(session, arguments);
@@ -95,20 +91,10 @@ int run_merge(Session& session, const Arguments& arguments) {
   SavePlan plan = plan_save(checkpoint, arguments.out, options);
   // What merging keeps beside the engine's buffers, at most: tensors give it back once they are written.
   for (const auto& [name, tensor] : checkpoint) plan.memory_bytes += merge_memory_bytes(tensor);
-  for (const Note& note : plan.notes) session.note(note.text);
-  if (arguments.dry_run) {
-    show_plan(session, kSchema, plan);
-    return 0;
-  }
-  auto bar = session.progress_bar();
-  options.progress = bar.callback();
-  OutputFolder folder(arguments.out);
-  const SaveReport report = execute(plan, options);
-  folder.keep();
-  bar.clear();
-  say_written(session, kSchema, plan, report);
-  if (arguments.unmerge) session.note("what was merged is out again to within rounding: keep the base where you can");
-  return 0;
+  const int code = write(session, {"ballast.adapter.write/1", arguments.out, false, arguments.dry_run}, plan, options);
+  if (arguments.unmerge && !arguments.dry_run)
+    session.note("what was merged is out again to within rounding: keep the base where you can");
+  return code;
 }
 
 }  // namespace

@@ -109,12 +109,6 @@ void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
 }
 
-// Before the long job, not after it.
-void refuse_existing(const std::string& manifest, const SaveOptions& options) {
-  if (options.overwrite || !std::filesystem::exists(manifest)) return;
-  throw Error(Errc::invalid_argument, "already exists").in(manifest).hint("--force overwrites it");
-}
-
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
@@ -135,7 +129,7 @@ int run_convert(Session& session, const Arguments& arguments) {
 
   auto bar = session.progress_bar();
   options.progress = bar.callback();
-  if (!arguments.manifest.empty()) refuse_existing(arguments.manifest, options);
+  if (!arguments.manifest.empty()) refuse_existing(session, arguments.manifest);
   OutputFolder folder(arguments.out);
   const SaveReport report = execute(plan, options);
   folder.keep();

@@ -20,7 +20,8 @@ class TorchRandom {
   // tensor.normal_(mean, std) of an F32 tensor. torch's own logarithm and cosine may round otherwise in the last place.
   void normal(float mean, float deviation, std::span<float> out);
 
-  // The first `count` of torch.randperm(total), which is below 2^32 / 20: beyond, torch takes two numbers for each.
+  // The first `count` of torch.randperm(total); of more than kMostPermuted, torch takes two numbers for each.
+  static constexpr std::uint64_t kMostPermuted = UINT32_MAX / 20;
   std::vector<std::uint64_t> permutation(std::uint64_t total, std::uint64_t count);
 
  private:

@@ -1,10 +1,9 @@
 #include "ops/chunks.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "tensor/pieces.hpp"
 
 namespace ballast {
 namespace {
@@ -40,17 +39,7 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
 std::vector<TensorPart> split_tensors(std::span<const Tensor* const> tensors) {
   std::vector<TensorPart> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& tensor = *tensors[i];
-    const std::uint64_t size = tensor.nbytes();
-    if (size == 0) continue;
-    if (tensor.storage()->is_sequential()) {
-      parts.push_back({i, 0, size});
-      continue;
-    }
-    const std::uint64_t block = info(tensor.dtype()).block_bytes;
-    const std::uint64_t granule = tensor.is_contiguous() ? std::lcm(tensor.storage()->granule(), block) : block;
-    for (const ByteRange& range : split_by_bytes(size, granule, kPartBytes))
-      parts.push_back({i, range.offset, range.size});
+    for (const ByteRange& range : cut_by_bytes(*tensors[i], kPartBytes)) parts.push_back({i, range.offset, range.size});
   }
   return parts;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/dimension_range.hpp"
 #include "ops/file_ranges.hpp"
 #include "ops/name_pattern.hpp"
 
@@ -24,11 +25,7 @@ struct CompiledRule {
 };
 
 Tensor part_of(const Tensor& tensor, const std::optional<RankCut>& cut) {
-  if (!cut) return tensor;
-  Slice slice(cut->axis, SliceIndex::range({}, {}));
-  const auto first = static_cast<std::int64_t>(cut->first);
-  slice.push_back(SliceIndex::range(first, first + static_cast<std::int64_t>(cut->count)));
-  return tensor.slice(slice);
+  return cut ? dimension_range(tensor, cut->axis, cut->first, cut->count) : tensor;
 }
 
 // The first of `total` units that belongs to a rank: as even as whole units allow.

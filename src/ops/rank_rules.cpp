@@ -4,13 +4,12 @@
 #include <ballast/limits.hpp>
 #include <ballast/rank_plan.hpp>
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
 #include "core/text.hpp"
 #include "io/byte_source.hpp"
+#include "ops/json_rules.hpp"
 
 namespace ballast {
 namespace {
@@ -26,10 +25,7 @@ RankSplit split_from(const std::string& text) {
 }
 
 RankRule rule_from(const Json& json) {
-  for (const auto& [key, value] : json.members()) {
-    if (key != "match" && key != "split" && key != "unit" && key != "about")
-      throw Error(Errc::malformed, quote(key) + " is no member of a rule");
-  }
+  refuse_unknown_members(json, {"match", "split", "unit", "about"}, "a rule");
   RankRule rule{json.at("match").text(), split_from(json.at("split").text())};
   if (const Json* unit = json.find("unit")) rule.unit = unit->count();
   if (rule.unit == 0) throw Error(Errc::malformed, "\"unit\" is at least 1");
@@ -45,18 +41,7 @@ std::string_view name(RankSplit split) noexcept {
   return {};
 }
 
-std::vector<RankRule> parse_rank_rules(std::string_view json) {
-  const Json root = Json::parse(json);
-  std::vector<RankRule> rules;
-  for (const Json& rule : root.at("rules").list()) {
-    try {
-      rules.push_back(rule_from(rule));
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("rule {}: {}", rules.size() + 1, error.message())).hint(error.hint());
-    }
-  }
-  return rules;
-}
+std::vector<RankRule> parse_rank_rules(std::string_view json) { return read_rules(Json::parse(json), rule_from); }
 
 std::vector<RankRule> load_rank_rules(const std::string& path) try {
   return parse_rank_rules(io::read_text_file(path, Limits{}.max_index_bytes)->view());

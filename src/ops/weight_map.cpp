@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/dimension_range.hpp"
+#include "ops/json_rules.hpp"
 #include "ops/name_pattern.hpp"
 #include "ops/names_values.hpp"
 #include "ops/rename.hpp"
@@ -39,12 +41,6 @@ std::uint64_t dim_at(const Tensor& tensor, std::uint64_t axis) {
     throw Error(Errc::mismatch, fmt::format("there is no dimension {} in {}", axis, to_string(tensor.shape())));
   }
   return tensor.shape()[static_cast<std::size_t>(axis)];
-}
-
-Tensor part_of(const Tensor& tensor, std::uint64_t axis, std::uint64_t first, std::uint64_t count) {
-  Slice slice(static_cast<std::size_t>(axis), SliceIndex::range({}, {}));
-  slice.push_back(SliceIndex::range(static_cast<std::int64_t>(first), static_cast<std::int64_t>(first + count)));
-  return tensor.slice(slice);
 }
 
 Tensor with_shape(const Tensor& tensor, const Shape& shape) {
@@ -200,7 +196,8 @@ class Pass {
     std::uint64_t first = 0;
     const auto counts = shares(dim_at(whole, rule_.axis), rule_.sizes, to_.size());
     for (std::size_t i = 0; i < to_.size(); ++i) {
-      insert(result, to_[i].fill(group.places), part_of(whole, rule_.axis, first, counts[i]));
+      insert(result, to_[i].fill(group.places),
+             dimension_range(whole, static_cast<std::size_t>(rule_.axis), first, counts[i]));
       first += counts[i];
     }
   }
@@ -311,10 +308,6 @@ WeightChange opposite(WeightChange change) {
   }
 }
 
-Error in_rule(const WeightRule& rule, const Error& error) {
-  return Error(error.code(), fmt::format("rule {}: {}", rule.place, error.message())).hint(error.hint());
-}
-
 WeightRule turned_round(const WeightRule& rule) {
   WeightRule back = rule;
   if (rule.expression) {
@@ -346,7 +339,7 @@ WeightMap WeightMap::reversed() const {
     try {
       back.rules.push_back(turned_round(rules[i]));
     } catch (const Error& error) {
-      throw in_rule(rules[i], error);
+      throw in_rule(rules[i].place, error);
     }
   }
   return back;
@@ -358,7 +351,7 @@ Checkpoint apply(Checkpoint checkpoint, const WeightMap& map) {
     try {
       checkpoint = apply_rule(std::move(checkpoint), rule, matched);
     } catch (const Error& error) {
-      throw in_rule(rule, error);
+      throw in_rule(rule.place, error);
     }
     if (matched == 0) {
       checkpoint.notes.push_back(

@@ -13,6 +13,7 @@
 
 #include "core/text.hpp"
 #include "io/byte_source.hpp"
+#include "ops/json_rules.hpp"
 #include "ops/name_pattern.hpp"
 
 namespace ballast {
@@ -28,15 +29,6 @@ constexpr std::array kWords = {
     Word{"permute", WeightChange::permute},   Word{"interleave", WeightChange::interleave},
     Word{"separate", WeightChange::separate}, Word{"add", WeightChange::add},
 };
-
-void refuse_unknown_members(const Json& rule) {
-  for (const auto& [key, value] : rule.members()) {
-    const bool is_word = std::ranges::any_of(kWords, [&, &k = key](const Word& word) { return word.key == k; });
-    const bool is_known =
-        is_word || key == "from" || key == "to" || key == "sizes" || key == "rename" || key == "about";
-    if (!is_known) throw Error(Errc::malformed, quote(key) + " is no member of a rule");
-  }
-}
 
 std::vector<std::string> names_of(const Json& json) {
   if (json.is_text()) return {json.text()};
@@ -94,7 +86,10 @@ void check_places(const WeightRule& rule) {
 }
 
 WeightRule rule_from(const Json& json) {
-  refuse_unknown_members(json);
+  refuse_unknown_members(json,
+                         {"from", "to", "sizes", "rename", "about", "concat", "split", "stack", "unstack", "permute",
+                          "interleave", "separate", "add"},
+                         "a rule");
   WeightRule rule;
   if (const Json* pattern = json.find("rename")) {
     rule.expression = RenameRule{pattern->text(), json.at("to").text()};
@@ -122,20 +117,8 @@ WeightRule rule_from(const Json& json) {
 }  // namespace
 
 WeightMap WeightMap::parse(std::string_view text) {
-  const Json root = Json::parse(text);
-  WeightMap map;
-  for (const auto& [key, value] : root.members()) {
-    if (key != "rules" && key != "schema" && key != "about")
-      throw Error(Errc::malformed, quote(key) + " is no member of a map").hint("a map is {\"rules\": [...]}");
-  }
-  for (const Json& rule : root.at("rules").list()) {
-    try {
-      map.rules.push_back(rule_from(rule));
-      map.rules.back().place = map.rules.size();
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("rule {}: {}", map.rules.size() + 1, error.message())).hint(error.hint());
-    }
-  }
+  WeightMap map{read_rules(Json::parse(text), rule_from)};
+  for (std::size_t i = 0; i < map.rules.size(); ++i) map.rules[i].place = i + 1;
   return map;
 }
 

@@ -1,20 +1,23 @@
 #include "tensor/pieces.hpp"
 
+#include <numeric>
+
 namespace ballast {
+
+std::vector<ByteRange> cut_by_bytes(const Tensor& tensor, std::uint64_t target_bytes) {
+  const std::uint64_t size = tensor.nbytes();
+  if (size == 0) return {};
+  const Storage& storage = *tensor.storage();
+  if (size <= target_bytes || storage.is_sequential()) return {{0, size}};
+  const std::uint64_t block = info(tensor.dtype()).block_bytes;
+  return split_by_bytes(size, tensor.is_contiguous() ? std::lcm(storage.granule(), block) : block, target_bytes);
+}
 
 std::vector<TensorPiece> cut_by_bytes(std::span<const Tensor> tensors, std::uint64_t target_bytes) {
   std::vector<TensorPiece> pieces;
   pieces.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::uint64_t size = tensors[i].nbytes();
-    if (size == 0) continue;
-    const Storage& storage = *tensors[i].storage();
-    if (size <= target_bytes || storage.is_sequential()) {
-      pieces.push_back({i, {0, size}});
-      continue;
-    }
-    const std::uint64_t granule = tensors[i].is_contiguous() ? storage.granule() : 1;
-    for (const ByteRange& range : split_by_bytes(size, granule, target_bytes)) pieces.push_back({i, range});
+    for (const ByteRange& range : cut_by_bytes(tensors[i], target_bytes)) pieces.push_back({i, range});
   }
   return pieces;
 }

@@ -18,7 +18,9 @@ struct TensorPiece {
   ByteRange bytes;     // of its contiguous form
 };
 
-// About `target_bytes` each, on the granules of the storages; what can only be read from front to back is one piece.
+// About `target_bytes` each, on whole elements and on the granules of the storage; what can only be read from front to
+// back is one piece. None of what is empty.
+std::vector<ByteRange> cut_by_bytes(const Tensor& tensor, std::uint64_t target_bytes);
 std::vector<TensorPiece> cut_by_bytes(std::span<const Tensor> tensors, std::uint64_t target_bytes);
 
 }  // namespace ballast

@@ -6,22 +6,15 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {
 
+using test::bytes_of;
 using test::some_bytes;
-
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  std::vector<std::byte> bytes(tensor.nbytes());
-  tensor.read(0, bytes);
-  return bytes;
-}
-
-Tensor some_tensor(std::size_t size, unsigned seed) {
-  return Tensor::from_bytes(DType::u8, {size}, some_bytes(size, seed));
-}
+using test::some_tensor;
 
 // Who asks for libcuda.so.1 from now on gets the library of that name that is loaded already.
 class OnFakeCuda : public testing::Test {

@@ -7,22 +7,15 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
+#include "support/small_tensors.hpp"
 
 namespace ballast {
 namespace {
 
+using test::bytes_of;
 using test::OnOpenCl;
 using test::some_bytes;
-
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  std::vector<std::byte> bytes(tensor.nbytes());
-  tensor.read(0, bytes);
-  return bytes;
-}
-
-Tensor some_tensor(std::size_t size, unsigned seed) {
-  return Tensor::from_bytes(DType::u8, {size}, some_bytes(size, seed));
-}
+using test::some_tensor;
 
 TEST(Device, HasOneNameEach) {
   for (const char* name : {"cpu", "meta", "opencl:0", "opencl:12", "cuda:0", "cuda:3"})

@@ -97,6 +97,13 @@ class Merge(TestCase):
         self.ballast("adapter", "merge", "odd.gguf", "lora", "-o", "odd-merged.gguf")
         self.assert_values("odd-merged.gguf", "m.q.weight", self.with_change(self.weight, 1.5))
 
+    def test_knows_flat_names_by_the_base(self):
+        self.write("base.safetensors", {"m.out_q.weight": tensor(self.weight)})
+        self.write_adapter("named", "m.out_q", self.a, self.b, alpha=3)
+        self.ballast("adapter", "convert", "named", "--to", "kohya", "-o", "flat.safetensors")
+        self.ballast("adapter", "merge", "base.safetensors", "flat.safetensors", "-o", "out.safetensors")
+        self.assert_values("out.safetensors", "m.out_q.weight", self.with_change(self.weight, 1.5))
+
     def test_an_adapter_for_another_model_is_refused(self):
         self.write_adapter("stranger", "m.qq", self.a, self.b, alpha=3)
         self.refused("adapter", "merge", "base.safetensors", "stranger", "-o", "x.safetensors", code=IO, says="m.qq")

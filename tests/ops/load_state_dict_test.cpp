@@ -12,6 +12,7 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/shared_files.hpp"
+#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
 
 namespace elsewhere {
@@ -27,19 +28,9 @@ namespace ballast {
 namespace {
 
 using elsewhere::Linear;
+using test::numbers;
+using test::values_of;
 using Names = std::vector<std::string>;
-
-Tensor numbers(const Shape& shape, float first = 0, DType dtype = DType::f32) {
-  std::vector<float> values(*shape.numel());
-  for (float& value : values) value = first++;
-  return Tensor::from_values<float>(DType::f32, shape, values).to(dtype).realize();
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(tensor.numel());
-  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
-  return values;
-}
 
 struct Attention {
   Attention() = default;

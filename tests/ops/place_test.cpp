@@ -9,13 +9,16 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
+#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {
 
+using test::bytes_of;
 using test::OnOpenCl;
 using test::some_bytes;
+using test::some_tensor;
 using test::TempDir;
 
 struct Linear {
@@ -23,16 +26,6 @@ struct Linear {
   std::vector<float> table;
 };
 BALLAST_FIELDS(Linear, weight, bias, table)
-
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  std::vector<std::byte> bytes(tensor.nbytes());
-  tensor.read(0, bytes);
-  return bytes;
-}
-
-Tensor some_tensor(std::size_t size, unsigned seed) {
-  return Tensor::from_bytes(DType::u8, {size}, some_bytes(size, seed));
-}
 
 Tensor floats(std::size_t count) {
   std::vector<float> values(count);

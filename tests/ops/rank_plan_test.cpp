@@ -11,22 +11,14 @@
 #include <ballast/ballast.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {
 
-Tensor numbers(const Shape& shape, float first = 0, DType dtype = DType::f32) {
-  std::vector<float> values(*shape.numel());
-  for (float& value : values) value = first++;
-  return Tensor::from_values<float>(DType::f32, shape, values).to(dtype).realize();
-}
-
-std::string bytes_of(const Tensor& tensor) {
-  std::string bytes(tensor.nbytes(), '\0');
-  tensor.read(0, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
-}
+using test::bytes_of;
+using test::numbers;
 
 constexpr const char* kRules = R"({"rules": [
   {"match": "*.q.weight", "split": "rows", "unit": 2},
@@ -66,16 +58,16 @@ class Ranks : public testing::TestWithParam<unsigned> {
 };
 
 // Put together again from the ranges of the files alone.
-std::string read_ranges(const std::vector<FileRange>& ranges) {
-  std::string bytes;
+std::vector<std::byte> read_ranges(const std::vector<FileRange>& ranges) {
+  std::vector<std::byte> bytes;
   for (const FileRange& range : ranges) {
     std::ifstream file(range.file, std::ios::binary);
     for (std::uint64_t i = 0; i < range.count; ++i) {
-      std::string piece(range.size, '\0');
+      std::vector<std::byte> piece(range.size);
       file.seekg(static_cast<std::streamoff>(range.offset + i * range.stride));
-      file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+      file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
       EXPECT_TRUE(file.good());
-      bytes += piece;
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
     }
   }
   return bytes;
@@ -136,11 +128,12 @@ TEST_P(Ranks, AssembleToTheWhole) {
     const std::size_t axis = tensor.parts.front().cut->axis;
     std::uint64_t rounds = 1;
     for (std::size_t i = 0; i < axis; ++i) rounds *= whole.shape()[i];
-    std::string assembled;
+    std::vector<std::byte> assembled;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       for (unsigned rank = 0; rank < GetParam(); ++rank) {
-        const std::string piece = bytes_of(parts[rank].at(tensor.name));
-        assembled += piece.substr(piece.size() / rounds * round, piece.size() / rounds);
+        const std::vector<std::byte> piece = bytes_of(parts[rank].at(tensor.name));
+        const auto first = piece.begin() + static_cast<std::ptrdiff_t>(piece.size() / rounds * round);
+        assembled.insert(assembled.end(), first, first + static_cast<std::ptrdiff_t>(piece.size() / rounds));
       }
     }
     EXPECT_EQ(assembled, bytes_of(whole));

@@ -7,24 +7,15 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {
 
+using test::numbers;
+using test::values_of;
 using Names = std::vector<std::string>;
-
-Tensor numbers(const Shape& shape, float first = 0, DType dtype = DType::f32) {
-  std::vector<float> values(*shape.numel());
-  for (float& value : values) value = first++;
-  return Tensor::from_values<float>(DType::f32, shape, values).to(dtype).realize();
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(tensor.numel());
-  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
-  return values;
-}
 
 Checkpoint with(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
   Checkpoint checkpoint;
@@ -201,7 +192,7 @@ TEST(WeightMap, ThatIsNoneIsRefusedWithTheRule) {
   refuses("[]", "[] is no object");
   refuses("{}", "there is no \"rules\"");
   refuses(R"({"rules": {}})", "{} is no list");
-  refuses(R"({"rule": []})", "\"rule\" is no member of a map");
+  refuses(R"({"rule": []})", "\"rule\" is no member of such a file");
   refuses(R"({"rules": [{"from": "a"}, {"from": "a", "concatenate": 0}]})", "rule 2: \"concatenate\" is no member");
   refuses(R"({"rules": [{"to": "a"}]})", "there is no \"from\"");
   refuses(R"({"rules": [{"from": ["a", "b"], "to": "c"}]})", "only \"concat\" takes several names");

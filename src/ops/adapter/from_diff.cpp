@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kWeight = ".weight", kPrefix = "base_model.model.";
 
 // How PEFT keeps the two factors depends on what the module is, which only its name tells.
-bool is_embedding(std::string_view module) {
+bool is_lookup_table(std::string_view module) {
   constexpr std::array kNames = {"embed_tokens",       "wte",      "wpe",       "word_embeddings",
                                  "tok_embeddings",     "embed_in", "embedding", "embed_positions",
                                  "position_embeddings"};
@@ -80,7 +80,7 @@ class Extraction {
     }
     const Shape& shape = work.base->shape();
     std::size_t rows = shape[0], columns = change.size() / rows;
-    const bool is_turned = shape.rank() == 2 && options_.fan_in_fan_out && !is_embedding(module_of(work.name));
+    const bool is_turned = shape.rank() == 2 && options_.fan_in_fan_out && !is_lookup_table(module_of(work.name));
     if (is_turned) {
       change = transposed(change, rows, columns);
       std::swap(rows, columns);
@@ -124,7 +124,7 @@ class Extraction {
       for (std::size_t column = 0; column < columns; ++column) a[k * columns + column] *= root;
     }
     const Shape& shape = work.base->shape();
-    if (is_embedding(module_of(work.name))) {  // W + (B A)', with A [r, rows] and B [columns, r]
+    if (is_lookup_table(module_of(work.name))) {  // W + (B A)', with A [r, rows] and B [columns, r]
       std::swap(a, b);
       a = transposed(a, rows, svd.rank);
       b = transposed(b, svd.rank, columns);
@@ -225,7 +225,7 @@ FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const F
       continue;
     }
     const std::string module(Extraction::module_of(works[i].name));
-    const bool embedding = is_embedding(module);
+    const bool embedding = is_lookup_table(module);
     const std::string stem = std::string(kPrefix) + module + (embedding ? ".lora_embedding_" : ".lora_");
     result.adapter.tensors.insert(stem + (embedding ? "A" : "A.weight"), std::move(done[i].a));
     result.adapter.tensors.insert(stem + (embedding ? "B" : "B.weight"), std::move(done[i].b));

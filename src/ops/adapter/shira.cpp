@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::string_view kWeight = ".shira_weight";
 
-// Beyond this, torch takes two numbers for each place.
-constexpr std::uint64_t kMostElements = (std::uint64_t{1} << 32) / 20;
-
 std::vector<std::int32_t> random_places(std::uint64_t rows, std::uint64_t columns, std::uint64_t count,
                                         std::uint32_t seed) {
   std::vector<std::uint64_t> shuffled = kernels::TorchRandom(seed).permutation(rows * columns, count);
@@ -53,7 +50,7 @@ void draw_indices(StateDict& file, const StateDict& state, const AdapterConfig& 
     const Tensor* base = state.find(module + ".base_layer.weight");
     if (base == nullptr || base->rank() != 2 || base->numel() < tensor.numel())
       throw Error(Errc::mismatch, "there is no matrix " + quote(module + ".base_layer.weight") + " that fits them");
-    if (base->numel() >= kMostElements)
+    if (base->numel() >= kernels::TorchRandom::kMostPermuted)
       throw Error(Errc::unsupported, quote(name) + " has more places than can be drawn again")
           .hint("save it with PEFT itself");
     indices.emplace_back(module + ".shira_indices",

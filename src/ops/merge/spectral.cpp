@@ -27,8 +27,7 @@ Places places_of(const Task& task, const Tensor& spectrum) {
   Extent whole = extent(task.base.at(task.weight_name()).shape());
   if (task.settings.flag("fan_in_fan_out")) whole = whole.transposed();
   const Places places{whole.rows, whole.columns, spectrum.numel(), task.settings.count("random_loc_seed", 777)};
-  // The generator gives 32 bits at once only for so many.
-  if (places.count > places.out * places.in || places.out * places.in >= UINT32_MAX / 20)
+  if (places.count > places.out * places.in || places.out * places.in >= kernels::TorchRandom::kMostPermuted)
     throw Error(Errc::unsupported, fmt::format("the places of {} values in {} by {} of the module {} cannot be drawn",
                                                places.count, places.out, places.in, quote(task.module.name)));
   return places;
