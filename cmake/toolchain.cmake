@@ -34,6 +34,8 @@ function(ballast_compile_options target)
     $<$<BOOL:${BALLAST_WERROR}>:-Werror>
     # GCC 12 sees overlaps in "a" + std::to_string(b) that are not there (its bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+    # Of several files in one, it takes the unnamed namespaces for those of a header.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
     # Its collector of garbage costs a tenth of the time, and there is memory enough.
     $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>
     -fstack-protector-strong)

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "../tests/support/tar_file.hpp"
-#include "../tests/support/zip_file.hpp"
+#include "support/tar_file.hpp"
+#include "support/zip_file.hpp"
 
 namespace ballast::fuzz {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../tests/support/gguf_file.hpp"
+#include "support/gguf_file.hpp"
 
 namespace ballast::fuzz {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../tests/support/torch_file.hpp"
+#include "support/torch_file.hpp"
 
 namespace ballast::fuzz {
 

@@ -74,6 +74,13 @@ struct UnknownGgml {
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 struct Checkpoint {
+  Checkpoint();
+  Checkpoint(const Checkpoint& other);
+  Checkpoint(Checkpoint&& other) noexcept;
+  Checkpoint& operator=(const Checkpoint& other);
+  Checkpoint& operator=(Checkpoint&& other) noexcept;
+  ~Checkpoint();
+
   StateDict tensors;  // in the file's order, aliases last
   Metadata metadata;
   Fields fields;                                                 // typed metadata: of GGUF

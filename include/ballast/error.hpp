@@ -40,6 +40,11 @@ const ErrcInfo& info(Errc code) noexcept;
 class Error : public std::exception {
  public:
   Error(Errc code, std::string message);
+  Error(const Error& other);
+  Error(Error&& other) noexcept;
+  Error& operator=(const Error& other);
+  Error& operator=(Error&& other) noexcept;
+  ~Error() override;
 
   // Facts are added by whoever knows them; the innermost one wins.
   Error& in(std::string_view where);

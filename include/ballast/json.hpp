@@ -17,18 +17,24 @@ class Json {
   using Member = std::pair<std::string, Json>;
   using Members = std::vector<Member>;
 
-  Json() = default;                                             // null
-  Json(std::nullptr_t) {}                                       // NOLINT(google-explicit-constructor)
-  Json(bool value) : value_(value) {}                           // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(std::int64_t{value}) {}              // NOLINT(google-explicit-constructor)
-  Json(std::int64_t value) : value_(value) {}                   // NOLINT(google-explicit-constructor)
-  Json(std::uint64_t value);                                    // NOLINT(google-explicit-constructor)
-  Json(double value) : value_(value) {}                         // NOLINT(google-explicit-constructor)
-  Json(const char* value) : value_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
-  Json(std::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  Json(List value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Json(Members value) : value_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
+  Json() noexcept;                // null
+  Json(std::nullptr_t) noexcept;  // NOLINT(google-explicit-constructor)
+  Json(bool value);               // NOLINT(google-explicit-constructor)
+  Json(int value);                // NOLINT(google-explicit-constructor)
+  Json(std::int64_t value);       // NOLINT(google-explicit-constructor)
+  Json(std::uint64_t value);      // NOLINT(google-explicit-constructor)
+  Json(double value);             // NOLINT(google-explicit-constructor)
+  Json(const char* value);        // NOLINT(google-explicit-constructor)
+  Json(std::string_view value);   // NOLINT(google-explicit-constructor)
+  Json(std::string value);        // NOLINT(google-explicit-constructor)
+  Json(List value);               // NOLINT(google-explicit-constructor)
+  Json(Members value);            // NOLINT(google-explicit-constructor)
+
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
 
   // Throws Errc::malformed, also for a key that an object has twice, and Errc::limit for what is nested deeper than 64.
   static Json parse(std::string_view text);
@@ -58,7 +64,7 @@ class Json {
   void set(std::string_view key, Json value);             // in its place, or at the end; null becomes an object
   void erase(std::string_view key);
 
-  friend bool operator==(const Json&, const Json&) = default;
+  friend bool operator==(const Json& a, const Json& b);
 
  private:
   [[noreturn]] void throw_not(std::string_view what) const;

@@ -25,6 +25,12 @@ class Tensor {
   // No tensor yet: F32, shape [0].
   Tensor();
 
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept = default;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor();
+
   // Contiguous elements from byte `offset` of the storage. Throws Errc::malformed where they do not fit in it.
   Tensor(DType dtype, Shape shape, StoragePtr storage, std::uint64_t offset = 0);
 

@@ -22,7 +22,7 @@ bool can_be_stored(std::string_view name) {
 }
 
 // Integers as wide as what has to lie on a multiple of its size: half a complex number, or a byte of a block.
-DType carrier_of(DType dtype) {
+DType integers_for(DType dtype) {
   if (info(dtype).block_elements != 1) return DType::u8;
   switch (swapped_bytes(dtype)) {
     case 2: return DType::u16;
@@ -34,7 +34,7 @@ DType carrier_of(DType dtype) {
 
 Tensor carried(const Tensor& tensor) {
   if (info(tensor.dtype()).in_safetensors) return tensor;
-  const DType carrier = carrier_of(tensor.dtype());
+  const DType carrier = integers_for(tensor.dtype());
   const Shape shape = {tensor.nbytes() / info(carrier).block_bytes};
   if (tensor.is_contiguous()) return Tensor(carrier, shape, tensor.storage(), tensor.offset());
   return Tensor(carrier, shape, gathered_storage(tensor));

@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::string_view kKey = "ballast.composites";
+constexpr std::string_view kCompositesKey = "ballast.composites";
 
 struct Carrier {
   DType dtype, stored_as;
@@ -90,7 +90,7 @@ Parsed from_json(const Json& element) {
 }
 
 // Whether every part is there, and the integers of a quantized tensor are as many as it has elements.
-bool fits(const Parsed& parsed, const Checkpoint& checkpoint) {
+bool agrees(const Parsed& parsed, const Checkpoint& checkpoint) {
   const Composite& composite = parsed.composite;
   const auto is_there = [&](const std::string& part) { return checkpoint.contains(part); };
   if (composite.parts.empty() || !std::all_of(composite.parts.begin(), composite.parts.end(), is_there)) return false;
@@ -113,7 +113,7 @@ Checkpoint fold_composites(Checkpoint checkpoint) {
     if (!std::all_of(composite.parts.begin(), composite.parts.end(), is_there)) continue;
     text += (text.empty() ? "[" : ",") + to_json(composite, checkpoint);
   }
-  if (!text.empty()) checkpoint.metadata[std::string(kKey)] = text + "]";
+  if (!text.empty()) checkpoint.metadata[std::string(kCompositesKey)] = text + "]";
   for (const auto& [name, tensor] : StateDict(checkpoint.tensors)) {
     if (const Carrier* carrier = carrier_of(tensor.dtype()))
       checkpoint.tensors.replace(name, carried(tensor, carrier->stored_as, carrier_shape(tensor)));
@@ -123,7 +123,7 @@ Checkpoint fold_composites(Checkpoint checkpoint) {
 }
 
 Checkpoint unfold_composites(Checkpoint checkpoint) {
-  const auto entry = checkpoint.metadata.find(kKey);
+  const auto entry = checkpoint.metadata.find(kCompositesKey);
   if (entry == checkpoint.metadata.end()) return checkpoint;
   std::vector<Parsed> all;
   try {
@@ -133,7 +133,7 @@ Checkpoint unfold_composites(Checkpoint checkpoint) {
     all.clear();
   }
   const bool is_good = !all.empty() && std::all_of(all.begin(), all.end(),
-                                                   [&](const Parsed& parsed) { return fits(parsed, checkpoint); });
+                                                   [&](const Parsed& parsed) { return agrees(parsed, checkpoint); });
   if (!is_good) {
     checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.composites\" does not fit the tensors"});
     return checkpoint;

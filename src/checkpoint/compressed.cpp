@@ -24,7 +24,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::string_view kKey = "ballast.compressed";
+constexpr std::string_view kCompressedKey = "ballast.compressed";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kSmallest = 64 * 1024;         // what is smaller is not worth an entry in the metadata
 constexpr std::uint64_t kPartBytes = 8 * kChunkBytes;  // worth a thread's while
@@ -211,13 +211,13 @@ Checkpoint fold_compressed(Checkpoint checkpoint, const SaveOptions& options) {
       tensors.replace(name, Tensor(DType::u8, Shape{bytes}, storage));
     }
   }
-  checkpoint.metadata[std::string(kKey)] = to_json(folded);
+  checkpoint.metadata[std::string(kCompressedKey)] = to_json(folded);
   checkpoint.tensors = std::move(tensors);
   return checkpoint;
 }
 
 Checkpoint unfold_compressed(Checkpoint checkpoint, const Limits& limits) {
-  const auto agreement = checkpoint.metadata.find(kKey);
+  const auto agreement = checkpoint.metadata.find(kCompressedKey);
   if (agreement == checkpoint.metadata.end()) return checkpoint;
   const auto give_up = [&] {
     checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.compressed\" does not fit the tensors"});

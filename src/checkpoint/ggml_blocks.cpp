@@ -20,7 +20,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::string_view kKey = "ballast.gguf";
+constexpr std::string_view kGgmlBlocksKey = "ballast.gguf";
 
 bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DTypeKind::ggml; }
 
@@ -69,7 +69,7 @@ std::string to_json(const Checkpoint& checkpoint) {
 }
 
 // Throws Error for anything that is not as to_json writes it.
-Agreement from_json(std::string_view text, const Limits& limits) {
+Agreement agreement_from_json(std::string_view text, const Limits& limits) {
   const Json root = Json::parse(text);
   Agreement agreement;
   for (const Json& name : root.at("order").list()) agreement.order.push_back(name.text());
@@ -99,7 +99,7 @@ std::optional<Tensor> as_blocks(const Checkpoint& checkpoint, const Block& block
 }  // namespace
 
 Checkpoint fold_ggml_blocks(Checkpoint checkpoint) {
-  checkpoint.metadata[std::string(kKey)] = to_json(checkpoint);
+  checkpoint.metadata[std::string(kGgmlBlocksKey)] = to_json(checkpoint);
   for (const auto& [name, tensor] : StateDict(checkpoint.tensors)) {
     if (!is_blocks(tensor)) continue;
     checkpoint.tensors.replace(name, Tensor(DType::u8, byte_shape(tensor), tensor.storage(), tensor.offset()));
@@ -109,7 +109,7 @@ Checkpoint fold_ggml_blocks(Checkpoint checkpoint) {
 }
 
 Checkpoint unfold_ggml_blocks(Checkpoint checkpoint) {
-  const auto entry = checkpoint.metadata.find(kKey);
+  const auto entry = checkpoint.metadata.find(kGgmlBlocksKey);
   if (entry == checkpoint.metadata.end()) return checkpoint;
   const auto give_up = [&] {
     checkpoint.notes.push_back({checkpoint.target, "the metadata \"ballast.gguf\" does not fit the tensors"});
@@ -117,7 +117,7 @@ Checkpoint unfold_ggml_blocks(Checkpoint checkpoint) {
   };
   Agreement agreement;
   try {
-    agreement = from_json(entry->second, {});
+    agreement = agreement_from_json(entry->second, {});
   } catch (const Error&) {
     return give_up();
   }

@@ -15,9 +15,9 @@
 namespace ballast {
 namespace {
 
-constexpr std::string_view kKey = "ballast.values";
+constexpr std::string_view kValuesKey = "ballast.values";
 
-struct JsonText {
+struct AppendJson {
   std::string& text;
 
   void operator()(std::monostate) const { text += "null"; }
@@ -50,15 +50,15 @@ Checkpoint fold_values(Checkpoint checkpoint) {
     text += text.empty() ? "{" : ",";
     append_json_string(text, value.path);
     text += ":";
-    std::visit(JsonText{text}, value.value);
+    std::visit(AppendJson{text}, value.value);
   }
-  checkpoint.metadata[std::string(kKey)] = text + "}";
+  checkpoint.metadata[std::string(kValuesKey)] = text + "}";
   checkpoint.values.clear();
   return checkpoint;
 }
 
 Checkpoint unfold_values(Checkpoint checkpoint) {
-  const auto entry = checkpoint.metadata.find(kKey);
+  const auto entry = checkpoint.metadata.find(kValuesKey);
   if (entry == checkpoint.metadata.end()) return checkpoint;
   std::vector<PlainValue> values;
   try {

@@ -36,6 +36,11 @@ std::span<const ErrcInfo> all_errcs() noexcept { return kErrcs; }
 const ErrcInfo& info(Errc code) noexcept { return kErrcs[static_cast<std::size_t>(code)]; }
 
 Error::Error(Errc code, std::string message) : code_(code), message_(std::move(message)) { compose(); }
+Error::Error(const Error& other) = default;
+Error::Error(Error&& other) noexcept = default;
+Error& Error::operator=(const Error& other) = default;
+Error& Error::operator=(Error&& other) noexcept = default;
+Error::~Error() = default;
 
 Error& Error::in(std::string_view where) {
   if (where_.empty()) where_ = where;

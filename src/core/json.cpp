@@ -121,12 +121,32 @@ class Printer {
 
 }  // namespace
 
+Json::Json() noexcept = default;
+Json::Json(std::nullptr_t) noexcept {}
+Json::Json(bool value) : value_(value) {}
+Json::Json(int value) : value_(std::int64_t{value}) {}
+Json::Json(std::int64_t value) : value_(value) {}
+Json::Json(double value) : value_(value) {}
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(std::string_view value) : value_(std::string(value)) {}
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(List value) : value_(std::move(value)) {}
+Json::Json(Members value) : value_(std::move(value)) {}
+
 Json::Json(std::uint64_t value) {
   if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     value_ = static_cast<std::int64_t>(value);
   else
     value_ = value;
 }
+
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+
+bool operator==(const Json& a, const Json& b) = default;
 
 Json Json::parse(std::string_view text) {
   simdjson::dom::parser parser;

@@ -22,7 +22,7 @@ constexpr std::array kKinds = {
     KindName{"opencl", Device::Kind::opencl, true},
     KindName{"cuda", Device::Kind::cuda, true},
 };
-constexpr const char* kKnown = "cpu, meta, opencl:N, cuda:N";
+constexpr const char* kKnownDevices = "cpu, meta, opencl:N, cuda:N";
 constexpr std::array<std::string_view, 7> kElsewhere = {"mps", "xpu", "hip", "rocm", "vulkan", "hpu", "xla"};
 
 const KindName& described(Device::Kind kind) { return *std::ranges::find(kKinds, kind, &KindName::kind); }
@@ -35,8 +35,8 @@ Device::Device(std::string_view name) {
   const auto known = std::ranges::find(kKinds, word, &KindName::name);
   if (known == kKinds.end()) {
     if (std::ranges::find(kElsewhere, word) != kElsewhere.end())
-      throw Error(Errc::unsupported, "Ballast cannot place tensors on " + quote(name)).hint(kKnown);
-    throw Error(Errc::invalid_argument, quote(name) + " is no device").hint(kKnown);
+      throw Error(Errc::unsupported, "Ballast cannot place tensors on " + quote(name)).hint(kKnownDevices);
+    throw Error(Errc::invalid_argument, quote(name) + " is no device").hint(kKnownDevices);
   }
   kind_ = known->kind;
   if (colon == std::string_view::npos) return;
@@ -44,7 +44,7 @@ Device::Device(std::string_view name) {
   const std::string_view digits = name.substr(colon + 1);
   std::from_chars(digits.data(), digits.data() + digits.size(), number_);
   // One way to write each: no signs, no zeros in front, nothing behind.
-  if (name != to_string(*this)) throw Error(Errc::invalid_argument, quote(name) + " is no device").hint(kKnown);
+  if (name != to_string(*this)) throw Error(Errc::invalid_argument, quote(name) + " is no device").hint(kKnownDevices);
 }
 
 std::string to_string(const Device& device) {

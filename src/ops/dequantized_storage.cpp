@@ -41,7 +41,7 @@ struct QuantizedType {
   DType dtype;
   Unpack unpack;
 };
-constexpr std::array kTypes = {
+constexpr std::array kQuantizedTypes = {
     QuantizedType{DType::qi8, widen<std::int8_t>},   QuantizedType{DType::qu8, widen<std::uint8_t>},
     QuantizedType{DType::qi32, widen<std::int32_t>}, QuantizedType{DType::qu4x2, unpack_bits<4>},
     QuantizedType{DType::qu2x4, unpack_bits<2>},
@@ -212,8 +212,8 @@ Tensor dequantized_tensor(const Composite& composite, std::span<const Tensor> pa
   Quantized quantized;
   quantized.integers = parts[0];
   const DType dtype = quantized.integers.dtype();
-  const auto type = std::ranges::find_if(kTypes, [&](const QuantizedType& t) { return t.dtype == dtype; });
-  if (type == kTypes.end()) complain(composite, fmt::format("is made of {}", name(dtype)));
+  const auto type = std::ranges::find_if(kQuantizedTypes, [&](const QuantizedType& t) { return t.dtype == dtype; });
+  if (type == kQuantizedTypes.end()) complain(composite, fmt::format("is made of {}", name(dtype)));
   quantized.type = &*type;
 
   if (composite.axis) {

@@ -30,7 +30,7 @@ bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
 }
 
 // () and (1,) are the same number, as everybody writes it one time or the other.
-bool fits(const Shape& file, const Shape& model) {
+bool shape_fits(const Shape& file, const Shape& model) {
   const auto is_one = [](const Shape& shape) { return shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1); };
   return file == model || (is_one(file) && is_one(model));
 }
@@ -124,7 +124,7 @@ class Loader {
     const Tensor wanted = in_dtype(*from, to);
     const Shape model_shape = to.shape.value_or(wanted.shape());
     const DType model_dtype = to.assign || !to.dtype ? wanted.dtype() : *to.dtype;
-    if (!fits(wanted.shape(), model_shape) || wanted.dtype() != model_dtype) {
+    if (!shape_fits(wanted.shape(), model_shape) || wanted.dtype() != model_dtype) {
       const bool is_left = options_.ignore_mismatched_sizes && wanted.dtype() == model_dtype;
       auto& list = is_left ? report_.left : report_.mismatched;
       list.push_back({to.name, from->dtype(), model_dtype, from->shape(), model_shape});

@@ -22,7 +22,7 @@ namespace ballast {
 namespace {
 
 constexpr std::string_view kSchema = "ballast.manifest/1";
-constexpr std::uint64_t kPartBytes = 256 * kernels::kLeafBytes;
+constexpr std::uint64_t kHashedPartBytes = 256 * kernels::kLeafBytes;
 
 // A tensor whose digest is taken, by several threads.
 struct Work {
@@ -51,7 +51,7 @@ std::vector<Part> split(std::vector<Work>& works) {
     const std::uint64_t size = work.tensor->nbytes();
     if (size == 0) continue;
     const bool is_whole = work.tensor->storage()->is_sequential();
-    for (const ByteRange& range : split_by_bytes(size, kernels::kLeafBytes, is_whole ? size : kPartBytes))
+    for (const ByteRange& range : split_by_bytes(size, kernels::kLeafBytes, is_whole ? size : kHashedPartBytes))
       parts.push_back({&work, range});
   }
   return parts;

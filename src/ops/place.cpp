@@ -17,8 +17,6 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
-
 // Threads that wait for a disk do not take a core, and a few requests at a time leave most disks idle.
 constexpr unsigned kReaders = 8;
 
@@ -47,7 +45,7 @@ class Placing {
   void fill(std::vector<Tensor> tensors, std::span<const std::span<std::byte>> memory) {
     const unsigned threads = options_.mode == LoadMode::mapped ? options_.threads : made_large(tensors);
     const std::vector<TensorPiece> pieces = cut_by_bytes(tensors, kPieceBytes);
-    if (pieces.empty()) return;  // or threads would be started for nothing
+    if (pieces.empty()) return;                                  // or threads would be started for nothing
     std::vector<std::atomic<std::size_t>> left(tensors.size());  // pieces of each
     for (const TensorPiece& piece : pieces) ++left[piece.tensor];
     ThreadPool(threads).run(pieces.size(), [&](std::size_t i, unsigned) {

@@ -24,7 +24,7 @@ RankSplit split_from(const std::string& text) {
   throw Error(Errc::malformed, quote(text) + " is no split").hint("there are replicated, rows, columns and expert");
 }
 
-RankRule rule_from(const Json& json) {
+RankRule rank_rule_from(const Json& json) {
   refuse_unknown_members(json, {"match", "split", "unit", "about"}, "a rule");
   RankRule rule{json.at("match").text(), split_from(json.at("split").text())};
   if (const Json* unit = json.find("unit")) rule.unit = unit->count();
@@ -41,7 +41,7 @@ std::string_view name(RankSplit split) noexcept {
   return {};
 }
 
-std::vector<RankRule> parse_rank_rules(std::string_view json) { return read_rules(Json::parse(json), rule_from); }
+std::vector<RankRule> parse_rank_rules(std::string_view json) { return read_rules(Json::parse(json), rank_rule_from); }
 
 std::vector<RankRule> load_rank_rules(const std::string& path) try {
   return parse_rank_rules(io::read_text_file(path, Limits{}.max_index_bytes)->view());

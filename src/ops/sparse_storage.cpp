@@ -194,7 +194,7 @@ class ValueBuffer {
   std::vector<std::byte> buffer_;
 };
 
-constexpr std::uint64_t kPieceBytes = 64 * 1024;  // of values, at most, in a buffer
+constexpr std::uint64_t kMostBufferedBytes = 64 * 1024;  // of values, at most, in a buffer
 
 class SparseStorage final : public Storage {
  public:
@@ -258,7 +258,7 @@ class SparseStorage final : public Storage {
       });
       if (in_place) return;
     }
-    fill(ValueBuffer(values_, entries_->in_file_order() ? kPieceBytes : 0));
+    fill(ValueBuffer(values_, entries_->in_file_order() ? kMostBufferedBytes : 0));
   }
 
   // The part of one row that begins at its byte `first`.
@@ -275,7 +275,7 @@ class SparseStorage final : public Storage {
           entries_->number(i) * grid.block_bytes() + row % grid.block_rows * grid.segment_bytes;
       const std::uint64_t to = std::min(end, segment + grid.segment_bytes);
       for (std::uint64_t from = std::max(first, segment), size = 0; from < to; from += size) {
-        size = std::min(to - from, kPieceBytes);
+        size = std::min(to - from, kMostBufferedBytes);
         kernels::add(values_.dtype(), out.subspan(from - first, size), values_at(values + from - segment, size));
       }
     }

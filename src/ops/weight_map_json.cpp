@@ -85,7 +85,7 @@ void check_places(const WeightRule& rule) {
   for (const std::string& name : rule.to) check(name, is_unstack ? 1 : 0);
 }
 
-WeightRule rule_from(const Json& json) {
+WeightRule weight_rule_from(const Json& json) {
   refuse_unknown_members(json,
                          {"from", "to", "sizes", "rename", "about", "concat", "split", "stack", "unstack", "permute",
                           "interleave", "separate", "add"},
@@ -117,7 +117,7 @@ WeightRule rule_from(const Json& json) {
 }  // namespace
 
 WeightMap WeightMap::parse(std::string_view text) {
-  WeightMap map{read_rules(Json::parse(text), rule_from)};
+  WeightMap map{read_rules(Json::parse(text), weight_rule_from)};
   for (std::size_t i = 0; i < map.rules.size(); ++i) map.rules[i].place = i + 1;
   return map;
 }

@@ -10,7 +10,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 16 * kernels::kLeafBytes;
+constexpr std::uint64_t kHashedPieceBytes = 16 * kernels::kLeafBytes;
 
 }  // namespace
 
@@ -37,7 +37,8 @@ void Digests::compare(const io::Sink& sink, ThreadPool& pool, ProgressMeter& met
   };
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < file_.items.size(); ++i) {
-    for (const ByteRange& range : split_by_bytes(file_.items[i].tensor.nbytes(), kernels::kLeafBytes, kPieceBytes))
+    for (const ByteRange& range :
+         split_by_bytes(file_.items[i].tensor.nbytes(), kernels::kLeafBytes, kHashedPieceBytes))
       pieces.push_back({i, range});
   }
   pool.run(pieces.size(), [&](std::size_t i, unsigned) {
@@ -64,7 +65,7 @@ void Digests::compare_piece(const io::Sink& sink, std::size_t number, ByteRange 
 
 std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool) {
   std::vector<std::uint64_t> leaves(kernels::leaf_count(size_bytes));
-  const auto pieces = split_by_bytes(size_bytes, kernels::kLeafBytes, kPieceBytes);
+  const auto pieces = split_by_bytes(size_bytes, kernels::kLeafBytes, kHashedPieceBytes);
   pool.run(pieces.size(), [&](std::size_t i, unsigned) {
     const auto [offset, size] = pieces[i];
     std::vector<std::byte> bytes(size);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kDirectBytes = std::uint64_t{64}
                                        << 10;  // smaller ranges are cheaper to gather than to write alone
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
+constexpr std::uint64_t kDirectPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
 
 class JobMaker {
  public:
@@ -55,7 +55,7 @@ class JobMaker {
     }
     const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
     if (in_place && range.size >= kDirectBytes) {
-      for (const ByteRange& piece : split_by_bytes(range.size, 1, kPieceBytes))
+      for (const ByteRange& piece : split_by_bytes(range.size, 1, kDirectPieceBytes))
         jobs_.push_back({Job::Kind::direct, {part(piece)}, piece.size});
       return;
     }

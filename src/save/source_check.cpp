@@ -13,7 +13,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kCheckedPieceBytes = std::uint64_t{4} << 20;
 
 struct Piece {
   const Storage* storage;
@@ -66,7 +66,7 @@ void SourceCheck::read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, co
   for (const Storage* storage : order_) {
     if (sources_.at(storage).found) continue;
     const std::uint64_t size = storage->size_bytes();
-    const std::uint64_t piece_bytes = storage->is_sequential() ? std::max<std::uint64_t>(size, 1) : kPieceBytes;
+    const std::uint64_t piece_bytes = storage->is_sequential() ? std::max<std::uint64_t>(size, 1) : kCheckedPieceBytes;
     for (const ByteRange& range : split_by_bytes(size, storage->granule(), piece_bytes))
       pieces.push_back({storage, range});
     total += size;

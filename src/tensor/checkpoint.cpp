@@ -4,6 +4,13 @@
 
 namespace ballast {
 
+Checkpoint::Checkpoint() = default;
+Checkpoint::Checkpoint(const Checkpoint& other) = default;
+Checkpoint::Checkpoint(Checkpoint&& other) noexcept = default;
+Checkpoint& Checkpoint::operator=(const Checkpoint& other) = default;
+Checkpoint& Checkpoint::operator=(Checkpoint&& other) noexcept = default;
+Checkpoint::~Checkpoint() = default;
+
 std::string_view name(Format format) noexcept {
   static constexpr std::array<std::string_view, 10> kNames = {
       "safetensors", "torch-zip", "torch-legacy", "torch-tar", "torchscript", "pickle", "gguf", "npy", "npz", "archive",

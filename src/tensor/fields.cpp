@@ -20,11 +20,11 @@ struct TypeInfo {
 };
 
 // In the order of the enum.
-constexpr TypeInfo kTypes[] = {
+constexpr TypeInfo kFieldTypes[] = {
     {"u8", 1},   {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
     {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8},
 };
-static_assert(std::size(kTypes) == static_cast<std::size_t>(FieldType::f64) + 1);
+static_assert(std::size(kFieldTypes) == static_cast<std::size_t>(FieldType::f64) + 1);
 
 constexpr std::size_t kLengthBytes = 8;  // of a string in an array
 
@@ -38,8 +38,6 @@ T load(std::span<const std::byte> bytes) noexcept {
 std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-
-std::uint32_t short_hash(std::string_view key) noexcept { return static_cast<std::uint32_t>(hash_name(key)); }
 
 // Key and value in one piece of memory.
 Field copied(std::string_view key, FieldType type, FieldType element_type, std::uint64_t count,
@@ -69,13 +67,13 @@ bool has_items(FieldType type, std::uint64_t count, std::span<const std::byte> b
 
 }  // namespace
 
-std::string_view name(FieldType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+std::string_view name(FieldType type) noexcept { return kFieldTypes[static_cast<std::size_t>(type)].name; }
 
-std::size_t width(FieldType type) noexcept { return kTypes[static_cast<std::size_t>(type)].width; }
+std::size_t width(FieldType type) noexcept { return kFieldTypes[static_cast<std::size_t>(type)].width; }
 
 std::optional<FieldType> field_type_from_name(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < std::size(kTypes); ++i) {
-    if (kTypes[i].name == name) return static_cast<FieldType>(i);
+  for (std::size_t i = 0; i < std::size(kFieldTypes); ++i) {
+    if (kFieldTypes[i].name == name) return static_cast<FieldType>(i);
   }
   return std::nullopt;
 }
@@ -193,7 +191,7 @@ std::size_t Fields::find_slot(std::string_view key, std::uint32_t hash) const no
 std::optional<std::size_t> Fields::index() {
   slots_.assign(std::bit_ceil(2 * fields_.size() + 8), Slot{});
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const std::uint32_t hash = short_hash(fields_[i].key);
+    const std::uint32_t hash = short_name_hash(fields_[i].key);
     Slot& slot = slots_[find_slot(fields_[i].key, hash)];
     if (slot.number != 0) return i;
     slot = {hash, static_cast<std::uint32_t>(i + 1)};
@@ -203,7 +201,7 @@ std::optional<std::size_t> Fields::index() {
 
 const Field* Fields::find(std::string_view key) const noexcept {
   if (slots_.empty()) return nullptr;
-  const Slot& slot = slots_[find_slot(key, short_hash(key))];
+  const Slot& slot = slots_[find_slot(key, short_name_hash(key))];
   return slot.number == 0 ? nullptr : &fields_[slot.number - 1];
 }
 
@@ -219,7 +217,7 @@ std::optional<std::string_view> Fields::find_string(std::string_view key) const 
 
 void Fields::set(Field field) {
   if ((fields_.size() + 1) * 4 > slots_.size() * 3) index();
-  const std::uint32_t hash = short_hash(field.key);
+  const std::uint32_t hash = short_name_hash(field.key);
   Slot& slot = slots_[find_slot(field.key, hash)];
   if (slot.number != 0) {
     fields_[slot.number - 1] = std::move(field);

@@ -39,7 +39,7 @@ struct AppendValue {
   }
   template <class T>
   void operator()(T number) const {
-    fmt::format_to(std::back_inserter(out), "{}", number);
+    out += fmt::format("{}", number);
   }
 };
 

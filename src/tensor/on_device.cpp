@@ -12,7 +12,6 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
 constexpr unsigned kMostThreads = 8;  // with two buffers each, 64 MiB
 
 // Bytes that are read back when somebody asks for them.

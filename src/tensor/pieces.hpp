@@ -12,6 +12,8 @@
 
 namespace ballast {
 
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // enough to keep a disk busy
+
 // What one thread reads without a pause.
 struct TensorPiece {
   std::size_t tensor;  // its number

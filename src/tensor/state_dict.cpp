@@ -16,9 +16,14 @@ namespace {
 
 constexpr std::size_t kArenaBytes = 64 * 1024;
 
-std::uint32_t short_hash(std::string_view name) noexcept { return static_cast<std::uint32_t>(hash_name(name)); }
-
 }  // namespace
+
+StateDict::StateDict() = default;
+StateDict::StateDict(const StateDict& other) = default;
+StateDict::StateDict(StateDict&& other) noexcept = default;
+StateDict& StateDict::operator=(const StateDict& other) = default;
+StateDict& StateDict::operator=(StateDict&& other) noexcept = default;
+StateDict::~StateDict() = default;
 
 // The slot that holds the name, or the empty one where it would go.
 std::size_t StateDict::find_slot(std::string_view name, std::uint32_t hash) const noexcept {
@@ -32,7 +37,7 @@ std::size_t StateDict::find_slot(std::string_view name, std::uint32_t hash) cons
 
 const Tensor* StateDict::find(std::string_view name) const noexcept {
   if (slots_.empty()) return nullptr;
-  const Slot& slot = slots_[find_slot(name, short_hash(name))];
+  const Slot& slot = slots_[find_slot(name, short_name_hash(name))];
   return slot.number == 0 ? nullptr : &entries_[slot.number - 1].tensor;
 }
 
@@ -60,7 +65,7 @@ void StateDict::rehash(std::size_t slot_count) {
 
 bool StateDict::insert_stored(std::string_view name, Tensor&& tensor) {
   if ((entries_.size() + 1) * 3 > slots_.size() * 2) rehash(std::max<std::size_t>(16, slots_.size() * 2));
-  const std::uint32_t hash = short_hash(name);
+  const std::uint32_t hash = short_name_hash(name);
   Slot& slot = slots_[find_slot(name, hash)];
   if (slot.number != 0) return false;
   entries_.push_back({name, std::move(tensor)});
@@ -86,7 +91,7 @@ std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others) {
 }
 
 void StateDict::replace(std::string_view name, Tensor tensor) {
-  const Slot* slot = slots_.empty() ? nullptr : &slots_[find_slot(name, short_hash(name))];
+  const Slot* slot = slots_.empty() ? nullptr : &slots_[find_slot(name, short_name_hash(name))];
   if (slot == nullptr || slot->number == 0) throw Error(Errc::not_found, "no tensor is called " + quote(name));
   entries_[slot->number - 1].tensor = std::move(tensor);
 }
@@ -108,7 +113,7 @@ std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
       slot = {hashes[number % kAhead], static_cast<std::uint32_t>(number + 1)};
     }
     if (i < entries_.size()) {
-      hashes[i % kAhead] = short_hash(entries_[i].name);
+      hashes[i % kAhead] = short_name_hash(entries_[i].name);
       __builtin_prefetch(&slots_[hashes[i % kAhead] & (slots_.size() - 1)]);
     }
   }

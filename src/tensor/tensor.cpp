@@ -27,6 +27,10 @@ std::string describe(DType dtype, const Shape& shape) { return std::string(name(
 }  // namespace
 
 Tensor::Tensor() : shape_{0} {}
+Tensor::Tensor(const Tensor& other) = default;
+Tensor& Tensor::operator=(const Tensor& other) = default;
+Tensor& Tensor::operator=(Tensor&& other) noexcept = default;
+Tensor::~Tensor() = default;
 
 Tensor::Tensor(DType dtype, Shape shape, StoragePtr storage, std::uint64_t offset)
     : storage_(std::move(storage)), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {

@@ -10,9 +10,12 @@
 
 #include "kernels/svd.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
+
+using test::values_of;
 
 using Matrix = std::vector<float>;
 
@@ -39,12 +42,6 @@ double distance(const Matrix& a, const Matrix& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
   return std::sqrt(sum);
-}
-
-Matrix values_of(const Tensor& tensor) {
-  Matrix values(tensor.numel());
-  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 Tensor tensor_of(const Matrix& values, const Shape& shape) {

@@ -8,7 +8,7 @@ namespace ballast {
 namespace {
 
 using test::config_of;
-using test::names_of;
+using test::sorted_names;
 using test::state_of;
 using Names = std::vector<std::string>;
 
@@ -16,7 +16,7 @@ Names got(const Names& state, std::string_view config, std::string_view adapter 
           const GetAdapterOptions& options = {}) {
   std::vector<std::pair<std::string, Shape>> tensors;
   for (const std::string& name : state) tensors.emplace_back(name, Shape{2, 2});
-  return names_of(get_adapter_state_dict(state_of(tensors), config_of(config), adapter, options));
+  return sorted_names(get_adapter_state_dict(state_of(tensors), config_of(config), adapter, options));
 }
 
 constexpr std::string_view kLora = R"({"peft_type": "LORA"})";

@@ -1,19 +1,22 @@
 // Folders and files, saved and loaded; what is wrong with them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <ballast/save.hpp>
 
 #include "support/adapter_parts.hpp"
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {
 
-using test::names_of;
 using test::SafetensorsFile;
 using test::small_lora;
+using test::sorted_names;
 using test::state_of;
 using test::TempDir;
 using Names = std::vector<std::string>;
@@ -32,7 +35,7 @@ TEST(SavedAdapter, IsTheFolderThatPeftWrites) {
   EXPECT_EQ(to_string(load_adapter_config(dir / "out/adapter_config.json")), dir.read("out/adapter_config.json"));
   EXPECT_EQ(open(dir / "out/adapter_model.safetensors").metadata, Metadata({{"format", "pt"}}));
   const Adapter back = load_adapter(dir / "out");
-  EXPECT_EQ(names_of(back.tensors), kSmall);
+  EXPECT_EQ(sorted_names(back.tensors), kSmall);
   EXPECT_EQ(back.config.fields.at("lora_alpha").integer(), 4);
   EXPECT_ERROR(save_adapter(small_lora(), dir / "out"), Errc::invalid_argument, "already exists");
 }
@@ -43,7 +46,7 @@ TEST(SavedAdapter, IsLoadedWhereItIsWanted) {
   AdapterLoadOptions options;
   options.device = "meta";
   const Adapter shapes = load_adapter(dir / "out", options);
-  EXPECT_EQ(names_of(shapes.tensors), kSmall);
+  EXPECT_EQ(sorted_names(shapes.tensors), kSmall);
   EXPECT_EQ(shapes.tensors[0].tensor.shape(), small_lora().tensors[0].tensor.shape());
   EXPECT_FALSE(shapes.tensors[0].tensor.has_data());
 }
@@ -53,8 +56,8 @@ TEST(SavedAdapter, IsReadWithoutItsPrefix) {
   Adapter adapter = small_lora(R"({"peft_type": "VERA", "save_projection": true})");
   adapter.tensors = state_of({{"base_model.vera_A", {2, 2}}, {"base_model.model.q.vera_lambda_b", {2}}});
   save_adapter(adapter, dir / "out", {.portable = true});
-  EXPECT_EQ(names_of(open(dir / "out/adapter_model.safetensors").tensors), Names({"q.vera_lambda_b", "vera_A"}));
-  EXPECT_EQ(names_of(load_adapter(dir / "out").tensors), names_of(adapter.tensors));
+  EXPECT_EQ(sorted_names(open(dir / "out/adapter_model.safetensors").tensors), Names({"q.vera_lambda_b", "vera_A"}));
+  EXPECT_EQ(sorted_names(load_adapter(dir / "out").tensors), sorted_names(adapter.tensors));
 }
 
 TEST(LoadedAdapter, IsSafetensorsBeforeAPickle) {
@@ -63,9 +66,9 @@ TEST(LoadedAdapter, IsSafetensorsBeforeAPickle) {
   dir.write("sub/adapter_config.json", test::kLora);
   dir.write("sub/adapter_model.bin", "not even looked at");
   dir.write("sub/adapter_model.safetensors", file_with(kSmall));
-  EXPECT_EQ(names_of(load_adapter(dir.path(), {.subfolder = "sub"}).tensors), kSmall);
-  EXPECT_EQ(names_of(load_adapter(dir / "sub/adapter_model.safetensors").tensors), kSmall);
-  EXPECT_EQ(names_of(load_adapter(dir / "sub/adapter_config.json").tensors), kSmall);
+  EXPECT_EQ(sorted_names(load_adapter(dir.path(), {.subfolder = "sub"}).tensors), kSmall);
+  EXPECT_EQ(sorted_names(load_adapter(dir / "sub/adapter_model.safetensors").tensors), kSmall);
+  EXPECT_EQ(sorted_names(load_adapter(dir / "sub/adapter_config.json").tensors), kSmall);
 }
 
 TEST(LoadedAdapter, HasTheFirstMappingThatMatches) {
@@ -73,7 +76,7 @@ TEST(LoadedAdapter, HasTheFirstMappingThatMatches) {
   dir.write("adapter_config.json", test::kLora);
   dir.write("adapter_model.safetensors", file_with(kSmall));
   const AdapterLoadOptions options{.key_mapping = {{"^x", "y"}, {"^q", "model.q"}, {"^model", "never"}}};
-  EXPECT_EQ(names_of(load_adapter(dir.path(), options).tensors),
+  EXPECT_EQ(sorted_names(load_adapter(dir.path(), options).tensors),
             Names({"base_model.model.model.q.lora_A.weight", "base_model.model.model.q.lora_B.weight"}));
   EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{"(", ""}}}), Errc::invalid_argument, "is wrong");
   EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{".*", "x"}}}), Errc::invalid_argument, "two tensors");
@@ -163,7 +166,7 @@ TEST(AdapterFixtures, LoadShowAndSurviveASave) {
     TempDir dir;
     save_adapter(adapter, dir / "out");
     const Adapter back = load_adapter(dir / "out");
-    ASSERT_EQ(names_of(back.tensors), names_of(adapter.tensors));
+    ASSERT_EQ(sorted_names(back.tensors), sorted_names(adapter.tensors));
     for (const auto& [name, tensor] : adapter.tensors)
       EXPECT_EQ(test::values_of(back.tensors.at(name)), test::values_of(tensor)) << name;
   }

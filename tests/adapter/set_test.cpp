@@ -2,13 +2,14 @@
 
 #include "support/adapter_parts.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
 using test::config_of;
-using test::names_of;
 using test::small_lora;
+using test::sorted_names;
 using test::state_of;
 using test::values_of;
 using Names = std::vector<std::string>;
@@ -23,7 +24,7 @@ SetAdapterResult set(const StateDict& state, const Adapter& adapter, std::string
 TEST(SetAdapter, WrapsWhatTheAdapterChangesAndNothingElse) {
   const SetAdapterResult result = set(base(), small_lora());
   EXPECT_EQ(
-      names_of(result.state),
+      sorted_names(result.state),
       Names({"base_model.model.c.head.weight", "base_model.model.k.weight", "base_model.model.q.base_layer.weight",
              "base_model.model.q.lora_A.default.weight", "base_model.model.q.lora_B.default.weight"}));
 }
@@ -45,7 +46,7 @@ TEST(SetAdapter, PutsModulesToSaveBesideTheirOriginals) {
   EXPECT_EQ(result.missing, Names());
   EXPECT_EQ(values_of(result.state.at("base_model.model.c.modules_to_save.default.head.weight"))[0], 7);
   EXPECT_EQ(values_of(result.state.at("base_model.model.c.original_module.head.weight"))[0], 301);
-  EXPECT_EQ(names_of(get_adapter_state_dict(result.state, adapter.config)), names_of(adapter.tensors));
+  EXPECT_EQ(sorted_names(get_adapter_state_dict(result.state, adapter.config)), sorted_names(adapter.tensors));
 }
 
 TEST(SetAdapter, MissesAModuleThatShouldHaveBeenSavedWhole) {

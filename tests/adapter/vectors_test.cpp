@@ -1,7 +1,9 @@
 // What PEFT 0.20.1.dev0 saved of 85 models (../shared/vectors/peft), against load, get and set.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -9,7 +11,9 @@
 #include <ballast/load.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -49,14 +53,8 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string bytes_of(const Tensor& tensor) {
-  std::string bytes(tensor.nbytes(), '\0');
-  tensor.read(0, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
-}
-
 bool are_near(const Tensor& a, const Tensor& b) {
-  const std::string x = bytes_of(a.to(DType::f32)), y = bytes_of(b.to(DType::f32));
+  const std::string x = test::text_of(a.to(DType::f32)), y = test::text_of(b.to(DType::f32));
   for (std::size_t i = 0; i < x.size(); i += 4) {
     float p = 0, q = 0;
     std::memcpy(&p, x.data() + i, 4);
@@ -77,7 +75,7 @@ std::string difference(const StateDict& got, const StateDict& wanted, Compare co
       lines += "  missing " + std::string(name) + "\n";
     } else if (mine->dtype() != tensor.dtype() || mine->shape() != tensor.shape()) {
       lines += "  shape of " + std::string(name) + ": " + to_string(mine->shape()) + "\n";
-    } else if (compare == Compare::bytes ? bytes_of(*mine) != bytes_of(tensor)
+    } else if (compare == Compare::bytes ? test::text_of(*mine) != test::text_of(tensor)
                                          : compare == Compare::values && !are_near(*mine, tensor)) {
       lines += "  values of " + std::string(name) + "\n";
     }
@@ -101,7 +99,7 @@ StateDict without(const StateDict& state, const std::function<bool(std::string_v
 Adapter adapter_of(const Case& c, const std::string& name, const fs::path& folder) {
   Adapter adapter = load_adapter(folder.string());
   const StateDict state = load(c.path("adapted_state_dict.safetensors"));
-  const Json meta = Json::parse(test::read_whole_file(c.folder / "meta.json"));
+  const Json meta = test::read_json(c.folder / "meta.json");
   if (c.name == "xlora" && name == "default") {  // whose experts are called "0" and "1", like layers of the classifier
     for (const std::string end : {"bias", "weight"}) {
       const std::string lost = "base_model.internal_xlora_classifier.layers.0." + end;
@@ -124,7 +122,7 @@ Adapter adapter_of(const Case& c, const std::string& name, const fs::path& folde
 
 // What PEFT is told to leave out when it saves is said in no configuration.
 GetAdapterOptions options_of(const Case& c) {
-  const Json meta = Json::parse(test::read_whole_file(c.folder / "meta.json"));
+  const Json meta = test::read_json(c.folder / "meta.json");
   const Json* options = meta.find("save_pretrained_options");
   const Json* saves = options == nullptr ? nullptr : options->find("save_embedding_layers");
   return {.embeddings = saves != nullptr && saves->is_bool() ? SaveEmbeddings::never : SaveEmbeddings::automatic};
@@ -219,7 +217,7 @@ TEST(PeftVectors, ReportsAreThoseOfPeft) {
   const fs::path folder = test::shared_path("vectors/peft/loading_reports");
   const AdapterConfig config = load_adapter((folder.parent_path() / "lora_plain/adapter").string()).config;
   const StateDict model = load((folder / "model.safetensors").string());
-  const Json expected = Json::parse(test::read_whole_file(folder / "expected.json"));
+  const Json expected = test::read_json(folder / "expected.json");
   for (const Json& report : expected.at("reports").list()) {
     const std::string& name = report.at("case").text();
     const StateDict adapter = load((folder / report.at("adapter_file").text()).string());

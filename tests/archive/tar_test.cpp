@@ -27,8 +27,8 @@ std::string all_of(const Tar& tar) {
 }
 std::string read_all(const TarFile& file) { return all_of(read_tar(file.source(), {})); }
 
-TarFile one() { return TarFile().file("a", "data"); }
-TarFile with(const std::function<void(std::string&)>& lie) { return one().change(lie); }
+TarFile one_file() { return TarFile().file("a", "data"); }
+TarFile with(const std::function<void(std::string&)>& lie) { return one_file().change(lie); }
 std::function<void(std::string&)> put(std::size_t offset, const std::string& text) {
   return [=](std::string& header) { TarFile::put(header, offset, text); };
 }
@@ -69,10 +69,10 @@ TEST(Tar, SkipsFoldersAndLeadingDots) {
 }
 
 TEST(Tar, ReadsWithoutItsEnd) {
-  EXPECT_EQ(read_all(one().ending("")), "a=data;");
-  EXPECT_EQ(read_all(one().ending(std::string(512, '\0'))), "a=data;");
-  EXPECT_EQ(read_all(one().ending(std::string(9728, '\0'))), "a=data;");
-  const std::string unpadded = one().text().substr(0, 516);
+  EXPECT_EQ(read_all(one_file().ending("")), "a=data;");
+  EXPECT_EQ(read_all(one_file().ending(std::string(512, '\0'))), "a=data;");
+  EXPECT_EQ(read_all(one_file().ending(std::string(9728, '\0'))), "a=data;");
+  const std::string unpadded = one_file().text().substr(0, 516);
   const auto bytes = std::as_bytes(std::span(unpadded));
   EXPECT_EQ(all_of(read_tar(io::from_memory({bytes.begin(), bytes.end()}), {})), "a=data;");
 }
@@ -89,16 +89,16 @@ TEST(Tar, AcceptsChecksumsOfSignedBytes) {
 
 TEST(Tar, IsRecognisedByItsChecksum) {
   const auto looks = [](const std::string& text) { return looks_like_tar(std::as_bytes(std::span(text))); };
-  EXPECT_TRUE(looks(one().text()));
+  EXPECT_TRUE(looks(one_file().text()));
   EXPECT_TRUE(looks(with(put(257, std::string(8, '\0'))).text()));
-  EXPECT_FALSE(looks(one().text().substr(0, 511)));
-  EXPECT_FALSE(looks(one().change_unsealed(put(0, "b")).text()));
+  EXPECT_FALSE(looks(one_file().text().substr(0, 511)));
+  EXPECT_FALSE(looks(one_file().change_unsealed(put(0, "b")).text()));
   EXPECT_FALSE(looks(std::string(512, '\0')));
   EXPECT_FALSE(looks(std::string(512, ' ')));
   EXPECT_FALSE(looks(""));
 }
 
-struct Case {
+struct TarCase {
   const char* name;
   TarFile file;
   Errc code;
@@ -106,96 +106,96 @@ struct Case {
   std::uint64_t byte;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const TarCase& c, std::ostream* out) { *out << c.name; }
 
-class HostileTar : public testing::TestWithParam<Case> {};
+class HostileTar : public testing::TestWithParam<TarCase> {};
 
 TEST_P(HostileTar, IsRefusedWithItsByte) {
-  const Case& c = GetParam();
+  const TarCase& c = GetParam();
   EXPECT_ERROR_AT(read_tar(c.file.source(), {}), c.code, c.message, c.byte);
 }
 
-constexpr Errc kMalformed = Errc::malformed, kUnsupported = Errc::unsupported;
+using enum Errc;
 
 INSTANTIATE_TEST_SUITE_P(
     All, HostileTar,
-    testing::ValuesIn(std::vector<Case>{
-        {"AWrongChecksum", one().change_unsealed(put(0, "b")), kMalformed, "the checksum of a tar header is wrong",
+    testing::ValuesIn(std::vector<TarCase>{
+        {"AWrongChecksum", one_file().change_unsealed(put(0, "b")), malformed, "the checksum of a tar header is wrong",
          148},
-        {"NoChecksum", one().change_unsealed(put(148, "        ")), kMalformed, "checksum", 148},
-        {"ASymbolicLink", TarFile().member("a", '2'), kUnsupported, "member \"a\" is a symbolic link", 0},
-        {"AHardLink", TarFile().member("a", '1'), kUnsupported, "a hard link", 0},
-        {"ADevice", TarFile().member("a", '3'), kUnsupported, "a device", 0},
-        {"APipe", TarFile().member("a", '6'), kUnsupported, "a named pipe", 0},
-        {"ASparseFile", TarFile().member("a", 'S', "data"), kUnsupported, "a sparse file", 0},
-        {"ALongLink", TarFile().member("a", 'K', "data"), kUnsupported, "a link", 0},
-        {"AnUnknownType", TarFile().member("a", 'Z'), kUnsupported, "member \"a\" is of type \"Z\"", 0},
-        {"APaxSparseFile", TarFile().pax("GNU.sparse.major", "1").file("a", "data"), kUnsupported, "GNU.sparse.major",
+        {"NoChecksum", one_file().change_unsealed(put(148, "        ")), malformed, "checksum", 148},
+        {"ASymbolicLink", TarFile().member("a", '2'), unsupported, "member \"a\" is a symbolic link", 0},
+        {"AHardLink", TarFile().member("a", '1'), unsupported, "a hard link", 0},
+        {"ADevice", TarFile().member("a", '3'), unsupported, "a device", 0},
+        {"APipe", TarFile().member("a", '6'), unsupported, "a named pipe", 0},
+        {"ASparseFile", TarFile().member("a", 'S', "data"), unsupported, "a sparse file", 0},
+        {"ALongLink", TarFile().member("a", 'K', "data"), unsupported, "a link", 0},
+        {"AnUnknownType", TarFile().member("a", 'Z'), unsupported, "member \"a\" is of type \"Z\"", 0},
+        {"APaxSparseFile", TarFile().pax("GNU.sparse.major", "1").file("a", "data"), unsupported, "GNU.sparse.major",
          512},
-        {"APaxLink", TarFile().pax("linkpath", "/etc/passwd").file("a", ""), kUnsupported, "linkpath", 512},
-        {"AFolderWithData", TarFile().member("a/", '5', "data"), kMalformed, "the folder \"a/\" has data", 0},
-        {"TheSameNameTwice", one().file("a", "2"), kMalformed, "two members are called \"a\"", 1024},
-        {"TheSameNameInOtherWords", one().file("./a", "2"), kMalformed, "two members are called \"a\"", 1024},
-        {"NoName", TarFile().file("", "x"), kMalformed, "a file is called \"\"", 0},
-        {"AFolderThatIsAFile", TarFile().file("a/", "x"), kMalformed, "a file is called \"a/\"", 0},
-        {"ANulInALongName", TarFile().long_name("a\0b"s).file("c", ""), kMalformed, "a file is called \"a\\x00b\"",
+        {"APaxLink", TarFile().pax("linkpath", "/etc/passwd").file("a", ""), unsupported, "linkpath", 512},
+        {"AFolderWithData", TarFile().member("a/", '5', "data"), malformed, "the folder \"a/\" has data", 0},
+        {"TheSameNameTwice", one_file().file("a", "2"), malformed, "two members are called \"a\"", 1024},
+        {"TheSameNameInOtherWords", one_file().file("./a", "2"), malformed, "two members are called \"a\"", 1024},
+        {"NoName", TarFile().file("", "x"), malformed, "a file is called \"\"", 0},
+        {"AFolderThatIsAFile", TarFile().file("a/", "x"), malformed, "a file is called \"a/\"", 0},
+        {"ANulInALongName", TarFile().long_name("a\0b"s).file("c", ""), malformed, "a file is called \"a\\x00b\"",
          1024},
-        {"DataBeyondTheFile", with(put(124, "00000010000")), kMalformed,
+        {"DataBeyondTheFile", with(put(124, "00000010000")), malformed,
          "member \"a\" has 4096 bytes, but only 1536 follow", 0},
-        {"AHugeSize", with(put(124, "77777777777")), kMalformed, "has 8589934591 bytes", 0},
-        {"AHugeBinarySize", with(put(124, "\x80\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s)), kMalformed,
+        {"AHugeSize", with(put(124, "77777777777")), malformed, "has 8589934591 bytes", 0},
+        {"AHugeBinarySize", with(put(124, "\x80\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s)), malformed,
          "has 18446744073709551615 bytes", 0},
-        {"ABinarySizeOfMoreThan64Bits", with(put(124, "\x80\0\0\1\0\0\0\0\0\0\0\4"s)), kMalformed,
+        {"ABinarySizeOfMoreThan64Bits", with(put(124, "\x80\0\0\1\0\0\0\0\0\0\0\4"s)), malformed,
          "which is no octal number", 124},
-        {"ANegativeBinarySize", with(put(124, std::string(11, '\xFF') + '\xFC')), kMalformed,
-         "which is no octal number", 124},
-        {"ANegativeSize", with(put(124, "-0000000004")), kMalformed,
+        {"ANegativeBinarySize", with(put(124, std::string(11, '\xFF') + '\xFC')), malformed, "which is no octal number",
+         124},
+        {"ANegativeSize", with(put(124, "-0000000004")), malformed,
          "the size of a tar header is \"-0000000004\\x00\", which is no octal number", 124},
-        {"ASizeThatIsNotOctal", with(put(124, "00000000008")), kMalformed, "no octal number", 124},
-        {"ASizeWithALetter", with(put(124, "4\0x\0\0\0\0\0\0\0\0\0"s)), kMalformed, "no octal number", 124},
-        {"NoSize", with(put(124, std::string(12, ' '))), kMalformed, "no octal number", 124},
+        {"ASizeThatIsNotOctal", with(put(124, "00000000008")), malformed, "no octal number", 124},
+        {"ASizeWithALetter", with(put(124, "4\0x\0\0\0\0\0\0\0\0\0"s)), malformed, "no octal number", 124},
+        {"NoSize", with(put(124, std::string(12, ' '))), malformed, "no octal number", 124},
         {"APrefixOfAnOldHeader", TarFile().file("a", "data").change(put(257, "ustar  \0"s)).change(put(345, "x")),
-         kMalformed, "a prefix that its kind has not", 345},
-        {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), kMalformed,
+         malformed, "a prefix that its kind has not", 345},
+        {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), malformed,
          "4 bytes in its header but 3 in a pax record", 1024},
-        {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), kMalformed,
+        {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), malformed,
          "member \"a\" has 99999999999 bytes", 1024},
-        {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), kMalformed,
+        {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), malformed,
          "the size of a pax record is \"-4\"", 512},
-        {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), kMalformed,
+        {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), malformed,
          "the size of a pax record", 512},
         {"TwoPaxPaths",
          TarFile().member("x", 'x', TarFile::pax_record("path", "a") + TarFile::pax_record("path", "b")).file("c", ""),
-         kMalformed, "two pax records \"path\"", 521},
-        {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), kMalformed,
+         malformed, "two pax records \"path\"", 521},
+        {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), malformed,
          "says that it has 99 bytes", 512},
-        {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), kMalformed,
+        {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), malformed,
          "says that it has 0 bytes", 512},
-        {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), kMalformed,
+        {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), malformed,
          "a pax record without a key", 512},
-        {"APaxRecordWithoutLength", TarFile().member("x", 'x', "path=a\n").file("c", ""), kMalformed,
+        {"APaxRecordWithoutLength", TarFile().member("x", 'x', "path=a\n").file("c", ""), malformed,
          "the length of a pax record is \"path=a\\x0a\"", 512},
-        {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), kMalformed,
+        {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), malformed,
          "gives all members one name", 0},
-        {"TwoLongNames", TarFile().long_name("a").long_name("b").file("c", ""), kMalformed, "described twice", 1024},
-        {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), kMalformed, "two long names",
+        {"TwoLongNames", TarFile().long_name("a").long_name("b").file("c", ""), malformed, "described twice", 1024},
+        {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), malformed, "two long names",
          2048},
-        {"ADescriptionWithoutMember", TarFile().long_name("a"), kMalformed, "ends after the description of a member",
+        {"ADescriptionWithoutMember", TarFile().long_name("a"), malformed, "ends after the description of a member",
          1024},
         {"ADescriptionThatIsTooLong", TarFile().long_name(std::string(1 << 20, 'a')).file("c", ""), Errc::limit,
          "the description of a member has 1048577 bytes", 0},
-        {"SomethingBehindTheEnd", one().ending(std::string(1024, '\0') + one().text()), kMalformed,
+        {"SomethingBehindTheEnd", one_file().ending(std::string(1024, '\0') + one_file().text()), malformed,
          "something follows its end", 2048},
-        {"MuchBehindTheEnd", one().ending(std::string((1 << 20) + 1, '\0')), kMalformed, "1048577 bytes follow its end",
-         1024},
-        {"HalfAHeader", one().ending("x"), kMalformed, "ends inside a tar header", 1024},
+        {"MuchBehindTheEnd", one_file().ending(std::string((1 << 20) + 1, '\0')), malformed,
+         "1048577 bytes follow its end", 1024},
+        {"HalfAHeader", one_file().ending("x"), malformed, "ends inside a tar header", 1024},
     }),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HostileTar, IsRefusedOverTheLimit) {
   Limits limits;
   limits.max_archive_members = 1;
-  EXPECT_ERROR(read_tar(one().file("b", "").source(), limits), Errc::limit, "more members than the 1 allowed");
+  EXPECT_ERROR(read_tar(one_file().file("b", "").source(), limits), Errc::limit, "more members than the 1 allowed");
 }
 
 TEST(Tar, ReadsTheCheckpointOf2017) {

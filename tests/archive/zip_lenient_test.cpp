@@ -20,7 +20,7 @@ using test::ZipEnd;
 using test::ZipEntry;
 using test::ZipFile;
 
-std::string content_of(const Zip& zip, const ZipMember& member) {
+std::string content_found(const Zip& zip, const ZipMember& member) {
   const auto source = member_source(zip, member, {});
   std::string content(source->size_bytes(), '\0');
   source->read_at(0, std::as_writable_bytes(std::span(content)));
@@ -33,7 +33,7 @@ std::vector<std::string> found_in(const io::ByteSourcePtr& source) {
   EXPECT_FALSE(zip.findings.empty());
   EXPECT_TRUE(test::error_of([&] { read_zip(source, {}); }).has_value()) << "a strict reading reads it";
   std::vector<std::string> members;
-  for (const ZipMember& member : zip.members) members.push_back(member.name + "=" + content_of(zip, member));
+  for (const ZipMember& member : zip.members) members.push_back(member.name + "=" + content_found(zip, member));
   std::sort(members.begin(), members.end());
   return members;
 }
@@ -126,8 +126,8 @@ TEST(LenientZip, FindsAllThatAStreamHolds) {
   };
   const Zip longer = read_zip(declared(99).source(), {}, ZipReading::lenient);
   const Zip shorter = read_zip(declared(1).source(), {}, ZipReading::lenient);
-  EXPECT_EQ(content_of(longer, longer.members[0]), "0123456789");
-  EXPECT_EQ(content_of(shorter, shorter.members[0]), "0123456789");
+  EXPECT_EQ(content_found(longer, longer.members[0]), "0123456789");
+  EXPECT_EQ(content_found(shorter, shorter.members[0]), "0123456789");
   ASSERT_EQ(shorter.findings.size(), 1u);
   EXPECT_EQ(shorter.findings[0].what, "member \"a\" inflates to 10 bytes, but 1 are declared");
   EXPECT_EQ(shorter.findings[0].offset, 31u);
@@ -140,7 +140,7 @@ TEST(LenientZip, FindsWhatABrokenStreamHoldsBeforeItBreaks) {
     for (std::size_t i = e.data.size() / 2; i < e.data.size(); ++i) e.data[i] = '\xFF';
   });
   const Zip zip = read_zip(broken.source(), {}, ZipReading::lenient);
-  const std::string found = content_of(zip, zip.members[0]);
+  const std::string found = content_found(zip, zip.members[0]);
   EXPECT_GT(found.size(), 1000u);
   EXPECT_EQ(found.substr(0, 1000), plain.substr(0, 1000));
   ASSERT_EQ(zip.findings.size(), 1u);

@@ -1,6 +1,7 @@
 // Archives that are right, however they were written, and what is read from them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 

@@ -8,13 +8,14 @@
 #include "checkpoint/aliases.hpp"
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
-using test::bytes_of_tensor;
 using test::SafetensorsFile;
 using test::TempDir;
+using test::text_of;
 using Aliases = std::map<std::string, std::string, std::less<>>;
 
 Checkpoint tied() {
@@ -30,7 +31,7 @@ Checkpoint saved(const Checkpoint& checkpoint, SaveOptions options = {}) {
   options.durable = false;
   save(checkpoint, folder / "model.safetensors", options);
   Checkpoint again = open(folder.path());
-  for (const auto& [name, tensor] : again) static_cast<void>(bytes_of_tensor(tensor));
+  for (const auto& [name, tensor] : again) static_cast<void>(text_of(tensor));
   return again;
 }
 
@@ -88,7 +89,7 @@ TEST(Aliases, WhoseTensorIsLeftOutBecomeTensors) {
   EXPECT_EQ(again.size(), 2u);
   EXPECT_TRUE(again.aliases.empty());
   EXPECT_FALSE(again.metadata.contains("head"));
-  EXPECT_EQ(bytes_of_tensor(again.at("head")), bytes_of_tensor(tied().at("emb")));
+  EXPECT_EQ(text_of(again.at("head")), text_of(tied().at("emb")));
 }
 
 TEST(Aliases, ThatAreLeftOutLeaveNoTrace) {
@@ -113,7 +114,7 @@ TEST(Aliases, SurviveSharding) {
   const Checkpoint again = saved(tied(), {.max_shard_bytes = 16});
   EXPECT_EQ(again.shards, 2u);
   EXPECT_EQ(again.aliases, (Aliases{{"head", "emb"}}));
-  EXPECT_EQ(bytes_of_tensor(again.at("head")), bytes_of_tensor(tied().at("emb")));
+  EXPECT_EQ(text_of(again.at("head")), text_of(tied().at("emb")));
 }
 
 TEST(Aliases, WhoseTensorWasReplacedBecomeTensors) {
@@ -121,7 +122,7 @@ TEST(Aliases, WhoseTensorWasReplacedBecomeTensors) {
   checkpoint.tensors.replace("head", Tensor::from_values<float>(DType::f32, {1}, std::vector<float>{7}));
   const Checkpoint again = saved(checkpoint);
   EXPECT_TRUE(again.aliases.empty());
-  EXPECT_EQ(test::values_of_tensor<float>(again.at("head")), std::vector<float>{7});
+  EXPECT_EQ(test::values_of<float>(again.at("head")), std::vector<float>{7});
 }
 
 }  // namespace

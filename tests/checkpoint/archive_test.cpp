@@ -4,6 +4,7 @@
 #include <ballast/open.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {

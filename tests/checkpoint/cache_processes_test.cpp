@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {

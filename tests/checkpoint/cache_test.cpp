@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include <ballast/hash.hpp>
@@ -11,6 +12,7 @@
 #include "support/expect_error.hpp"
 #include "support/gguf_file.hpp"
 #include "support/shared_files.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -21,6 +23,7 @@ using test::is_from_cache;
 using test::kAlways;
 using test::kAutomatic;
 using test::kIgnore;
+using test::names_of;
 using test::strided_file;
 using test::TempDir;
 using test::TorchStream;
@@ -39,12 +42,6 @@ bool is_same_number(double a, double b) { return a == b || (std::isnan(a) && std
 bool is_same_value(const PlainValue& a, const PlainValue& b) {
   const auto *x = std::get_if<double>(&a.value), *y = std::get_if<double>(&b.value);
   return a.path == b.path && a.type == b.type && (x && y ? is_same_number(*x, *y) : a.value == b.value);
-}
-
-std::vector<std::string> names_of(const Checkpoint& checkpoint) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
 }
 
 // Everything that a checkpoint is, but for where the bytes of its tensors lie.

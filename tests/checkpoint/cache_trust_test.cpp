@@ -1,4 +1,7 @@
 // Which conversion caches are believed, which checkpoints get none, and who can see and remove them.
+#include <filesystem>
+#include <fstream>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +10,7 @@
 
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {

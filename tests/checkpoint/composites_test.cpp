@@ -8,12 +8,13 @@
 #include "checkpoint/composites.hpp"
 #include "support/expect_error.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {
 
-constexpr const char* kKey = "ballast.composites";
+constexpr const char* kCompositesKey = "ballast.composites";
 
 Tensor integers_of(DType dtype, Shape shape, const std::vector<std::uint8_t>& bytes) {
   return Tensor::from_bytes(dtype, std::move(shape), std::as_bytes(std::span(bytes)));
@@ -48,7 +49,7 @@ Checkpoint sparse() {
   return checkpoint;
 }
 
-void expect_same(const Checkpoint& a, const Checkpoint& b) {
+void expect_same_composites(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_EQ(hash(a).digest, hash(b).digest);
   EXPECT_EQ(a.metadata, b.metadata);
   ASSERT_EQ(a.composites.size(), b.composites.size());
@@ -76,7 +77,7 @@ TEST(Composites, ComeBackAsTheyWere) {
   for (const Checkpoint& checkpoint :
        {sparse(), channels, quantized(DType::qu8, {4}, {1, 2, 3, 4}), quantized(DType::qi32, {1}, {1, 2, 3, 4}),
         quantized(DType::qu4x2, {2, 4}, {1, 2, 3, 4}), quantized(DType::qu2x4, {4, 4}, {1, 2, 3, 4})}) {
-    expect_same(unfold_composites(fold_composites(checkpoint)), checkpoint);
+    expect_same_composites(unfold_composites(fold_composites(checkpoint)), checkpoint);
   }
 }
 
@@ -101,7 +102,7 @@ TEST(Composites, AreForgottenWhereAPartIsGone) {
   StateDict less;
   less.insert("s.values", checkpoint.at("s.values"));
   checkpoint.tensors = less;
-  EXPECT_FALSE(fold_composites(checkpoint).metadata.contains(kKey));
+  EXPECT_FALSE(fold_composites(checkpoint).metadata.contains(kCompositesKey));
 }
 
 TEST(Composites, SurviveASafetensorsFile) {
@@ -119,10 +120,10 @@ TEST(Composites, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const auto refused = [](const std::string& text) {
     SCOPED_TRACE(text);
     Checkpoint checkpoint = fold_composites(quantized(DType::qu8, {4}, {1, 2, 3, 4}));
-    checkpoint.metadata[kKey] = text;
+    checkpoint.metadata[kCompositesKey] = text;
     const Checkpoint back = unfold_composites(checkpoint);
     EXPECT_TRUE(test::has_note(back, "does not fit the tensors"));
-    EXPECT_EQ(back.metadata.at(kKey), text);
+    EXPECT_EQ(back.metadata.at(kCompositesKey), text);
     EXPECT_EQ(back.at("q").dtype(), DType::u8);
     EXPECT_TRUE(back.composites.empty());
   };

@@ -18,7 +18,7 @@
 namespace ballast {
 namespace {
 
-constexpr const char* kKey = "ballast.compressed";
+constexpr const char* kCompressedKey = "ballast.compressed";
 
 std::vector<std::byte> shrinking_bytes(std::size_t size) {
   std::mt19937 random(static_cast<unsigned>(size));
@@ -42,7 +42,7 @@ Checkpoint one(DType dtype = DType::bf16, Shape shape = Shape{300, 1000}) {
   return of({{"w", shrinking(dtype, std::move(shape))}});
 }
 
-void expect_same(const Checkpoint& a, const Checkpoint& b) {
+void expect_same_tensors(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_EQ(hash(a).digest, hash(b).digest);
   EXPECT_EQ(a.metadata, b.metadata);
   EXPECT_TRUE(a.notes.empty());
@@ -56,12 +56,12 @@ TEST(Compressed, ComesBackAsItWasInEveryDtype) {
     EXPECT_EQ(folded.at("w").dtype(), DType::u8) << type.name;
     EXPECT_EQ(folded.at("w").rank(), 1u);
     EXPECT_LT(folded.at("w").nbytes(), checkpoint.at("w").nbytes());
-    expect_same(unfold_compressed(folded, {}), checkpoint);
+    expect_same_tensors(unfold_compressed(folded, {}), checkpoint);
   }
 }
 
 TEST(Compressed, SaysWhatItDidInTheMetadata) {
-  EXPECT_EQ(fold_compressed(one(), {}).metadata.at(kKey),
+  EXPECT_EQ(fold_compressed(one(), {}).metadata.at(kCompressedKey),
             R"({"version":1,"tensors":{"w":{"dtype":"BF16","shape":[300,1000]}}})");
 }
 
@@ -77,7 +77,7 @@ TEST(Compressed, LeavesWhatIsSmallEmptyRepeatedWithoutDataOrNoSmaller) {
           {"blocks", shrinking(DType::q8_0, {320'000})},
           {"complex", shrinking(DType::c128, {100'000})}});
   const Checkpoint folded = fold_compressed(checkpoint, {});
-  EXPECT_FALSE(folded.metadata.contains(kKey));
+  EXPECT_FALSE(folded.metadata.contains(kCompressedKey));
   for (const auto& [name, tensor] : checkpoint) {
     EXPECT_EQ(folded.at(name).dtype(), tensor.dtype()) << name;
     EXPECT_EQ(folded.at(name).storage(), tensor.storage()) << name;
@@ -93,7 +93,7 @@ TEST(Compressed, TakesStridedTensorsAndStreams) {
   const Checkpoint folded = fold_compressed(checkpoint, {});
   EXPECT_EQ(stream->restarts(), 1u);
   for (const auto& [name, tensor] : folded) EXPECT_EQ(tensor.rank(), 1u) << name;
-  expect_same(unfold_compressed(folded, {}), checkpoint);
+  expect_same_tensors(unfold_compressed(folded, {}), checkpoint);
 }
 
 TEST(Compressed, CompressesATensorWithTwoNamesOnce) {
@@ -103,7 +103,7 @@ TEST(Compressed, CompressesATensorWithTwoNamesOnce) {
   const Checkpoint folded = fold_compressed(checkpoint, {});
   EXPECT_EQ(folded.at("a").storage(), folded.at("b").storage());
   EXPECT_NE(folded.at("a").storage(), folded.at("c").storage());
-  expect_same(unfold_compressed(folded, {}), checkpoint);
+  expect_same_tensors(unfold_compressed(folded, {}), checkpoint);
 }
 
 TEST(Compressed, CountsTheBytesAndCanBeStopped) {
@@ -127,7 +127,7 @@ TEST(Compressed, PreparesWhatNeedsIt) {
   const auto bytes = shrinking_bytes(200'000);
   const Checkpoint checkpoint =
       of({{"w", Tensor(DType::u8, {200'000}, std::make_shared<test::PreparedStorage>(bytes))}});
-  expect_same(unfold_compressed(fold_compressed(checkpoint, {}), {}), checkpoint);
+  expect_same_tensors(unfold_compressed(fold_compressed(checkpoint, {}), {}), checkpoint);
 }
 
 TEST(Compressed, SurvivesAFileAndAnyNumberOfThreads) {
@@ -151,7 +151,7 @@ TEST(Compressed, SurvivesAFileAndAnyNumberOfThreads) {
     }
   }
   EXPECT_LT(first.size(), 5'000'000u);
-  expect_same(unfold_compressed(open(dir / "c.safetensors"), {}), checkpoint);
+  expect_same_tensors(unfold_compressed(open(dir / "c.safetensors"), {}), checkpoint);
 }
 
 TEST(Compressed, OpensShardByShardToo) {
@@ -161,7 +161,7 @@ TEST(Compressed, OpensShardByShardToo) {
   SaveOptions options;
   options.max_shard_bytes = 300'000;
   save(fold_compressed(checkpoint, options), dir / "m.safetensors", options);
-  expect_same(unfold_compressed(open(dir / "m.safetensors.index.json"), {}), checkpoint);
+  expect_same_tensors(unfold_compressed(open(dir / "m.safetensors.index.json"), {}), checkpoint);
   const Checkpoint shard = unfold_compressed(open(dir / "m-00001-of-00002.safetensors"), {});
   ASSERT_EQ(shard.size(), 1u);
   EXPECT_NE(shard.tensors[0].tensor.dtype(), DType::u8);
@@ -182,10 +182,10 @@ TEST(Compressed, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const auto refused = [&](const std::string& text) {
     SCOPED_TRACE(text.substr(0, 200));
     Checkpoint checkpoint = folded;
-    checkpoint.metadata[kKey] = text;
+    checkpoint.metadata[kCompressedKey] = text;
     const Checkpoint back = unfold_compressed(checkpoint, {});
     EXPECT_TRUE(test::has_note(back, "does not fit the tensors"));
-    EXPECT_EQ(back.metadata.at(kKey), text);
+    EXPECT_EQ(back.metadata.at(kCompressedKey), text);
     EXPECT_EQ(back.at("w").storage(), folded.at("w").storage());
   };
   const auto entry = [](const std::string& dtype, const std::string& shape) {
@@ -230,7 +230,7 @@ TEST(Compressed, LeavesTensorsThatAreNotBytesInARow) {
 
 TEST(Compressed, OpensWhatCannotBeReadAndSaysSoWhenItIsRead) {
   Checkpoint checkpoint = fold_compressed(one(), {});
-  checkpoint.metadata[kKey] =
+  checkpoint.metadata[kCompressedKey] =
       R"({"version":1,"tensors":{"w":{"dtype":"BF16","shape":[300,1001]},"gone":{"dtype":"U8","shape":[1]}}})";
   const Checkpoint opened = unfold_compressed(checkpoint, {});
   EXPECT_TRUE(opened.notes.empty());
@@ -252,7 +252,7 @@ TEST(Compressed, NeitherMakesNorOpensMoreOfNothingThanTheLimitsAllow) {
   EXPECT_EQ(within.at("zeros").dtype(), DType::f32);
   EXPECT_EQ(within.at("more").dtype(), DType::u8);
   EXPECT_EQ(within.at("w").rank(), 1u);
-  expect_same(unfold_compressed(within, options.limits), checkpoint);
+  expect_same_tensors(unfold_compressed(within, options.limits), checkpoint);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using test::SafetensorsFile;
 using test::TempDir;
 
-void put(const TempDir& folder, const std::string& file, const std::string& tensor) {
+void put_tensor(const TempDir& folder, const std::string& file, const std::string& tensor) {
   SafetensorsFile().tensor(tensor, "U8", {2}).write(folder, file);
 }
 
@@ -31,15 +31,15 @@ using Names = std::vector<std::string>;
 
 TEST(Folder, PrefersAnIndex) {
   const TempDir folder;
-  put(folder, "model.safetensors", "whole");
-  put(folder, "part.safetensors", "a");
+  put_tensor(folder, "model.safetensors", "whole");
+  put_tensor(folder, "part.safetensors", "a");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"part.safetensors"}})");
   EXPECT_EQ(opened(folder), (Names{"part.safetensors", "model.safetensors.index.json"}));
 }
 
 TEST(Folder, TakesTheUsualIndexOfSeveral) {
   const TempDir folder;
-  put(folder, "a.safetensors", "a");
+  put_tensor(folder, "a.safetensors", "a");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
   folder.write("other.safetensors.index.json", R"({"weight_map":{"b":"b.safetensors"}})");
   EXPECT_EQ(open(folder.path()).size(), 1u);
@@ -56,9 +56,9 @@ TEST(Folder, AsksWhichOfSeveralUnusualIndexes) {
 
 TEST(Folder, TakesTheModelAndNotesWhatIsBesideIt) {
   const TempDir folder;
-  put(folder, "model.safetensors", "w");
+  put_tensor(folder, "model.safetensors", "w");
   EXPECT_TRUE(open(folder.path()).notes.empty());
-  put(folder, "adapter.safetensors", "a");
+  put_tensor(folder, "adapter.safetensors", "a");
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 1u);
   ASSERT_EQ(checkpoint.notes.size(), 1u);
@@ -67,8 +67,8 @@ TEST(Folder, TakesTheModelAndNotesWhatIsBesideIt) {
 
 TEST(Folder, TakesACompleteSetOfShards) {
   const TempDir folder;
-  put(folder, "model-00002-of-00002.safetensors", "b");
-  put(folder, "model-00001-of-00002.safetensors", "a");
+  put_tensor(folder, "model-00002-of-00002.safetensors", "b");
+  put_tensor(folder, "model-00001-of-00002.safetensors", "a");
   folder.write("config.json", "{}");
   folder.write(".hidden.safetensors", "junk");
   EXPECT_EQ(opened(folder), (Names{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
@@ -77,41 +77,41 @@ TEST(Folder, TakesACompleteSetOfShards) {
 
 TEST(Folder, SaysHowManyShardsAreMissing) {
   const TempDir folder;
-  put(folder, "model-00001-of-00003.safetensors", "a");
-  put(folder, "model-00003-of-00003.safetensors", "c");
+  put_tensor(folder, "model-00001-of-00003.safetensors", "a");
+  put_tensor(folder, "model-00003-of-00003.safetensors", "c");
   EXPECT_ERROR(open(folder.path()), Errc::not_found, "the folder has 2 of the 3 shards of \"model\"");
   EXPECT_HINT(open(folder.path()), "fetch the missing ones");
 }
 
 TEST(Folder, CountsEachShardOnce) {
   const TempDir folder;
-  put(folder, "model-00001-of-00002.safetensors", "a");
-  put(folder, "model-1-of-2.safetensors", "b");
+  put_tensor(folder, "model-00001-of-00002.safetensors", "a");
+  put_tensor(folder, "model-1-of-2.safetensors", "b");
   EXPECT_ERROR(open(folder.path()), Errc::not_found, "1 of the 2 shards");
   const TempDir past;
-  put(past, "model-00001-of-00002.safetensors", "a");
-  put(past, "model-00003-of-00002.safetensors", "c");
+  put_tensor(past, "model-00001-of-00002.safetensors", "a");
+  put_tensor(past, "model-00003-of-00002.safetensors", "c");
   EXPECT_ERROR(open(past.path()), Errc::not_found, "1 of the 2 shards");
 }
 
 TEST(Folder, AsksWhichOfTwoSetsOfShards) {
   const TempDir folder;
-  put(folder, "a-00001-of-00001.safetensors", "a");
-  put(folder, "b-00001-of-00001.safetensors", "b");
+  put_tensor(folder, "a-00001-of-00001.safetensors", "a");
+  put_tensor(folder, "b-00001-of-00001.safetensors", "b");
   EXPECT_ERROR(open(folder.path()), Errc::invalid_argument, "several sets of shards: \"a\", \"b\"");
 }
 
 TEST(Folder, TakesTheOnlyFile) {
   const TempDir folder;
-  put(folder, "adapter_model.safetensors", "a");
+  put_tensor(folder, "adapter_model.safetensors", "a");
   EXPECT_EQ(opened(folder), Names{"adapter_model.safetensors"});
 }
 
 // Two files of no set may be anything: a model and its adapter, the same model twice.
 TEST(Folder, AsksWhichOfSeveralFiles) {
   const TempDir folder;
-  put(folder, "a.safetensors", "a");
-  put(folder, "b.safetensors", "b");
+  put_tensor(folder, "a.safetensors", "a");
+  put_tensor(folder, "b.safetensors", "b");
   EXPECT_ERROR(open(folder.path()), Errc::invalid_argument,
                "several safetensors files: \"a.safetensors\", \"b.safetensors\"");
   EXPECT_HINT(open(folder.path()), "by its name");
@@ -119,8 +119,8 @@ TEST(Folder, AsksWhichOfSeveralFiles) {
 
 TEST(Folder, TakesTheShardsAndNotesWhatIsBesideThem) {
   const TempDir folder;
-  put(folder, "model-00001-of-00001.safetensors", "a");
-  put(folder, "adapter.safetensors", "b");
+  put_tensor(folder, "model-00001-of-00001.safetensors", "a");
+  put_tensor(folder, "adapter.safetensors", "b");
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 1u);
   EXPECT_EQ(checkpoint.notes.size(), 1u);
@@ -131,7 +131,7 @@ TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
        {"-of-.safetensors", "x-of-2.safetensors", "1-of-2.safetensors", "-1-of-.safetensors", "a--1-of-2.safetensors",
         "a-1-of-99999999999999999999.safetensors", "a-1-of-1-of-1.safetensors", ".safetensors"}) {
     const TempDir folder;
-    put(folder, name, "a");
+    put_tensor(folder, name, "a");
     static_cast<void>(test::error_of([&] { open(folder.path()); }));  // an answer, whichever
   }
 }
@@ -164,7 +164,7 @@ TEST(Folder, WithAPipeInItDoesNotHang) {
 
 TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
   const TempDir blobs, folder;
-  put(blobs, "0123abcd", "w");
+  put_tensor(blobs, "0123abcd", "w");
   fs::create_symlink(blobs / "0123abcd", folder / "model.safetensors");
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 1u);
@@ -174,7 +174,7 @@ TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
 
 TEST(Folder, DoesNotNoteLinksThatStayInIt) {
   const TempDir folder;
-  put(folder, "blob", "w");
+  put_tensor(folder, "blob", "w");
   fs::create_symlink("./blob", folder / "model.safetensors");
   EXPECT_TRUE(open(folder.path()).notes.empty());
   fs::remove(folder / "model.safetensors");

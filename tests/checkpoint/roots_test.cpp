@@ -3,10 +3,13 @@
 
 #include "checkpoint/roots.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {
+
+using test::names_of;
 
 namespace py = test::py;
 
@@ -16,12 +19,6 @@ Checkpoint with_names(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     checkpoint.tensors.insert(name, Tensor::from_values<float>(DType::f32, {1}, {&value, 1}));
   return checkpoint;
-}
-
-std::vector<std::string> names_of(const Checkpoint& checkpoint) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
 }
 
 using Names = std::vector<std::string>;

@@ -10,14 +10,15 @@
 
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
 namespace fs = std::filesystem;
-using test::bytes_of_tensor;
 using test::SafetensorsFile;
 using test::TempDir;
+using test::text_of;
 
 // A file whose tensors, two bytes each, all hold its own letter.
 void put(const TempDir& folder, const std::string& letter, const std::vector<std::string>& tensors) {
@@ -51,8 +52,8 @@ TEST(Shards, AreOneCheckpoint) {
     EXPECT_EQ(checkpoint.shards, 2u);
     EXPECT_EQ(checkpoint.files.size(), 3u);  // and the index
     EXPECT_TRUE(checkpoint.notes.empty());
-    EXPECT_EQ(bytes_of_tensor(checkpoint.at("z")), "aa");
-    EXPECT_EQ(bytes_of_tensor(checkpoint.at("y")), "bb");
+    EXPECT_EQ(text_of(checkpoint.at("z")), "aa");
+    EXPECT_EQ(text_of(checkpoint.at("y")), "bb");
   }
 }
 
@@ -138,7 +139,7 @@ TEST(ShardsWithATensorTwice, FollowTheIndexWithANote) {
     index(folder, {{"x", "a"}, {"y", "b"}, {"w", chosen}});
     const Checkpoint checkpoint = open(folder.path());
     EXPECT_EQ(checkpoint.size(), 3u);
-    EXPECT_EQ(bytes_of_tensor(checkpoint.at("w")), std::string(2, *chosen));
+    EXPECT_EQ(text_of(checkpoint.at("w")), std::string(2, *chosen));
     ASSERT_EQ(checkpoint.notes.size(), 1u);
     EXPECT_NE(checkpoint.notes[0].text.find("tensor \"w\" is in \"a.safetensors\" and in \"b.safetensors\""),
               std::string::npos);
@@ -150,7 +151,7 @@ TEST(ShardsWithATensorTwice, FollowTheIndexAmongThree) {
     const TempDir folder;
     for (const char* letter : {"a", "b", "c"}) put(folder, letter, {"w", letter});
     index(folder, {{"a", "a"}, {"b", "b"}, {"c", "c"}, {"w", chosen}});
-    EXPECT_EQ(bytes_of_tensor(open(folder.path()).at("w")), std::string(2, *chosen));
+    EXPECT_EQ(text_of(open(folder.path()).at("w")), std::string(2, *chosen));
   }
 }
 
@@ -269,7 +270,7 @@ TEST(Shards, WrittenByUsReadAsOne) {
   const Checkpoint again = open(folder.path());
   EXPECT_TRUE(again.notes.empty());
   ASSERT_EQ(again.size(), whole.size());
-  for (const auto& [name, tensor] : whole) EXPECT_EQ(bytes_of_tensor(again.at(name)), bytes_of_tensor(tensor)) << name;
+  for (const auto& [name, tensor] : whole) EXPECT_EQ(text_of(again.at(name)), text_of(tensor)) << name;
 }
 
 }  // namespace

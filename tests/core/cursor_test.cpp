@@ -10,11 +10,11 @@
 namespace ballast {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_in(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TEST(Cursor, ReadsNumbersOfEveryWidth) {
   using namespace std::string_view_literals;
-  Cursor in(bytes_of("\x01\x02\x01\x04\x03\x02\x01\x08\x07\x06\x05\x04\x03\x02\x01\xff\xfe\xff\xfd\xff\xff\xff"sv));
+  Cursor in(bytes_in("\x01\x02\x01\x04\x03\x02\x01\x08\x07\x06\x05\x04\x03\x02\x01\xff\xfe\xff\xfd\xff\xff\xff"sv));
   EXPECT_EQ(in.u8("a"), 1u);
   EXPECT_EQ(in.u16("b"), 0x0102u);
   EXPECT_EQ(in.u32("c"), 0x01020304u);
@@ -27,7 +27,7 @@ TEST(Cursor, ReadsNumbersOfEveryWidth) {
 
 TEST(Cursor, ReadsFloatsWithTheirBits) {
   using namespace std::string_view_literals;
-  Cursor in(bytes_of("\x00\x00\xc0\x3f\x00\x00\x00\x00\x00\x00\x04\xc0\x01\x00\x80\x7f"sv));
+  Cursor in(bytes_in("\x00\x00\xc0\x3f\x00\x00\x00\x00\x00\x00\x04\xc0\x01\x00\x80\x7f"sv));
   EXPECT_EQ(in.f32("a"), 1.5f);
   EXPECT_EQ(in.f64("b"), -2.5);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(in.f32("c")), 0x7f800001u);  // a signalling NaN stays one
@@ -35,7 +35,7 @@ TEST(Cursor, ReadsFloatsWithTheirBits) {
 
 TEST(Cursor, ReadsTheOtherByteOrder) {
   using namespace std::string_view_literals;
-  Cursor in(bytes_of("\x01\x02\x01\x02\x03\x04\x3f\xc0\x00\x00\xff\xff\xff\xff\xff\xff\xff\xfe"sv), 0,
+  Cursor in(bytes_in("\x01\x02\x01\x02\x03\x04\x3f\xc0\x00\x00\xff\xff\xff\xff\xff\xff\xff\xfe"sv), 0,
             std::endian::big);
   EXPECT_EQ(in.u16("a"), 0x0102u);
   EXPECT_EQ(in.u32("b"), 0x01020304u);
@@ -45,14 +45,14 @@ TEST(Cursor, ReadsTheOtherByteOrder) {
 
 TEST(Cursor, GivesViewsOfTheBytesThemselves) {
   const std::string text = "keyvalue";
-  Cursor in(bytes_of(text));
+  Cursor in(bytes_in(text));
   EXPECT_EQ(in.string(3, "key"), "key");
-  EXPECT_EQ(in.bytes(5, "value").data(), bytes_of(text).data() + 3);
+  EXPECT_EQ(in.bytes(5, "value").data(), bytes_in(text).data() + 3);
   EXPECT_EQ(in.string(0, "nothing"), "");
 }
 
 TEST(Cursor, SaysInsideWhatAndAtWhichByteOfTheFileTheBytesEnd) {
-  Cursor in(bytes_of("12345"), 100);
+  Cursor in(bytes_in("12345"), 100);
   in.skip(2, "magic");
   EXPECT_EQ(in.position(), 102u);
   EXPECT_ERROR(in.u64("tensor count"), Errc::malformed, "ends inside the tensor count (byte 102)");
@@ -62,7 +62,7 @@ TEST(Cursor, SaysInsideWhatAndAtWhichByteOfTheFileTheBytesEnd) {
 }
 
 TEST(Cursor, ComparesACountWithTheBytesThatFollow) {
-  const Cursor in(bytes_of("123456789"), 7);
+  const Cursor in(bytes_in("123456789"), 7);
   EXPECT_NO_THROW(in.require_room_for(3, 3, "tensor count"));
   EXPECT_NO_THROW(in.require_room_for(0, 100, "tensor count"));
   EXPECT_ERROR(in.require_room_for(4, 3, "tensor count"), Errc::malformed,

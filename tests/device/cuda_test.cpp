@@ -6,8 +6,8 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {

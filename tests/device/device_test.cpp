@@ -7,7 +7,7 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
-#include "support/small_tensors.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {

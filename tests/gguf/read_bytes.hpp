@@ -19,10 +19,4 @@ inline gguf::GgufFile read_gguf(const GgufBuilder& file, const gguf::ReadOptions
   return gguf::read(source_of(file.text()), options);
 }
 
-inline std::string bytes_of(const Tensor& tensor) {
-  std::string bytes(tensor.nbytes(), '\0');
-  tensor.read(0, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
-}
-
 }  // namespace ballast::test

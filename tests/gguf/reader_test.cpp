@@ -4,17 +4,18 @@
 
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "tensor/decoded_storage.hpp"
 
 namespace ballast {
 namespace {
 
-using test::bytes_of;
 using test::GgufBuilder;
 using test::kF16;
 using test::kF32;
 using test::kQ4_0;
 using test::read_gguf;
+using test::text_of;
 
 GgufBuilder every_type(std::uint32_t version, std::endian order) {
   GgufBuilder file(version, order);
@@ -68,15 +69,15 @@ TEST(GgufReader, ReadsEveryValueTypeInEveryVersionAndByteOrder) {
 TEST(GgufReader, TurnsTheElementsOfBigEndianFilesRoundAndTheBlocksAsAsked) {
   const auto little = read_gguf(every_type(3, std::endian::little));
   const auto big = read_gguf(every_type(3, std::endian::big));
-  std::string floats = bytes_of(little.checkpoint.at("w")), block = bytes_of(little.checkpoint.at("b"));
+  std::string floats = text_of(little.checkpoint.at("w")), block = text_of(little.checkpoint.at("b"));
   for (std::size_t i = 0; i < floats.size(); i += 4)
     std::reverse(floats.begin() + static_cast<std::ptrdiff_t>(i), floats.begin() + static_cast<std::ptrdiff_t>(i) + 4);
-  EXPECT_EQ(bytes_of(big.checkpoint.at("w")), floats);
+  EXPECT_EQ(text_of(big.checkpoint.at("w")), floats);
 
   const auto as_is = read_gguf(every_type(3, std::endian::big), {.block_order = gguf::BlockOrder::as_is});
-  EXPECT_EQ(bytes_of(as_is.checkpoint.at("b")), block);
+  EXPECT_EQ(text_of(as_is.checkpoint.at("b")), block);
   std::swap(block[0], block[1]);
-  EXPECT_EQ(bytes_of(big.checkpoint.at("b")), block);
+  EXPECT_EQ(text_of(big.checkpoint.at("b")), block);
   ASSERT_EQ(big.checkpoint.notes.size(), 1u);
   EXPECT_EQ(big.checkpoint.notes[0].kind, Note::Kind::remark);
 }
@@ -101,7 +102,7 @@ TEST(GgufReader, ReadsScalarsAndTensorsWithoutElements) {
   const auto file = read_gguf(GgufBuilder().tensor("empty", kF32, {4, 0}).tensor("scalar", kF32, {}));
   EXPECT_EQ(file.checkpoint.at("empty").shape(), (Shape{0, 4}));
   EXPECT_EQ(file.checkpoint.at("scalar").rank(), 0u);
-  EXPECT_EQ(bytes_of(file.checkpoint.at("scalar")).size(), 4u);
+  EXPECT_EQ(text_of(file.checkpoint.at("scalar")).size(), 4u);
 }
 
 TEST(GgufReader, ReadsFilesWithoutTensorsWhetherOrNotTheyArePadded) {

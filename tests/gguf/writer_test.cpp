@@ -9,6 +9,7 @@
 #include "second_reader.hpp"
 #include "support/expect_error.hpp"
 #include "support/shared_files.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -31,7 +32,7 @@ std::string assemble(const gguf::Layout& layout) {
   std::uint64_t end = layout.head.size();
   for (const auto& item : layout.items) {
     EXPECT_GE(item.offset, end) << item.name;
-    const std::string bytes = test::bytes_of(*item.tensor);
+    const std::string bytes = test::text_of(*item.tensor);
     end = item.offset + bytes.size();
     EXPECT_LE(end, file.size()) << item.name;
     std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(item.offset));

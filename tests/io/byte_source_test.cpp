@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -23,7 +24,7 @@ namespace {
 
 using test::TempDir;
 
-const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+const auto kPageBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 // Bytes that differ from their neighbours in every page, and are never 0: what a shrunk page reads as.
 std::string pattern(std::size_t size) {
@@ -119,11 +120,11 @@ TEST(FileSource, IsReadByManyThreadsAtOnce) {
 
 TEST(FileSource, CanBeReadAgainAfterARelease) {
   const TempDir dir;
-  const std::string content = pattern(kPage * 4 + 5);
+  const std::string content = pattern(kPageBytes * 4 + 5);
   const auto file = open_file(dir.write("f", content));
   EXPECT_EQ(as_text(file->mapped()), content);
   file->release(0, content.size());
-  file->release(1, kPage);
+  file->release(1, kPageBytes);
   file->release(0, content.size() + 1);  // not a range of it: nothing happens
   EXPECT_EQ(as_text(file->mapped()), content);
 }
@@ -228,18 +229,19 @@ void read_from_cut_file(const std::string& content, const Range& range, std::siz
 }
 
 TEST(FileSource, TellsThatAFileShrankAndNeverGivesZeros) {
-  const std::size_t size = 64 * kPage + 100;
+  const std::size_t size = 64 * kPageBytes + 100;
   const std::string content = pattern(size);
-  const Range ranges[] = {{0, size}, {10, 20 * kPage}, {0, 16 * kPage}, {60 * kPage, 4 * kPage + 100},
-                          {3, 100},  {kPage - 10, 10}};
+  const Range ranges[] = {
+      {0, size}, {10, 20 * kPageBytes}, {0, 16 * kPageBytes}, {60 * kPageBytes, 4 * kPageBytes + 100},
+      {3, 100},  {kPageBytes - 10, 10}};
   for (const Range& range : ranges)
-    for (const std::size_t cut :
-         {std::size_t{0}, kPage / 2, 16 * kPage - 1, 16 * kPage, 20 * kPage + 9, 64 * kPage, size - 1})
+    for (const std::size_t cut : {std::size_t{0}, kPageBytes / 2, 16 * kPageBytes - 1, 16 * kPageBytes,
+                                  20 * kPageBytes + 9, 64 * kPageBytes, size - 1})
       read_from_cut_file(content, range, cut);
 }
 
 TEST(FileSource, SurvivesShrinkingWhileManyThreadsLook) {
-  const std::size_t size = 256 * kPage;
+  const std::size_t size = 256 * kPageBytes;
   for (int round = 0; round < 10; ++round) {
     const TempDir dir;
     const auto file = open_file(dir.write("f", pattern(size)));
@@ -248,7 +250,7 @@ TEST(FileSource, SurvivesShrinkingWhileManyThreadsLook) {
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&, t] {
         const std::size_t length =
-            t < 2 ? size : 101 * kPage;  // to the end of the file, or of the page in which it will end
+            t < 2 ? size : 101 * kPageBytes;  // to the end of the file, or of the page in which it will end
         const auto look_for_ever = [&] {
           ++looking;
           for (;;) {
@@ -263,7 +265,7 @@ TEST(FileSource, SurvivesShrinkingWhileManyThreadsLook) {
         ++told;
       });
     while (looking < 4) std::this_thread::yield();
-    shrink(dir / "f", 100 * kPage + 17);
+    shrink(dir / "f", 100 * kPageBytes + 17);
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(told, 4);
   }

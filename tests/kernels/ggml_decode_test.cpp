@@ -204,14 +204,14 @@ TEST(GgmlDecode, RefusesSizesThatDoNotFitTogether) {
 }
 
 template <class Grid>
-void expect_grid(simdjson::dom::element tables, const char* table_name, const Grid& grid) {
-  const simdjson::dom::array rows = tables[table_name];
+void expect_grid(const Json& tables, const char* table_name, const Grid& grid) {
+  const Json::List& rows = tables.at(table_name).list();
   ASSERT_EQ(rows.size(), grid.size()) << table_name;
   std::size_t r = 0;
-  for (const simdjson::dom::array row : rows) {
+  for (const Json& row : rows) {
     std::size_t i = 0;
-    for (const std::int64_t value : row)
-      EXPECT_EQ(static_cast<std::int8_t>(grid[r] >> 8 * i++), value) << table_name << ' ' << r;
+    for (const Json& value : row.list())
+      EXPECT_EQ(static_cast<std::int8_t>(grid[r] >> 8 * i++), value.integer()) << table_name << ' ' << r;
     EXPECT_EQ(i, sizeof grid[r]) << table_name;
     ++r;
   }
@@ -219,8 +219,7 @@ void expect_grid(simdjson::dom::element tables, const char* table_name, const Gr
 
 TEST(GgmlTables, AreThoseOfGgml) {
   SKIP_WITHOUT_SHARED("vectors/ggml");
-  simdjson::dom::parser parser;
-  const auto tables = test::parse_json_file(parser, test::shared_path("vectors/ggml/tables.json"));
+  const Json tables = test::read_json(test::shared_path("vectors/ggml/tables.json"));
   expect_grid(tables, "iq2xxs_grid", kIq2XxsGrid);
   expect_grid(tables, "iq2xs_grid", kIq2XsGrid);
   expect_grid(tables, "iq2s_grid", kIq2SGrid);
@@ -228,10 +227,10 @@ TEST(GgmlTables, AreThoseOfGgml) {
   expect_grid(tables, "iq3s_grid", kIq3SGrid);
   expect_grid(tables, "iq1s_grid", kIq1SGrid);
   for (std::size_t i = 0; i < 128; ++i)
-    EXPECT_EQ(even_signs(static_cast<std::uint32_t>(i)), std::uint64_t{tables["ksigns_iq2xs"].at(i)});
+    EXPECT_EQ(even_signs(static_cast<std::uint32_t>(i)), tables.at("ksigns_iq2xs").list().at(i).count());
   for (std::size_t i = 0; i < 16; ++i) {
-    EXPECT_EQ(kIq4Values[i], std::int64_t{tables["kvalues_iq4nl"].at(i)});
-    EXPECT_EQ(kFp4Values[i], std::int64_t{tables["kvalues_mxfp4"].at(i)});
+    EXPECT_EQ(kIq4Values[i], tables.at("kvalues_iq4nl").list().at(i).integer());
+    EXPECT_EQ(kFp4Values[i], tables.at("kvalues_mxfp4").list().at(i).integer());
   }
 }
 
@@ -257,14 +256,13 @@ TEST(GgmlTables, HoldHalfOfEachScale) {
 // The bytes of each tensor in a file of the vectors, by the places that the expectations name.
 std::vector<std::pair<DType, Bytes>> tensors_of(const std::string& file) {
   const std::string path = test::shared_path("vectors/gguf/" + file), bytes = test::read_whole_file(path);
-  simdjson::dom::parser parser;
-  const auto expected = test::parse_json_file(parser, path + ".expected.json");
-  const std::uint64_t data = expected["data_offset"];
+  const Json expected = test::read_json(path + ".expected.json");
+  const std::uint64_t data = expected.at("data_offset").count();
   std::vector<std::pair<DType, Bytes>> tensors;
-  for (const auto tensor : expected["tensors"].get_array()) {
-    const auto raw = std::as_bytes(std::span(bytes))
-                         .subspan(data + std::uint64_t{tensor["offset"]}, std::uint64_t{tensor["nbytes"]});
-    tensors.emplace_back(*dtype_from_name(std::string_view{tensor["type"]}), Bytes(raw.begin(), raw.end()));
+  for (const Json& tensor : expected.at("tensors").list()) {
+    const auto raw =
+        std::as_bytes(std::span(bytes)).subspan(data + tensor.at("offset").count(), tensor.at("nbytes").count());
+    tensors.emplace_back(*dtype_from_name(tensor.at("type").text()), Bytes(raw.begin(), raw.end()));
   }
   return tensors;
 }

@@ -53,7 +53,7 @@ Bytes encode_plainly(DType type, std::span<const float> values) {
   return blocks;
 }
 
-Floats decode(DType type, std::span<const std::byte> blocks) {
+Floats decoded(DType type, std::span<const std::byte> blocks) {
   Floats out(blocks.size() / info(type).block_bytes * info(type).block_elements);
   decode_blocks(type, blocks, out);
   return out;
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Highway, GgmlEncodeOnTarget, testing::ValuesIn(hwy::Sup
 void expect_row(DType type, std::span<const std::byte> got, std::span<const std::byte> want, bool is_undefined,
                 std::string_view what) {
   if (is_undefined) {
-    EXPECT_EQ(decode(type, got), decode(type, want)) << name(type) << ", " << what;
+    EXPECT_EQ(decoded(type, got), decoded(type, want)) << name(type) << ", " << what;
   } else {
     EXPECT_TRUE(std::equal(got.begin(), got.end(), want.begin(), want.end())) << name(type) << ", " << what;
   }
@@ -128,8 +128,7 @@ void expect_row(DType type, std::span<const std::byte> got, std::span<const std:
 
 TEST_P(GgmlEncodeOnTarget, GivesTheBytesOfGgml) {
   SKIP_WITHOUT_SHARED("vectors/ggml");
-  simdjson::dom::parser parser;
-  const auto index = test::parse_json_file(parser, test::shared_path("vectors/ggml/index.json"));
+  const Json index = test::read_json(test::shared_path("vectors/ggml/index.json"));
   for (const DType type : encodable_types()) {
     const auto path = test::shared_path("vectors/ggml/" + std::string(name(type)));
     const std::string source = test::read_whole_file(path + ".encode.src.f32");
@@ -140,15 +139,14 @@ TEST_P(GgmlEncodeOnTarget, GivesTheBytesOfGgml) {
     ASSERT_EQ(got.size(), blocks.size());
     ASSERT_GT(got.size(), 0u) << path;
 
-    const auto expected = index[name(type)]["encode"];
-    const std::size_t row_bytes = std::uint64_t{expected["row_bytes"]};
-    std::vector<std::uint64_t> undefined;
-    for (const std::uint64_t row : expected["rows_with_undefined_result"].get_array()) undefined.push_back(row);
+    const Json& expected = index.at(name(type)).at("encode");
+    const std::size_t row_bytes = expected.at("row_bytes").count();
+    const std::vector<std::uint64_t> undefined = test::counts(expected.at("rows_with_undefined_result"));
     std::size_t row = 0;
-    for (const std::string_view what : expected["rows"].get_array()) {
+    for (const Json& what : expected.at("rows").list()) {
       const bool is_undefined = std::find(undefined.begin(), undefined.end(), row) != undefined.end();
       expect_row(type, std::span(got).subspan(row * row_bytes, row_bytes),
-                 std::as_bytes(std::span(blocks)).subspan(row * row_bytes, row_bytes), is_undefined, what);
+                 std::as_bytes(std::span(blocks)).subspan(row * row_bytes, row_bytes), is_undefined, what.text());
       ++row;
     }
     EXPECT_EQ(row * row_bytes, got.size());
@@ -265,7 +263,7 @@ TEST(GgmlEncode, GivesBackWhatABlockHoldsExactly) {
                                       : static_cast<float>(static_cast<int>(code) + least);
     }
     values[0] = type == DType::mxfp4 ? 12.0F : static_cast<float>(least);
-    EXPECT_EQ(decode(type, encode(type, values)), values) << name(type);
+    EXPECT_EQ(decoded(type, encode(type, values)), values) << name(type);
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 18};
+constexpr std::size_t kElementSizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 18};
 // Around the vectors and tiles of every target, and none at all.
 constexpr std::size_t kCounts[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 511, 512, 513, 1000, 1023, 1024, 1025, 4096};
 
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Highway, PlanesOnTarget, testing::ValuesIn(hwy::Support
                          [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
 
 TEST_P(PlanesOnTarget, SplitAndJoinElementsOfAnySizeAndNumber) {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kElementSizes) {
     for (const std::size_t count : kCounts) {
       const Bytes elements = random_bytes(size * count);
       Bytes planes(elements.size()), joined(elements.size());
@@ -54,7 +54,7 @@ TEST_P(PlanesOnTarget, SplitAndJoinElementsOfAnySizeAndNumber) {
 }
 
 TEST_P(PlanesOnTarget, TakeAnyAddressAndTouchNothingBeside) {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kElementSizes) {
     const std::size_t bytes = size * 1031;
     const Bytes elements = random_bytes(bytes + 1);
     Bytes planes(bytes + 5, std::byte{0xA5}), joined(bytes + 9, std::byte{0xA5});
@@ -68,7 +68,7 @@ TEST_P(PlanesOnTarget, TakeAnyAddressAndTouchNothingBeside) {
 }
 
 TEST_P(PlanesOnTarget, RotateElementsByABitAndBack) {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kElementSizes) {
     for (const std::size_t count : kCounts) {
       const Bytes elements = random_bytes(size * count);
       Bytes rotated = elements;

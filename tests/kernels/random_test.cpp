@@ -1,6 +1,7 @@
 // What torch and NumPy draw from a seed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/numpy_random.hpp"

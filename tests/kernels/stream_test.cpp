@@ -12,7 +12,7 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr std::byte kUntouched{0xA5};
+constexpr std::byte kNotWritten{0xA5};
 
 // From every place in a line to every place in a line, with what lies beside the output looked at as well.
 void expect_copies(void (*copy)(std::byte*, const std::byte*, std::size_t), std::size_t size) {
@@ -20,7 +20,7 @@ void expect_copies(void (*copy)(std::byte*, const std::byte*, std::size_t), std:
   std::vector<std::byte> in(size + kCacheLine);
   for (auto& b : in) b = static_cast<std::byte>(random());
   for (std::size_t askew = 0; askew <= kCacheLine; ++askew) {
-    std::vector<std::byte> out(size + 2 * kCacheLine, kUntouched), expected = out;
+    std::vector<std::byte> out(size + 2 * kCacheLine, kNotWritten), expected = out;
     const std::size_t from = askew * 5 % kCacheLine;
     std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(from), size,
                 expected.begin() + static_cast<std::ptrdiff_t>(askew));

@@ -9,18 +9,13 @@
 #include <vector>
 
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
 Tensor values(Shape shape, const std::vector<float>& numbers, DType dtype = DType::f32) {
   return Tensor::from_values<float>(DType::f32, std::move(shape), numbers).to(dtype);
-}
-
-std::vector<float> floats(const Tensor& tensor) {
-  std::vector<float> numbers(tensor.numel());
-  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(numbers)));
-  return numbers;
 }
 
 Checkpoint base_of(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
@@ -50,8 +45,8 @@ Checkpoint small_base(DType dtype = DType::f32) {
 
 TEST(Merge, AddsAProductTimesAlphaOverRank) {
   const Checkpoint merged = merge(small_base(), {small_lora()});
-  EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
-  EXPECT_EQ(floats(merged.at("lin.bias")), (std::vector<float>{1, 2}));
+  EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+  EXPECT_EQ(test::values_of(merged.at("lin.bias")), (std::vector<float>{1, 2}));
 }
 
 TEST(Merge, KeepsTheDtypeOfTheBase) {
@@ -59,19 +54,19 @@ TEST(Merge, KeepsTheDtypeOfTheBase) {
     const Checkpoint merged = merge(small_base(dtype), {small_lora()});
     EXPECT_EQ(merged.at("lin.weight").dtype(), dtype);
     if (dtype == DType::f8_e5m2) continue;  // which has no 9
-    EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+    EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
   }
 }
 
 TEST(Merge, WeighsAdapters) {
   const Checkpoint merged = merge(small_base(), {small_lora(), small_lora()}, {{0.5, 2}, false, false});
-  EXPECT_EQ(floats(merged.at("lin.weight")), (std::vector<float>{16, 21, 31, 41}));
+  EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{16, 21, 31, 41}));
 }
 
 TEST(Merge, TakesAnAdapterOutAgain) {
   const Checkpoint merged = merge(small_base(), {small_lora()});
   const Checkpoint back = merge(merged, {small_lora()}, {{}, false, true});
-  EXPECT_EQ(floats(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
+  EXPECT_EQ(test::values_of(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
 }
 
 TEST(Merge, AcceptsNamesWithoutThePrefix) {
@@ -79,7 +74,7 @@ TEST(Merge, AcceptsNamesWithoutThePrefix) {
   StateDict tensors;
   for (const auto& [name, tensor] : adapter.tensors) tensors.insert(name.substr(17), tensor);
   adapter.tensors = std::move(tensors);
-  EXPECT_EQ(floats(merge(small_base(), {adapter}).at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
+  EXPECT_EQ(test::values_of(merge(small_base(), {adapter}).at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
 }
 
 TEST(Merge, DecodesAndEncodesBlocks) {
@@ -90,7 +85,7 @@ TEST(Merge, DecodesAndEncodesBlocks) {
       adapter_of(kLora, {{"lin.lora_A.weight", values({1, 32}, a)}, {"lin.lora_B.weight", values({2, 1}, b)}});
   const Checkpoint merged = merge(base, {adapter});
   EXPECT_EQ(merged.at("lin.weight").dtype(), DType::q8_0);
-  const std::vector<float> found = floats(merged.at("lin.weight"));
+  const std::vector<float> found = test::values_of(merged.at("lin.weight"));
   EXPECT_NEAR(found[0], 2, 0.01);
   EXPECT_NEAR(found[1], 1, 0.01);
   EXPECT_NEAR(found[32], 1, 0.01);
@@ -100,7 +95,7 @@ TEST(Merge, DividesByTheNormOfEachOutputInDora) {
   Adapter adapter = small_lora();
   adapter.tensors.insert("base_model.model.lin.lora_magnitude_vector", values({2}, {1, 2}));
   const Checkpoint base = base_of({{"lin.weight", values({2, 2}, {-3, -4, -12, -12})}});  // becomes 3 4, 0 4
-  const std::vector<float> found = floats(merge(base, {adapter}).at("lin.weight"));
+  const std::vector<float> found = test::values_of(merge(base, {adapter}).at("lin.weight"));
   EXPECT_NEAR(found[0], 0.6, 1e-6);
   EXPECT_NEAR(found[1], 0.8, 1e-6);
   EXPECT_EQ(found[2], 0);
@@ -113,15 +108,15 @@ TEST(Merge, ScalesRowsOrColumnsAndBackInIa3) {
     return adapter_of(R"({"peft_type": "IA3"})", {{"lin.ia3_l", std::move(scales)}});
   };
   const Checkpoint by_output = merge(small_base(), {ia3(values({2, 1}, {2, 4}))});
-  EXPECT_EQ(floats(by_output.at("lin.weight")), (std::vector<float>{2, 2, 4, 4}));
-  EXPECT_EQ(floats(by_output.at("lin.bias")), (std::vector<float>{2, 8}));
+  EXPECT_EQ(test::values_of(by_output.at("lin.weight")), (std::vector<float>{2, 2, 4, 4}));
+  EXPECT_EQ(test::values_of(by_output.at("lin.bias")), (std::vector<float>{2, 8}));
   const Checkpoint by_input = merge(small_base(), {ia3(values({1, 2}, {2, 4}))});
-  EXPECT_EQ(floats(by_input.at("lin.weight")), (std::vector<float>{2, 4, 2, 4}));
-  EXPECT_EQ(floats(by_input.at("lin.bias")), (std::vector<float>{1, 2}));
+  EXPECT_EQ(test::values_of(by_input.at("lin.weight")), (std::vector<float>{2, 4, 2, 4}));
+  EXPECT_EQ(test::values_of(by_input.at("lin.bias")), (std::vector<float>{1, 2}));
   const Checkpoint back = merge(by_output, {ia3(values({2, 1}, {2, 4}))}, {{}, false, true});
-  EXPECT_EQ(floats(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
+  EXPECT_EQ(test::values_of(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
   const Checkpoint half = merge(small_base(), {ia3(values({1, 2}, {2, 4}))}, {{0.5}, false, false});
-  EXPECT_EQ(floats(half.at("lin.weight")), (std::vector<float>{1.5, 2.5, 1.5, 2.5}));
+  EXPECT_EQ(test::values_of(half.at("lin.weight")), (std::vector<float>{1.5, 2.5, 1.5, 2.5}));
 }
 
 TEST(Merge, KeepsTiedTensorsTied) {
@@ -163,7 +158,7 @@ TEST(Merge, AddsModulesThatWereSavedWholeAndNothingElse) {
   Adapter adapter = adapter_of(R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "modules_to_save": ["score"]})",
                                {{"score.weight", values({1, 2}, {5, 6})}});
   const Checkpoint merged = merge(small_base(), {adapter});
-  EXPECT_EQ(floats(merged.at("score.weight")), (std::vector<float>{5, 6}));
+  EXPECT_EQ(test::values_of(merged.at("score.weight")), (std::vector<float>{5, 6}));
   EXPECT_EQ(merged.notes.size(), 1U);
 }
 

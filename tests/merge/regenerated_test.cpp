@@ -10,9 +10,12 @@
 #include "kernels/torch_random.hpp"
 #include "ops/merge/drawn.hpp"
 #include "support/shared_files.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast::merging {
 namespace {
+
+using test::values_of;
 
 struct Reference {
   AdapterConfig config;
@@ -27,13 +30,6 @@ struct Reference {
 
   std::uint64_t count(std::string_view field) const { return config.find(field)->count(); }
 };
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  std::vector<T> values(tensor.numel());
-  tensor.read(0, std::as_writable_bytes(std::span(values)));
-  return values;
-}
 
 void expect_same_bits(std::span<const float> got, const Tensor& want) {
   const auto values = values_of<float>(want);

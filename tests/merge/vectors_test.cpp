@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "support/json_file.hpp"
 #include "support/shared_files.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -58,7 +60,7 @@ std::vector<Case> all_cases() {
 
 // A file in which PEFT lost keys, or into which it put those of another adapter, as it should have been.
 void repair(const fs::path& folder, const std::string& name, Adapter& adapter) {
-  const Json meta = Json::parse(test::read_whole_file(folder / "meta.json"));
+  const Json meta = test::read_json(folder / "meta.json");
   const Json* wrong = meta.find("peft_wrong_files");
   const Json* files = wrong == nullptr ? nullptr : wrong->find(name.empty() ? "default" : name);
   if (files == nullptr) return;
@@ -86,12 +88,6 @@ Checkpoint merge_case(const Case& c, bool peft_exact) {
   return merge(open((folder / "base.safetensors").string()), adapters, {{}, peft_exact, false});
 }
 
-std::vector<float> floats(const Tensor& tensor) {
-  std::vector<float> values(tensor.numel());
-  if (!values.empty()) tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
-  return values;
-}
-
 // Half a unit in the last place of a number of this size, times two.
 float unit_in_last_place(DType dtype, float value) {
   const int digits = dtype == DType::bf16 ? 8 : dtype == DType::f16 ? 11 : 24;
@@ -115,7 +111,7 @@ Comparison compare(const StateDict& expected, const StateDict& found) {
     mine->read(0, b);
     if (a == b) continue;
     result.is_exact = false;
-    const std::vector<float> x = floats(tensor), y = floats(*mine);
+    const std::vector<float> x = test::values_of(tensor), y = test::values_of(*mine);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const float allowed = tensor.dtype() == DType::f32 ? 1e-6F : unit_in_last_place(tensor.dtype(), x[i]);
       const float off = std::isnan(y[i]) ? INFINITY : std::abs(x[i] - y[i]) / allowed;

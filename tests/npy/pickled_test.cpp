@@ -4,6 +4,7 @@
 #include <ballast/open.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
@@ -43,31 +44,32 @@ Ops latin1(std::string_view bytes) {
   return py::call("_codecs", "encode", {py::text(text), py::text("latin1")});
 }
 
-const std::string kSix = raw<float>({0, -1, 2, 3, 4, 5});
+const std::string kSixPickled = raw<float>({0, -1, 2, 3, 4, 5});
 
 TEST(PickledNumpy, ReadsArraysOfBothOrders) {
-  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {2, 3}, py::bytes(kSix))).at("x")),
+  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {2, 3}, py::bytes(kSixPickled))).at("x")),
             (std::vector<float>{0, -1, 2, 3, 4, 5}));
-  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {2, 3}, py::bytes(kSix), true)).at("x")),
+  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {2, 3}, py::bytes(kSixPickled), true)).at("x")),
             (std::vector<float>{0, 2, 4, -1, 3, 5}));
   EXPECT_EQ(values_of<std::int16_t>(
                 open_array(array(dtype("i2", py::text(">")), {2}, py::bytes(std::string("\0\1\1\0", 4)))).at("x")),
             (std::vector<std::int16_t>{1, 256}));
   EXPECT_EQ(open_array(array(dtype("f4"), {0, 3}, py::bytes(""))).at("x").shape(), (Shape{0, 3}));
-  EXPECT_EQ(open_array(array(dtype("f4"), {}, py::bytes(kSix.substr(0, 4)))).at("x").rank(), 0u);
+  EXPECT_EQ(open_array(array(dtype("f4"), {}, py::bytes(kSixPickled.substr(0, 4)))).at("x").rank(), 0u);
 }
 
 TEST(PickledNumpy, KnowsTheModulesOfNumpyTwoAndTheBuffersOfProtocolFive) {
-  EXPECT_EQ(open_array(array(dtype("f4"), {6}, py::bytes(kSix), false, "numpy._core.multiarray")).at("x").numel(), 6u);
+  EXPECT_EQ(
+      open_array(array(dtype("f4"), {6}, py::bytes(kSixPickled), false, "numpy._core.multiarray")).at("x").numel(), 6u);
   for (const char* module : {"numpy.core.numeric", "numpy._core.numeric"}) {
     const Ops buffer =
-        py::call(module, "_frombuffer", {py::bytes(kSix), dtype("f4"), py::integers({2, 3}), py::text("F")});
+        py::call(module, "_frombuffer", {py::bytes(kSixPickled), dtype("f4"), py::integers({2, 3}), py::text("F")});
     EXPECT_EQ(values_of<float>(open_array(buffer).at("x")), (std::vector<float>{0, 2, 4, -1, 3, 5}));
   }
 }
 
 TEST(PickledNumpy, DecodesBytesThatProtocolTwoWroteAsText) {
-  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {6}, latin1(kSix))).at("x")),
+  EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {6}, latin1(kSixPickled))).at("x")),
             (std::vector<float>{0, -1, 2, 3, 4, 5}));
   // Longer than what is kept in memory: it stays in the file.
   std::string many;
@@ -102,8 +104,8 @@ TEST(PickledNumpy, RefusesDataOfAnotherSize) {
   const auto refused = [](const Ops& object, const char* why) {
     EXPECT_ERROR(open_array(object), Errc::malformed, why);
   };
-  refused(array(dtype("f4"), {7}, py::bytes(kSix)), "24 bytes in a pickle where 28 are needed");
-  refused(array(dtype("f4"), {5}, py::bytes(kSix)), "24 bytes in a pickle where 20 are needed");
+  refused(array(dtype("f4"), {7}, py::bytes(kSixPickled)), "24 bytes in a pickle where 28 are needed");
+  refused(array(dtype("f4"), {5}, py::bytes(kSixPickled)), "24 bytes in a pickle where 20 are needed");
   refused(array(dtype("f4"), {0x4000000000000001}, py::bytes("abcd")), "does not fit 64 bits");
   refused(array(dtype("f4"), {-1}, py::bytes("")), "the shape of an array holds -1");
   refused(array(dtype("f4"), {6}, integer(1)), "no bytes where bytes are needed");
@@ -114,7 +116,7 @@ TEST(PickledNumpy, RefusesDataOfAnotherSize) {
 
 TEST(PickledNumpy, KeepsArraysOfObjectsAndTextAsValues) {
   const Checkpoint objects = open_array(
-      array(dtype("O8", py::text("|")), {2}, py::list({integer(1), array(dtype("f4"), {6}, py::bytes(kSix))})));
+      array(dtype("O8", py::text("|")), {2}, py::list({integer(1), array(dtype("f4"), {6}, py::bytes(kSixPickled))})));
   EXPECT_EQ(objects.at("x.1").numel(), 6u);
   const Checkpoint texts = open_array(array(dtype("U2"), {1}, py::bytes(std::string("a\0\0\0b\0\0\0", 8))));
   EXPECT_TRUE(texts.tensors.empty());

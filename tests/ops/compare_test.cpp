@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -17,6 +18,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -42,7 +44,7 @@ TEST(Hash, IsThatOfTheBytes) {
   const HashReport report = hash(checkpoint);
   ASSERT_EQ(report.tensors.size(), 2u);
   EXPECT_EQ(report.tensors[0].name, "w");
-  EXPECT_EQ(report.tensors[0].sha256, sha256(test::bytes_of_tensor(checkpoint.at("w"))));
+  EXPECT_EQ(report.tensors[0].sha256, sha256(test::text_of(checkpoint.at("w"))));
   EXPECT_EQ(report.tensors[1].sha256, sha256(""));
 }
 
@@ -50,7 +52,7 @@ TEST(Hash, IsThatOfTheBytes) {
 TEST(Hash, OfTheWholeIsOverSortedLines) {
   const Checkpoint checkpoint =
       SafetensorsFile().tensor("b", "F32", {2, 3}).tensor("a", "I8", {}).tensor("B", "U8", {0, 7}).open();
-  const auto hex = [&](const char* name) { return sha256(test::bytes_of_tensor(checkpoint.at(name))); };
+  const auto hex = [&](const char* name) { return sha256(test::text_of(checkpoint.at(name))); };
   EXPECT_EQ(hash(checkpoint).digest, sha256("B\0U8\0"s + "0,7\0"s + hex("B") + "\n" + "a\0I8\0\0"s + hex("a") + "\n" +
                                             "b\0F32\0"s + "2,3\0"s + hex("b") + "\n"));
   EXPECT_EQ(hash({}).digest, sha256(""));

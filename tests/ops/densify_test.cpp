@@ -16,9 +16,12 @@
 #include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
+
+using test::values_of;
 
 template <class T>
 Tensor tensor_of(DType dtype, Shape shape, const std::vector<T>& values) {
@@ -44,13 +47,6 @@ Checkpoint composite(std::string layout, Shape shape, const std::vector<Tensor>&
   }
   checkpoint.composites.push_back(std::move(whole));
   return checkpoint;
-}
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  std::vector<T> values(static_cast<std::size_t>(tensor.numel()));
-  tensor.read(0, std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 std::vector<float> dense_floats(const Checkpoint& checkpoint) { return values_of<float>(densify(checkpoint).at("t")); }
@@ -442,18 +438,17 @@ TEST(Densify, HasTheBitsOfTorch) {
                            "quantized_float_qparams.pt", "quantized_quint2x4.pt", "quantized_quint4x2.pt"}) {
     SCOPED_TRACE(file);
     const std::string path = test::shared_path(std::string("vectors/torch2/") + file);
-    simdjson::dom::parser parser;
-    const simdjson::dom::element expected = test::parse_json_file(parser, path + ".expected.json");
+    const Json expected = test::read_json(path + ".expected.json");
     std::map<std::string, std::string> hashes;
     const Checkpoint dense = densify(open(path));
     for (const auto& tensor : hash(dense).tensors) hashes.emplace(tensor.name, tensor.sha256.value_or(""));
     for (const auto& [list, key] :
          {std::pair("sparse", "dense_sha256"), std::pair("quantized", "dequantized_sha256")}) {
-      simdjson::dom::array entries;
-      if (expected[list].get(entries) != simdjson::SUCCESS) continue;
-      for (const simdjson::dom::element entry : entries) {
-        const std::string name(entry["name"].get_string().value());
-        EXPECT_EQ(hashes[name], entry[key].get_string().value()) << name;
+      const Json* entries = expected.find(list);
+      if (entries == nullptr) continue;
+      for (const Json& entry : entries->list()) {
+        const std::string& name = entry.at("name").text();
+        EXPECT_EQ(hashes[name], entry.at(key).text()) << name;
         ++compared;
       }
     }

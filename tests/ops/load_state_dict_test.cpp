@@ -12,8 +12,8 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/shared_files.hpp"
-#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace elsewhere {
 
@@ -28,6 +28,7 @@ namespace ballast {
 namespace {
 
 using elsewhere::Linear;
+using test::names_of;
 using test::numbers;
 using test::values_of;
 using Names = std::vector<std::string>;

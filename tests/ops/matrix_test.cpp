@@ -9,6 +9,7 @@
 #include "support/fake_storages.hpp"
 #include "support/tar_file.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 #include "support/zip_file.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 namespace py = test::py;
 using test::some_bytes;
+using test::text_of;
 
 std::string text_of(const Storage& storage) {
   std::string text(storage.size_bytes(), '\0');

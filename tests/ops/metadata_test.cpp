@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include <ballast/metadata.hpp>
@@ -9,6 +10,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -72,7 +74,7 @@ TEST(EditMetadata, FillsThePaddingToTheLastSpace) {
     const MetadataEditReport report = set(folder, "k", std::string(extra, 'v'));
     EXPECT_EQ(report.in_place, extra <= 10) << extra;
     EXPECT_EQ(open(folder / kFile).metadata, (Metadata{{"k", std::string(extra, 'v')}}));
-    EXPECT_EQ(test::bytes_of_tensor(open(folder / kFile).at("w")), data);
+    EXPECT_EQ(test::text_of(open(folder / kFile).at("w")), data);
     EXPECT_EQ(folder.names(), std::set<std::string>{kFile});
   }
 }
@@ -89,8 +91,8 @@ TEST(EditMetadata, RewritesBesideWhereThereIsNoRoom) {
   const Checkpoint after = open(folder / kFile);
   EXPECT_EQ(after.metadata.at("long").size(), 5000u);
   for (const auto& [name, tensor] : before) {
-    EXPECT_EQ(test::bytes_of_tensor(after.at(name)), test::bytes_of_tensor(tensor));
-    EXPECT_EQ(test::bytes_of_tensor(reader.at(name)), test::bytes_of_tensor(tensor));
+    EXPECT_EQ(test::text_of(after.at(name)), test::text_of(tensor));
+    EXPECT_EQ(test::text_of(reader.at(name)), test::text_of(tensor));
   }
   EXPECT_EQ(header_of(folder).size() % 8, 0u);
   EXPECT_EQ(folder.names(), std::set<std::string>{kFile});
@@ -218,7 +220,7 @@ TEST(EditMetadata, GivesALinkAFileOfItsOwn) {
   EXPECT_EQ(folder.read("blob"), before);
   EXPECT_FALSE(fs::is_symlink(folder / kFile));
   EXPECT_EQ(open(folder / kFile).metadata.at("k"), "new");
-  EXPECT_EQ(test::bytes_of_tensor(open(folder / kFile).at("w")), test::bytes_of_tensor(file.open().at("w")));
+  EXPECT_EQ(test::text_of(open(folder / kFile).at("w")), test::text_of(file.open().at("w")));
 }
 
 TEST(EditMetadata, KeepsBytesBehindTheLastTensor) {

@@ -12,16 +12,21 @@
 #include "ops/name_tables.hpp"
 #include "ops/names_match.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
+
+using test::bytes_of;
+using test::names_of;
+using test::values_of;
 
 using Names = std::vector<std::string>;
 
 constexpr std::uint64_t kHeads = 4, kHeadsKv = 2, kHeadDim = 8, kWidth = 32, kBlocks = 12;
 
 // Multiples of 1/64 below 1: neither F16, BF16 nor a sum with 1 rounds them.
-std::vector<float> numbers(std::uint64_t count, std::uint32_t seed) {
+std::vector<float> some_values(std::uint64_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(count);
   for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 127) - 63) / 64;
@@ -29,26 +34,8 @@ std::vector<float> numbers(std::uint64_t count, std::uint32_t seed) {
 }
 
 Tensor tensor_of(const Shape& shape, std::uint32_t seed = 1, DType dtype = DType::f32) {
-  const std::vector<float> values = numbers(*shape.numel(), seed);
+  const std::vector<float> values = some_values(*shape.numel(), seed);
   return Tensor::from_values<float>(DType::f32, shape, values).to(dtype);
-}
-
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  std::vector<std::byte> bytes(tensor.nbytes());
-  tensor.read(0, bytes);
-  return bytes;
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  const Tensor wide = tensor.to(DType::f32).realize(1);
-  const auto values = wide.as<float>();
-  return {values.begin(), values.end()};
-}
-
-Names names_of(const Checkpoint& checkpoint) {
-  Names names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
 }
 
 Checkpoint checkpoint_of(std::string_view architecture, const std::vector<std::pair<std::string, Tensor>>& tensors) {

@@ -9,8 +9,8 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
-#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
@@ -21,11 +21,11 @@ using test::some_bytes;
 using test::some_tensor;
 using test::TempDir;
 
-struct Linear {
+struct Placed {
   Tensor weight, bias;
   std::vector<float> table;
 };
-BALLAST_FIELDS(Linear, weight, bias, table)
+BALLAST_FIELDS(Placed, weight, bias, table)
 
 Tensor floats(std::size_t count) {
   std::vector<float> values(count);
@@ -103,7 +103,7 @@ TEST(Load, SaysWhenTheFileShrankMeanwhile) {
   const StateDict state = load(folder / "m.safetensors");
   make_cold(folder / "m.safetensors");
   ASSERT_EQ(truncate((folder / "m.safetensors").c_str(), 1 << 20), 0);
-  Linear model;
+  Placed model;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("weight", Tensor(state.at("large")));
   EXPECT_ERROR(load_state_dict(model, checkpoint, {.strict = false, .mode = LoadMode::read}), Errc::changed, "shrank");
@@ -137,7 +137,7 @@ TEST(MapLocation, TakesTheFirstPatternThatMatches) {
 }
 
 TEST(MapLocation, GoesByTheNamesOfTheModel) {
-  Linear model;
+  Placed model;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("model.weight", floats(6));
   checkpoint.tensors.insert("model.bias", floats(2));
@@ -169,7 +169,7 @@ TEST_F(OnOpenCl, ACheckpointIsLoadedBitByBit) {
 }
 
 TEST_F(OnOpenCl, AModelIsFilledThereButForItsOwnMemory) {
-  Linear model;
+  Placed model;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("weight", floats(1'000'000).to(DType::f16));
   checkpoint.tensors.insert(

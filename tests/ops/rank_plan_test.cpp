@@ -11,8 +11,8 @@
 #include <ballast/ballast.hpp>
 
 #include "support/expect_error.hpp"
-#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {

@@ -7,20 +7,16 @@
 
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
+using test::names_of;
 using test::SafetensorsFile;
 using Names = std::vector<std::string>;
 
-Names names_of(const Checkpoint& checkpoint) {
-  Names names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
-}
-
-Checkpoint model() {
+Checkpoint small_model() {
   return SafetensorsFile()
       .tensor("model.layers.0.w", "F32", {2})
       .tensor("model.layers.1.w", "F32", {2})
@@ -30,7 +26,7 @@ Checkpoint model() {
 }
 
 TEST(Select, KeepsTheOrderAndTheMetadata) {
-  Checkpoint checkpoint = model();
+  Checkpoint checkpoint = small_model();
   checkpoint.metadata["format"] = "pt";
   const Checkpoint chosen = select(checkpoint, {.include = {"*.w", "head"}, .exclude = {}});
   EXPECT_EQ(names_of(chosen), (Names{"model.layers.0.w", "model.layers.1.w", "head"}));
@@ -38,31 +34,31 @@ TEST(Select, KeepsTheOrderAndTheMetadata) {
 }
 
 TEST(Select, LetsExcludeWin) {
-  EXPECT_EQ(names_of(select(model(), {.include = {"model.*"}, .exclude = {"*.w"}})), Names{"model.layers.1.b"});
-  EXPECT_EQ(names_of(select(model(), {.include = {}, .exclude = {"*"}})), Names{});
-  EXPECT_EQ(select(model(), {}).size(), 4u);
+  EXPECT_EQ(names_of(select(small_model(), {.include = {"model.*"}, .exclude = {"*.w"}})), Names{"model.layers.1.b"});
+  EXPECT_EQ(names_of(select(small_model(), {.include = {}, .exclude = {"*"}})), Names{});
+  EXPECT_EQ(select(small_model(), {}).size(), 4u);
 }
 
 TEST(Select, MatchesWholeNames) {
-  EXPECT_EQ(names_of(select(model(), {.include = {"layers"}, .exclude = {}})), Names{});
-  EXPECT_EQ(names_of(select(model(), {.include = {"model.layers.[0-9].?"}, .exclude = {}})).size(), 3u);
-  EXPECT_EQ(names_of(select(model(), {.include = {"HEAD"}, .exclude = {}})), Names{});
+  EXPECT_EQ(names_of(select(small_model(), {.include = {"layers"}, .exclude = {}})), Names{});
+  EXPECT_EQ(names_of(select(small_model(), {.include = {"model.layers.[0-9].?"}, .exclude = {}})).size(), 3u);
+  EXPECT_EQ(names_of(select(small_model(), {.include = {"HEAD"}, .exclude = {}})), Names{});
 }
 
 TEST(Rename, ReplacesEveryMatchOfEveryRuleInOrder) {
-  EXPECT_EQ(names_of(rename(model(), {{"^model\\.", ""}, {"layers\\.(\\d)", "h.\\1"}}))[2], "h.1.b");
+  EXPECT_EQ(names_of(rename(small_model(), {{"^model\\.", ""}, {"layers\\.(\\d)", "h.\\1"}}))[2], "h.1.b");
   EXPECT_EQ(names_of(rename(SafetensorsFile().tensor("aXbXc", "U8", {1}).open(), {{"X", "."}})), Names{"a.b.c"});
-  EXPECT_EQ(names_of(rename(model(), {})), names_of(model()));
+  EXPECT_EQ(names_of(rename(small_model(), {})), names_of(small_model()));
 }
 
 TEST(Rename, RefusesTwoTensorsOfOneName) {
-  EXPECT_ERROR(rename(model(), {{"layers\\.\\d", "layer"}}), Errc::invalid_argument,
+  EXPECT_ERROR(rename(small_model(), {{"layers\\.\\d", "layer"}}), Errc::invalid_argument,
                "tensors \"model.layers.0.w\" and \"model.layers.1.w\" would both be called \"model.layer.w\"");
 }
 
 TEST(Rename, RefusesRulesThatAreWrong) {
-  EXPECT_ERROR(rename(model(), {{"(", ""}}), Errc::invalid_argument, "the expression \"(\" is wrong");
-  EXPECT_ERROR(rename(model(), {{"a", "\\1"}}), Errc::invalid_argument, "the replacement");
+  EXPECT_ERROR(rename(small_model(), {{"(", ""}}), Errc::invalid_argument, "the expression \"(\" is wrong");
+  EXPECT_ERROR(rename(small_model(), {{"a", "\\1"}}), Errc::invalid_argument, "the replacement");
   EXPECT_ERROR(parse_rename("no equals sign"), Errc::invalid_argument, "has no '='");
   EXPECT_HINT(parse_rename("no equals sign"), "--rename 'REGEX=TEMPLATE'");
 }
@@ -87,12 +83,12 @@ TEST(Rename, TakesNoExponentialTime) {
 }
 
 TEST(Cast, TouchesFloatingTensorsOnlyAndReadsNothingYet) {
-  const Checkpoint cast_model = cast(model(), DType::bf16);
+  const Checkpoint cast_model = cast(small_model(), DType::bf16);
   EXPECT_EQ(cast_model.at("model.layers.0.w").dtype(), DType::bf16);
   EXPECT_EQ(cast_model.at("head").dtype(), DType::bf16);
   EXPECT_EQ(cast_model.at("model.layers.1.b").dtype(), DType::i64);
   EXPECT_FALSE(cast_model.at("head").is_mapped());
-  EXPECT_EQ(names_of(cast_model), names_of(model()));
+  EXPECT_EQ(names_of(cast_model), names_of(small_model()));
 }
 
 TEST(Cast, RoundsToNearestEvenAndKeepsNaN) {
@@ -100,7 +96,7 @@ TEST(Cast, RoundsToNearestEvenAndKeepsNaN) {
   const std::vector<std::uint32_t> values = {bits(1.0f), 0x3F808000, 0x3F818000, 0x7FC00000, 0xFF800000, bits(-0.0f)};
   const Checkpoint checkpoint =
       cast(SafetensorsFile().values<std::uint32_t>("w", "F32", {6}, values).open(), DType::bf16);
-  EXPECT_EQ(test::values_of_tensor<std::uint16_t>(checkpoint.at("w")),
+  EXPECT_EQ(test::values_of<std::uint16_t>(checkpoint.at("w")),
             (std::vector<std::uint16_t>{0x3F80, 0x3F80, 0x3F82, 0x7FC0, 0xFF80, 0x8000}));
 }
 
@@ -111,11 +107,11 @@ TEST(Cast, SavesAsItReads) {
   const Checkpoint checkpoint =
       cast(SafetensorsFile().values<float>("w", "F32", {100, 1000}, values).open(), DType::f16);
   save(checkpoint, folder / "x.safetensors", {.durable = false, .threads = 2, .memory_bytes = 1 << 16});
-  EXPECT_EQ(test::bytes_of_tensor(open(folder / "x.safetensors").at("w")), test::bytes_of_tensor(checkpoint.at("w")));
+  EXPECT_EQ(test::text_of(open(folder / "x.safetensors").at("w")), test::text_of(checkpoint.at("w")));
 }
 
 TEST(Cast, RefusesWhatIsNoFloatingDtype) {
-  EXPECT_ERROR(cast(model(), DType::i32), Errc::invalid_argument, "I32 is no floating dtype");
+  EXPECT_ERROR(cast(small_model(), DType::i32), Errc::invalid_argument, "I32 is no floating dtype");
   EXPECT_ERROR(cast(SafetensorsFile().tensor("w", "F32", {4}).open(), DType::f6_e2m3), Errc::unsupported,
                "tensor \"w\": cannot cast");
 }
@@ -123,7 +119,7 @@ TEST(Cast, RefusesWhatIsNoFloatingDtype) {
 TEST(Transforms, TogetherEndInAFile) {
   const test::TempDir folder;
   const Checkpoint result =
-      cast(rename(select(model(), {.include = {}, .exclude = {"head"}}), {{"^model\\.", ""}}), DType::f16);
+      cast(rename(select(small_model(), {.include = {}, .exclude = {"head"}}), {{"^model\\.", ""}}), DType::f16);
   save(result, folder / "x.safetensors", {.durable = false});
   const Checkpoint again = open(folder / "x.safetensors");
   EXPECT_EQ(names_of(again), (Names{"layers.1.b", "layers.0.w", "layers.1.w"}));

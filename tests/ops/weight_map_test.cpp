@@ -7,26 +7,21 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/small_tensors.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
+using test::names_of;
 using test::numbers;
 using test::values_of;
 using Names = std::vector<std::string>;
 
-Checkpoint with(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
+Checkpoint checkpoint_with(std::initializer_list<std::pair<const char*, Tensor>> tensors) {
   Checkpoint checkpoint;
   for (const auto& [name, tensor] : tensors) checkpoint.tensors.insert(name, tensor);
   return checkpoint;
-}
-
-Names names_of(const Checkpoint& checkpoint) {
-  Names names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
 }
 
 // Forth and back: the same names, shapes and values.
@@ -39,13 +34,13 @@ void expect_reversible(const Checkpoint& before, const std::string& json) {
 }
 
 TEST(WeightMap, FusesAndSplits) {
-  const Checkpoint before = with({{"a.q.weight", numbers({4, 2}, 0)},
-                                  {"a.norm", numbers({3}, 50)},
-                                  {"a.k.weight", numbers({2, 2}, 10)},
-                                  {"a.v.weight", numbers({2, 2}, 20)},
-                                  {"b.q.weight", numbers({4, 2}, 100)},
-                                  {"b.k.weight", numbers({2, 2}, 110)},
-                                  {"b.v.weight", numbers({2, 2}, 120)}});
+  const Checkpoint before = checkpoint_with({{"a.q.weight", numbers({4, 2}, 0)},
+                                             {"a.norm", numbers({3}, 50)},
+                                             {"a.k.weight", numbers({2, 2}, 10)},
+                                             {"a.v.weight", numbers({2, 2}, 20)},
+                                             {"b.q.weight", numbers({4, 2}, 100)},
+                                             {"b.k.weight", numbers({2, 2}, 110)},
+                                             {"b.v.weight", numbers({2, 2}, 120)}});
   const std::string json = R"({"rules": [{"from": ["{x}.q.weight", "{x}.k.weight", "{x}.v.weight"],
                                           "to": "{x}.qkv.weight", "concat": 0, "sizes": [2, 1, 1]}]})";
   const Checkpoint fused = apply(before, WeightMap::parse(json));
@@ -57,7 +52,7 @@ TEST(WeightMap, FusesAndSplits) {
 }
 
 TEST(WeightMap, FusesAlongTheLastDimensionAndReadsAnyRange) {
-  const Checkpoint before = with({{"a", numbers({2, 1, 3}, 0)}, {"b", numbers({2, 1, 2}, 10)}});
+  const Checkpoint before = checkpoint_with({{"a", numbers({2, 1, 3}, 0)}, {"b", numbers({2, 1, 2}, 10)}});
   const std::string json = R"({"rules": [{"from": ["a", "b"], "to": "ab", "concat": 2, "sizes": [3, 2]}]})";
   const Tensor fused = apply(before, WeightMap::parse(json)).at("ab");
   const std::vector<float> all{0, 1, 2, 10, 11, 3, 4, 5, 12, 13};
@@ -88,7 +83,8 @@ TEST(WeightMap, StacksExpertsByTheirNumbers) {
 }
 
 TEST(WeightMap, TurnsAndReordersAndAdds) {
-  const Checkpoint before = with({{"h.0.c_attn.weight", numbers({2, 6})}, {"q", numbers({8, 3})}, {"n", numbers({4})}});
+  const Checkpoint before =
+      checkpoint_with({{"h.0.c_attn.weight", numbers({2, 6})}, {"q", numbers({8, 3})}, {"n", numbers({4})}});
   const std::string json = R"({"rules": [
     {"from": "h.{n}.c_attn.weight", "to": "layers.{n}.qkv", "permute": [1, 0]},
     {"from": "layers.{n}.qkv", "to": ["layers.{n}.q", "layers.{n}.k", "layers.{n}.v"], "split": 0},
@@ -103,7 +99,7 @@ TEST(WeightMap, TurnsAndReordersAndAdds) {
 }
 
 TEST(WeightMap, AddsInTheTensorsOwnDtype) {
-  const Checkpoint before = with({{"a", numbers({2}, 256, DType::bf16)}});
+  const Checkpoint before = checkpoint_with({{"a", numbers({2}, 256, DType::bf16)}});
   const Checkpoint after = apply(before, WeightMap::parse(R"({"rules":[{"from":"a","add":1}]})"));
   EXPECT_EQ(after.at("a").dtype(), DType::bf16);
   EXPECT_EQ(values_of(after.at("a")), (std::vector<float>{256, 256}));  // 257 is none, and goes to even
@@ -111,11 +107,11 @@ TEST(WeightMap, AddsInTheTensorsOwnDtype) {
 
 TEST(WeightMap, RenamesByExpressionsAndBack) {
   const Checkpoint before =
-      with({{"model.h.0.w", numbers({1})}, {"model.h.10.w", numbers({1}, 1)}, {"x", numbers({1}, 2)}});
+      checkpoint_with({{"model.h.0.w", numbers({1})}, {"model.h.10.w", numbers({1}, 1)}, {"x", numbers({1}, 2)}});
   const std::string json = R"({"rules": [{"rename": "^model\\.h\\.(\\d+)\\.", "to": "layers.\\1."}]})";
   EXPECT_EQ(names_of(apply(before, WeightMap::parse(json))), (Names{"layers.0.w", "layers.10.w", "x"}));
   expect_reversible(before, json);
-  const Checkpoint odd = with({{"model.a", numbers({1})}, {"b", numbers({1})}});
+  const Checkpoint odd = checkpoint_with({{"model.a", numbers({1})}, {"b", numbers({1})}});
   const WeightMap strip = WeightMap::parse(R"({"rules": [{"rename": "^model\\.", "to": ""}]})");
   EXPECT_ERROR(apply(apply(odd, strip), WeightMap::parse(R"({"rules": [{"rename": "^model.", "to": ""}]})").reversed()),
                Errc::unsupported, "rule 1: the expression \"^model.\" cannot be turned round");
@@ -126,10 +122,10 @@ TEST(WeightMap, RenamesByExpressionsAndBack) {
 TEST(WeightMap, ThatDidNotMakeANameDoesNotTakeItBack) {
   const WeightMap map = WeightMap::parse(R"({"rules": [{"rename": "layer", "to": "layers"}]})");
   // Forth, "layers" would have become "layerss".
-  EXPECT_EQ(names_of(apply(with({{"layers.1", numbers({1})}}), map.reversed())), Names{"layer.1"});
+  EXPECT_EQ(names_of(apply(checkpoint_with({{"layers.1", numbers({1})}}), map.reversed())), Names{"layer.1"});
   const WeightMap dots = WeightMap::parse(R"({"rules": [{"rename": "_", "to": "."}]})");
-  EXPECT_EQ(names_of(apply(with({{"a.b", numbers({1})}}), dots.reversed())), Names{"a_b"});
-  EXPECT_ERROR(apply(with({{"a_b.c", numbers({1})}}), dots.reversed()), Errc::mismatch,
+  EXPECT_EQ(names_of(apply(checkpoint_with({{"a.b", numbers({1})}}), dots.reversed())), Names{"a_b"});
+  EXPECT_ERROR(apply(checkpoint_with({{"a_b.c", numbers({1})}}), dots.reversed()), Errc::mismatch,
                "rule 1: the name \"a_b.c\" did not come from \"a_b_c\" by the expression \"_\"");
 }
 
@@ -154,23 +150,23 @@ TEST(Reversed, IsARuleOnlyWhereNothingIsForgotten) {
 
 TEST(WeightMap, WithAnIncompleteGroupSaysWhatIsMissing) {
   const std::string fuse = R"({"rules": [{"from": ["{x}.q", "{x}.k"], "to": "{x}.qk", "concat": 0}]})";
-  EXPECT_ERROR(apply(with({{"a.q", numbers({2})}}), WeightMap::parse(fuse)), Errc::mismatch,
+  EXPECT_ERROR(apply(checkpoint_with({{"a.q", numbers({2})}}), WeightMap::parse(fuse)), Errc::mismatch,
                "rule 1: tensor \"a.q\": belongs with \"a.k\", which is not there");
   const std::string stack = R"({"rules": [{"from": "e.{n}", "to": "e", "stack": 0}]})";
-  EXPECT_ERROR(apply(with({{"e.0", numbers({2})}, {"e.2", numbers({2})}}), WeightMap::parse(stack)), Errc::mismatch,
-               "belongs with \"e.1\"");
-  EXPECT_ERROR(apply(with({{"e.0", numbers({2})}, {"e.00", numbers({2})}}), WeightMap::parse(stack)), Errc::mismatch,
-               "\"e.0\" and \"e.00\" are the same part");
-  EXPECT_ERROR(apply(with({{"e.0", numbers({2})}, {"e", numbers({2})}}), WeightMap::parse(stack)),
+  EXPECT_ERROR(apply(checkpoint_with({{"e.0", numbers({2})}, {"e.2", numbers({2})}}), WeightMap::parse(stack)),
+               Errc::mismatch, "belongs with \"e.1\"");
+  EXPECT_ERROR(apply(checkpoint_with({{"e.0", numbers({2})}, {"e.00", numbers({2})}}), WeightMap::parse(stack)),
+               Errc::mismatch, "\"e.0\" and \"e.00\" are the same part");
+  EXPECT_ERROR(apply(checkpoint_with({{"e.0", numbers({2})}, {"e", numbers({2})}}), WeightMap::parse(stack)),
                Errc::invalid_argument, "two tensors would be called \"e\"");
-  EXPECT_ERROR(apply(with({{"a.q", numbers({2})}, {"a.k", numbers({2, 1})}}), WeightMap::parse(fuse)), Errc::mismatch,
-               "F32 [2] and F32 [2, 1] cannot be put together");
+  EXPECT_ERROR(apply(checkpoint_with({{"a.q", numbers({2})}, {"a.k", numbers({2, 1})}}), WeightMap::parse(fuse)),
+               Errc::mismatch, "F32 [2] and F32 [2, 1] cannot be put together");
 }
 
 TEST(WeightMap, ThatDoesNotFitTheShapesSaysSo) {
   const auto refuses = [](const char* rule, const Shape& shape, Errc code, const char* why) {
     const WeightMap map = WeightMap::parse(std::string(R"({"rules": [)") + rule + "]}");
-    EXPECT_ERROR(apply(with({{"a", numbers(shape)}}), map), code, why);
+    EXPECT_ERROR(apply(checkpoint_with({{"a", numbers(shape)}}), map), code, why);
   };
   refuses(R"({"from": "a", "to": ["b", "c"], "split": 0})", {3}, Errc::mismatch, "3 cannot be cut into 2 equal parts");
   refuses(R"({"from": "a", "to": ["b", "c"], "split": 0, "sizes": [1, 18446744073709551615]})", {4}, Errc::mismatch,
@@ -212,14 +208,14 @@ TEST(WeightMap, ThatIsNoneIsRefusedWithTheRule) {
 
 TEST(WeightMap, NotesARuleThatMatchesNothing) {
   const Checkpoint after =
-      apply(with({{"a", numbers({2})}}), WeightMap::parse(R"({"rules": [{"from": "b", "to": "c"}]})"));
+      apply(checkpoint_with({{"a", numbers({2})}}), WeightMap::parse(R"({"rules": [{"from": "b", "to": "c"}]})"));
   ASSERT_EQ(after.notes.size(), 1u);
   EXPECT_EQ(after.notes[0].text, "rule 1 of the map matches no tensor");
 }
 
 TEST(WeightMap, ReadsNothingBeforeTheResultIsRead) {
   test::TempDir folder;
-  save(with({{"a", numbers({1024, 64})}, {"b", numbers({1024, 64}, 5)}}), folder / "ab.safetensors");
+  save(checkpoint_with({{"a", numbers({1024, 64})}, {"b", numbers({1024, 64}, 5)}}), folder / "ab.safetensors");
   const WeightMap map = WeightMap::parse(R"({"rules": [{"from": ["a", "b"], "to": "c", "concat": 1},
       {"from": "c", "permute": [1, 0]}]})");
   const Checkpoint mapped = apply(open(folder / "ab.safetensors"), map);
@@ -235,7 +231,7 @@ TEST(WeightMap, OfALoadedModelBringsFusedWeights) {
   } model;
   LoadStateDictOptions options;
   options.map = WeightMap::parse(R"({"rules": [{"from": "qk", "to": ["q", "k"], "split": 0}]})");
-  load_state_dict(model, with({{"qk", numbers({4, 2})}}), options);
+  load_state_dict(model, checkpoint_with({{"qk", numbers({4, 2})}}), options);
   EXPECT_EQ(values_of(model.key), (std::vector<float>{4, 5, 6, 7}));
 }
 

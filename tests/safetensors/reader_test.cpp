@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <random>
 #include <string>
@@ -11,18 +12,14 @@
 #include "formats/safetensors/header.hpp"
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
-using test::bytes_of_tensor;
+using test::names_of;
 using test::SafetensorsFile;
-
-std::vector<std::string> names_of(const Checkpoint& checkpoint) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
-}
+using test::text_of;
 
 using Names = std::vector<std::string>;
 
@@ -45,7 +42,7 @@ TEST(SafetensorsReader, SaysWhereEverythingIs) {
   const Tensor& w = checkpoint.at("w");
   EXPECT_EQ(w.dtype(), DType::f32);
   EXPECT_EQ(w.shape(), (Shape{2, 2}));
-  EXPECT_EQ(test::values_of_tensor<float>(w), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(test::values_of<float>(w), (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST(SafetensorsReader, KnowsWhereATensorLiesInItsFile) {
@@ -66,8 +63,8 @@ TEST(SafetensorsReader, ListsTensorsByOffsetWhateverTheOrderOfTheHeader) {
                         .data("bbaaaacc");
   const Checkpoint checkpoint = file.open();
   EXPECT_EQ(names_of(checkpoint), (Names{"b", "a", "c"}));
-  EXPECT_EQ(bytes_of_tensor(checkpoint.at("a")), "aaaa");
-  EXPECT_EQ(bytes_of_tensor(checkpoint.at("c")), "cc");
+  EXPECT_EQ(text_of(checkpoint.at("a")), "aaaa");
+  EXPECT_EQ(text_of(checkpoint.at("c")), "cc");
 }
 
 TEST(SafetensorsReader, PutsAnyOrderOfManyTensorsRight) {
@@ -84,7 +81,7 @@ TEST(SafetensorsReader, PutsAnyOrderOfManyTensorsRight) {
     ASSERT_EQ(checkpoint.size(), count);
     for (std::size_t i = 0; i < count; ++i) {
       EXPECT_EQ(checkpoint.tensors[i].name, "t" + std::to_string(i));
-      EXPECT_EQ(bytes_of_tensor(checkpoint.tensors[i].tensor), data.substr(i, 1));
+      EXPECT_EQ(text_of(checkpoint.tensors[i].tensor), data.substr(i, 1));
     }
   }
 }
@@ -105,8 +102,8 @@ TEST(SafetensorsReader, ReadsEmptyTensorsInEveryOrder) {
     ASSERT_EQ(names.size(), 6u);
     EXPECT_EQ(names.front(), "e0");
     EXPECT_EQ(names.back(), "e8");
-    EXPECT_EQ(bytes_of_tensor(checkpoint.at("b")), "bbbb");
-    EXPECT_EQ(bytes_of_tensor(checkpoint.at("f4")), "");
+    EXPECT_EQ(text_of(checkpoint.at("b")), "bbbb");
+    EXPECT_EQ(text_of(checkpoint.at("f4")), "");
   } while (std::next_permutation(items.begin(), items.end(),
                                  [](const Item& a, const Item& b) { return std::string(a.name) < b.name; }));
 }
@@ -153,7 +150,7 @@ TEST(SafetensorsReader, ReadsDataThatNoHeaderAligned) {
     auto file = SafetensorsFile().values<double>("w", "F64", {2}, {1.5, -2.5});
     const Checkpoint checkpoint = file.pad_header_to(file.header().size() + padding).open();
     const Tensor& w = checkpoint.at("w");
-    EXPECT_EQ(test::values_of_tensor<double>(w), (std::vector<double>{1.5, -2.5}));
+    EXPECT_EQ(test::values_of<double>(w), (std::vector<double>{1.5, -2.5}));
     const auto aligned = w.aligned();
     EXPECT_EQ(aligned.as<double>()[1], -2.5);
   }
@@ -231,7 +228,7 @@ TEST(SafetensorsReader, ForgivesBytesAtTheEndOnlyWhenLenientAndSaysSo) {
   OpenOptions lenient;
   lenient.lenient = true;
   const Checkpoint checkpoint = file.open(lenient);
-  EXPECT_EQ(bytes_of_tensor(checkpoint.at("w")), "ww");
+  EXPECT_EQ(text_of(checkpoint.at("w")), "ww");
   ASSERT_EQ(checkpoint.notes.size(), 1u);
   EXPECT_EQ(checkpoint.notes[0].text, "4 bytes follow the last tensor; passed over");
   EXPECT_TRUE(SafetensorsFile().tensor("w", "U8", {2}).open(lenient).notes.empty());

@@ -10,12 +10,13 @@
 
 #include "support/expect_error.hpp"
 #include "support/safetensors_file.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
-using test::bytes_of_tensor;
 using test::SafetensorsFile;
+using test::text_of;
 using Integer = std::optional<std::int64_t>;
 
 // PySlice_AdjustIndices, as its documentation tells it: which indices does range(*slice(a, b, step).indices(size))
@@ -102,8 +103,8 @@ TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
 
     const Tensor view = w.slice(slice);
     ASSERT_EQ(view.shape(), Shape(expected_shape)) << round;
-    ASSERT_EQ(bytes_of_tensor(view), python_slice(bytes_of_tensor(w), shape, element_bytes, axes)) << round;
-    ASSERT_EQ(bytes_of_tensor(view.contiguous()), bytes_of_tensor(view)) << round;
+    ASSERT_EQ(text_of(view), python_slice(text_of(w), shape, element_bytes, axes)) << round;
+    ASSERT_EQ(text_of(view.contiguous()), text_of(view)) << round;
   }
 }
 
@@ -114,7 +115,7 @@ TEST(SafetensorsSlices, CanBeSlicedAgain) {
   const Checkpoint checkpoint = SafetensorsFile().values<std::uint8_t>("w", "U8", {3, 20}, values).open();
   const Tensor view = checkpoint.at("w").slice(parse_slice("::-1, 2:18:3")).slice(parse_slice("1:, ::-2"));
   EXPECT_EQ(view.shape(), (Shape{2, 3}));
-  EXPECT_EQ(test::values_of_tensor<std::uint8_t>(view), (std::vector<std::uint8_t>{37, 31, 25, 17, 11, 5}));
+  EXPECT_EQ(test::values_of<std::uint8_t>(view), (std::vector<std::uint8_t>{37, 31, 25, 17, 11, 5}));
 }
 
 TEST(SafetensorsSlices, ClampRangesButNotIndices) {
@@ -136,16 +137,15 @@ TEST(SafetensorsSlices, ClampRangesButNotIndices) {
 TEST(SafetensorsSlices, OfElementsNarrowerThanAByteFallOnBytes) {
   const Checkpoint checkpoint = SafetensorsFile().tensor("f4", "F4", {4, 6}).tensor("f6", "F6_E2M3", {3, 8}).open();
   const Tensor &f4 = checkpoint.at("f4"), &f6 = checkpoint.at("f6");
-  EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice("1:3"))), bytes_of_tensor(f4).substr(3, 6));
-  EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice("2"))), bytes_of_tensor(f4).substr(6, 3));
-  EXPECT_EQ(bytes_of_tensor(f4.slice(parse_slice(":, 2:4"))),
-            bytes_of_tensor(f4).substr(1, 1) + bytes_of_tensor(f4).substr(4, 1) + bytes_of_tensor(f4).substr(7, 1) +
-                bytes_of_tensor(f4).substr(10, 1));
-  EXPECT_EQ(bytes_of_tensor(f6.slice(parse_slice("::-1, 4:"))),
-            bytes_of_tensor(f6).substr(15, 3) + bytes_of_tensor(f6).substr(9, 3) + bytes_of_tensor(f6).substr(3, 3));
-  EXPECT_ERROR(bytes_of_tensor(f4.slice(parse_slice("0, 1:3"))), Errc::unsupported, "inside a block");
-  EXPECT_TRUE(test::error_of([&] { bytes_of_tensor(f4.slice(parse_slice("0, 0:3"))); }));
-  EXPECT_TRUE(test::error_of([&] { bytes_of_tensor(f6.slice(parse_slice("0, 2:6"))); }));
+  EXPECT_EQ(text_of(f4.slice(parse_slice("1:3"))), text_of(f4).substr(3, 6));
+  EXPECT_EQ(text_of(f4.slice(parse_slice("2"))), text_of(f4).substr(6, 3));
+  EXPECT_EQ(text_of(f4.slice(parse_slice(":, 2:4"))),
+            text_of(f4).substr(1, 1) + text_of(f4).substr(4, 1) + text_of(f4).substr(7, 1) + text_of(f4).substr(10, 1));
+  EXPECT_EQ(text_of(f6.slice(parse_slice("::-1, 4:"))),
+            text_of(f6).substr(15, 3) + text_of(f6).substr(9, 3) + text_of(f6).substr(3, 3));
+  EXPECT_ERROR(text_of(f4.slice(parse_slice("0, 1:3"))), Errc::unsupported, "inside a block");
+  EXPECT_TRUE(test::error_of([&] { text_of(f4.slice(parse_slice("0, 0:3"))); }));
+  EXPECT_TRUE(test::error_of([&] { text_of(f6.slice(parse_slice("0, 2:6"))); }));
 }
 
 }  // namespace

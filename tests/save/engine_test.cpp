@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 
 #include <ballast/ballast.hpp>
@@ -18,7 +19,7 @@ namespace {
 
 using test::some_bytes;
 
-Tensor whole(StoragePtr storage) {
+Tensor whole_storage(StoragePtr storage) {
   const std::uint64_t size = storage->size_bytes();
   return Tensor(DType::u8, {size}, std::move(storage));
 }
@@ -29,21 +30,24 @@ std::vector<std::byte> read_all(const Tensor& tensor) {
   return bytes;
 }
 
-constexpr std::size_t kSize = 1'000'001;
+constexpr std::size_t kStorageBytes = 1'000'001;
 
 struct Fakes {
-  std::shared_ptr<test::DeflatedStorage> deflated = std::make_shared<test::DeflatedStorage>(some_bytes(kSize, 2));
-  std::shared_ptr<test::DecodedStorage> decoded = std::make_shared<test::DecodedStorage>(some_bytes(kSize, 3), 4096);
-  std::shared_ptr<test::PreparedStorage> prepared = std::make_shared<test::PreparedStorage>(some_bytes(kSize, 4));
-  std::shared_ptr<test::RemoteStorage> remote = std::make_shared<test::RemoteStorage>(some_bytes(kSize, 5));
+  std::shared_ptr<test::DeflatedStorage> deflated =
+      std::make_shared<test::DeflatedStorage>(some_bytes(kStorageBytes, 2));
+  std::shared_ptr<test::DecodedStorage> decoded =
+      std::make_shared<test::DecodedStorage>(some_bytes(kStorageBytes, 3), 4096);
+  std::shared_ptr<test::PreparedStorage> prepared =
+      std::make_shared<test::PreparedStorage>(some_bytes(kStorageBytes, 4));
+  std::shared_ptr<test::RemoteStorage> remote = std::make_shared<test::RemoteStorage>(some_bytes(kStorageBytes, 5));
 
   Checkpoint checkpoint() const {
     Checkpoint all;
-    all.tensors.insert("mapped", whole(memory_storage(some_bytes(kSize, 1))));
-    all.tensors.insert("deflated", whole(deflated));
-    all.tensors.insert("decoded", whole(decoded));
-    all.tensors.insert("prepared", whole(prepared));
-    all.tensors.insert("remote", whole(remote));
+    all.tensors.insert("mapped", whole_storage(memory_storage(some_bytes(kStorageBytes, 1))));
+    all.tensors.insert("deflated", whole_storage(deflated));
+    all.tensors.insert("decoded", whole_storage(decoded));
+    all.tensors.insert("prepared", whole_storage(prepared));
+    all.tensors.insert("remote", whole_storage(remote));
     return all;
   }
 };
@@ -60,11 +64,11 @@ TEST_P(FiveFakes, GoThroughOneWriter) {
 
   const Checkpoint written = open(folder / "out.safetensors");
   ASSERT_EQ(written.size(), 5u);
-  EXPECT_EQ(read_all(written.at("mapped")), some_bytes(kSize, 1));
-  EXPECT_EQ(read_all(written.at("deflated")), some_bytes(kSize, 2));
-  EXPECT_EQ(read_all(written.at("decoded")), some_bytes(kSize, 3));
-  EXPECT_EQ(read_all(written.at("prepared")), some_bytes(kSize, 4));
-  EXPECT_EQ(read_all(written.at("remote")), some_bytes(kSize, 5));
+  EXPECT_EQ(read_all(written.at("mapped")), some_bytes(kStorageBytes, 1));
+  EXPECT_EQ(read_all(written.at("deflated")), some_bytes(kStorageBytes, 2));
+  EXPECT_EQ(read_all(written.at("decoded")), some_bytes(kStorageBytes, 3));
+  EXPECT_EQ(read_all(written.at("prepared")), some_bytes(kStorageBytes, 4));
+  EXPECT_EQ(read_all(written.at("remote")), some_bytes(kStorageBytes, 5));
 
   EXPECT_EQ(fakes.deflated->restarts(), 1u) << "a stream is inflated once, from its beginning to its end";
   EXPECT_EQ(fakes.decoded->cut_reads(), 0u) << "rows are never cut";
@@ -274,7 +278,7 @@ TEST(Engine, WritesOnlyWhatTheFileSystemDoesNotShare) {
   test::TempDir folder;
   Checkpoint source;
   for (unsigned i = 0; i < 4; ++i)
-    source.tensors.insert("t" + std::to_string(i), whole(memory_storage(some_bytes(kSize, i))));
+    source.tensors.insert("t" + std::to_string(i), whole_storage(memory_storage(some_bytes(kStorageBytes, i))));
   save(source, folder / "in.safetensors");
   const Checkpoint opened = open(folder / "in.safetensors");
   std::uint64_t shared = 0;
@@ -282,7 +286,7 @@ TEST(Engine, WritesOnlyWhatTheFileSystemDoesNotShare) {
     return std::make_unique<SharingSink>(io::create_file(path, {.durable = false}), shared);
   };
   write_files(plan_save(opened, folder / "out.safetensors"), {}, create);
-  EXPECT_EQ(shared, 4 * (kSize - 300));
+  EXPECT_EQ(shared, 4 * (kStorageBytes - 300));
   EXPECT_EQ(folder.read("out.safetensors"), folder.read("in.safetensors"));
 }
 
@@ -324,8 +328,8 @@ TEST(Engine, ReplacesNothingByWhatDoesNotComeBack) {
 TEST(Engine, PublishesNoShardWhenALaterOneFails) {
   test::TempDir folder;
   Checkpoint two;
-  two.tensors.insert("a", whole(memory_storage(some_bytes(1000, 1))));
-  two.tensors.insert("b", whole(memory_storage(some_bytes(1000, 2))));
+  two.tensors.insert("a", whole_storage(memory_storage(some_bytes(1000, 1))));
+  two.tensors.insert("b", whole_storage(memory_storage(some_bytes(1000, 2))));
   SaveOptions options;
   options.max_shard_bytes = 1000;
   const SavePlan plan = plan_save(two, folder / "m.safetensors", options);
@@ -343,8 +347,8 @@ TEST(Engine, FindsAnExistingFileBeforeItWritesAnything) {
   test::TempDir folder;
   folder.write("m-00002-of-00002.safetensors", "mine");
   Checkpoint two;
-  two.tensors.insert("a", whole(memory_storage(some_bytes(1000, 1))));
-  two.tensors.insert("b", whole(memory_storage(some_bytes(1000, 2))));
+  two.tensors.insert("a", whole_storage(memory_storage(some_bytes(1000, 1))));
+  two.tensors.insert("b", whole_storage(memory_storage(some_bytes(1000, 2))));
   SaveOptions options;
   options.max_shard_bytes = 1000;
   EXPECT_ERROR(save(two, folder / "m.safetensors", options), Errc::invalid_argument, "already exists");

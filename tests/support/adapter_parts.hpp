@@ -30,17 +30,11 @@ inline StateDict state_of(const std::vector<std::pair<std::string, Shape>>& tens
   return state;
 }
 
-inline std::vector<std::string> names_of(const StateDict& state) {
+inline std::vector<std::string> sorted_names(const StateDict& state) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : state) names.emplace_back(name);
   std::sort(names.begin(), names.end());
   return names;
-}
-
-inline std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(tensor.numel());
-  tensor.to(DType::f32).read(0, std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 inline AdapterConfig config_of(std::string_view text) { return AdapterConfig::parse(text); }

@@ -1,15 +1,16 @@
 // Expectations come as JSON.
 #pragma once
 
-#include <simdjson.h>
-
+#include <cstdint>
 #include <filesystem>
+#include <vector>
+
+#include <ballast/json.hpp>
 
 namespace ballast::test {
 
-// The parser owns the values: it must outlive them.
-inline simdjson::dom::element parse_json_file(simdjson::dom::parser& parser, const std::filesystem::path& path) {
-  return parser.load(path.string());
-}
+Json read_json(const std::filesystem::path& path);
+
+std::vector<std::uint64_t> counts(const Json& list);  // [2, 3]
 
 }  // namespace ballast::test

@@ -4,39 +4,21 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ballast::test {
 
-inline std::filesystem::path shared_folder() {
-  const char* given = std::getenv("BALLAST_SHARED");
-  return given != nullptr ? std::filesystem::path(given)
-                          : std::filesystem::path(BALLAST_SOURCE_DIR).parent_path() / "shared";
-}
+std::filesystem::path shared_folder();
 
-inline std::string shared_path(std::string_view name) { return (shared_folder() / name).string(); }
+std::string shared_path(std::string_view name);
 
-inline std::string read_whole_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string read_whole_file(const std::filesystem::path& path);
 
 // Sorted. Only files, whose names end so.
-inline std::vector<std::filesystem::path> shared_files(std::string_view folder, std::string_view ending) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(shared_folder() / folder)) {
-    if (entry.is_regular_file() && entry.path().filename().string().ends_with(ending)) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
+std::vector<std::filesystem::path> shared_files(std::string_view folder, std::string_view ending);
 
 }  // namespace ballast::test
 

@@ -7,22 +7,18 @@
 
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
 using test::some_bytes;
+using test::values_of;
 
 Tensor counted(Shape shape) {
   std::vector<float> values(shape.numel().value());
   std::iota(values.begin(), values.end(), 0.0f);
   return Tensor::from_values<float>(DType::f32, std::move(shape), values);
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(tensor.numel());
-  tensor.read(0, std::as_writable_bytes(std::span(values)));
-  return values;
 }
 
 TEST(Tensor, IsACheapViewThatKeepsItsStorageAlive) {

@@ -5,6 +5,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/tar_file.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {

@@ -6,6 +6,7 @@
 #include <complex>
 
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {

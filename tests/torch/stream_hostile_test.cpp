@@ -5,6 +5,7 @@
 
 #include "formats/torch/read.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
@@ -19,7 +20,7 @@ using test::TorchStream;
 using test::values_of;
 using Floats = std::vector<float>;
 
-const std::string kFour = raw<float>({0, 1, 2, 3});
+const std::string kFourInStream = raw<float>({0, 1, 2, 3});
 
 Ops view_id(const Ops& first, const Ops& view) {
   return py::persistent({first, py::global("torch", "FloatStorage"), py::text("a"), py::text("cpu"), integer(4), view});
@@ -35,7 +36,7 @@ TorchStream good() {
       .object(dict({{"w", py::tensor(py::storage("Float", "a", 4), 0, {2, 2}, {2, 1})},
                     {"n", py::tensor(py::storage("Long", "b", 1), 0, {}, {})},
                     {"epoch", integer(3)}}))
-      .record("a", 4, kFour)
+      .record("a", 4, kFourInStream)
       .record("b", 1, raw<std::int64_t>({7}));
   return stream;
 }
@@ -54,7 +55,7 @@ TEST(TorchStream, HonoursViewsOfStorages) {
       .object(dict({{"w", py::tensor(view_of(1, 3), 0, {3}, {1})},
                     {"v", py::tensor(view_of(2, 2), 1, {1}, {1})},
                     {"whole", py::tensor(view_id(py::text("storage"), py::none()), 0, {4}, {1})}}))
-      .record("a", 4, kFour);
+      .record("a", 4, kFourInStream);
   const Checkpoint checkpoint = stream.open();
   EXPECT_EQ(values_of<float>(checkpoint.at("w")), (Floats{1, 2, 3}));
   EXPECT_EQ(values_of<float>(checkpoint.at("v")), Floats{3});
@@ -64,7 +65,7 @@ TEST(TorchStream, HonoursViewsOfStorages) {
 TEST(TorchStream, RefusesViewsThatReachOutsideTheirStorage) {
   const auto file = [](const Ops& id, std::int64_t count = 1) {
     TorchStream stream;
-    stream.object(py::tensor(id, 0, {count}, {1})).record("a", 4, kFour);
+    stream.object(py::tensor(id, 0, {count}, {1})).record("a", 4, kFourInStream);
     return stream.open();
   };
   EXPECT_ERROR(file(view_of(3, 2)), Errc::malformed, "a view of storage \"a\" reaches outside it");
@@ -122,7 +123,7 @@ TEST(TorchStream, RefusesAListOfKeysThatLies) {
 TEST(TorchStream, RefusesACountThatLies) {
   const auto with_count = [](std::uint64_t count) {
     TorchStream stream;
-    stream.object(py::tensor(py::storage("Float", "a", 4), 0, {1}, {1})).record("a", count, kFour);
+    stream.object(py::tensor(py::storage("Float", "a", 4), 0, {1}, {1})).record("a", count, kFourInStream);
     return stream.open();
   };
   EXPECT_NO_THROW(with_count(4));
@@ -139,7 +140,7 @@ TEST(TorchStream, RefusesTwoOpinionsAboutOneStorage) {
   stream
       .object(py::list({py::tensor(py::storage("Float", "a", 4), 0, {1}, {1}),
                         py::tensor(py::storage("Double", "a", 4), 0, {4}, {1})}))
-      .record("a", 4, kFour);
+      .record("a", 4, kFourInStream);
   EXPECT_ERROR(stream.open(), Errc::malformed, "storage \"a\" has 32 bytes in the pickle, but 16 in the file");
 }
 

@@ -14,47 +14,38 @@
 namespace ballast {
 namespace {
 
-namespace dom = simdjson::dom;
-
 struct Expected {
   std::string name, dtype;
   std::optional<Shape> shape;
   std::string sha256;
 };
 
-Shape shape_of(dom::element dims) {
-  std::vector<std::uint64_t> shape;
-  for (const dom::element dim : dims.get_array()) shape.push_back(dim);
-  return Shape(shape);
+std::string text_of(const Json& object, const char* key) {
+  const Json* text = object.find(key);
+  return text != nullptr && text->is_text() ? text->text() : std::string();
 }
 
-std::string text_of(dom::element object, const char* key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
-}
-
-Expected expected_tensor(dom::element from, const std::string& name, const char* hash = "sha256") {
+Expected expected_tensor(const Json& from, const std::string& name, const char* hash = "sha256") {
   Expected tensor{name, text_of(from, "dtype"), std::nullopt, text_of(from, hash)};
-  dom::element shape;
-  if (from["logical_shape"].get(shape) == simdjson::SUCCESS || from["shape"].get(shape) == simdjson::SUCCESS)
-    tensor.shape = shape_of(shape);
+  for (const char* key : {"shape", "logical_shape"})
+    if (const Json* shape = from.find(key)) tensor.shape = Shape(test::counts(*shape));
   return tensor;
 }
 
 // Everything that ls and hash should show of a file, in the words of its expectation.
-std::vector<Expected> all_expected(dom::element file) {
+std::vector<Expected> all_expected(const Json& file) {
   std::vector<Expected> all;
   const auto each = [&](const char* key, auto&& add) {
-    dom::array list;
-    if (file[key].get(list) != simdjson::SUCCESS) return;
-    for (const dom::element entry : list) add(entry, text_of(entry, "name"));
+    const Json* list = file.find(key);
+    if (list == nullptr) return;
+    for (const Json& entry : list->list()) add(entry, text_of(entry, "name"));
   };
   each("tensors", [&](auto entry, auto name) { all.push_back(expected_tensor(entry, name)); });
   each("numpy", [&](auto entry, auto name) {
     if (!text_of(entry, "dtype").empty()) all.push_back(expected_tensor(entry, name));
   });
   each("sparse", [&](auto entry, auto name) {
-    for (const dom::element part : entry["parts"].get_array())
+    for (const Json& part : entry.at("parts").list())
       all.push_back(expected_tensor(part, name + "." + text_of(part, "name")));
   });
   each("quantized", [&](auto entry, auto name) { all.push_back(expected_tensor(entry, name, "int_repr_sha256")); });
@@ -65,7 +56,7 @@ std::vector<Expected> all_expected(dom::element file) {
   });
   each("nested", [&](auto entry, auto name) {
     std::size_t number = 0;
-    for (const dom::element part : entry["components"].get_array())
+    for (const Json& part : entry.at("components").list())
       all.push_back(expected_tensor(part, name + "." + std::to_string(number++)));
   });
   return all;
@@ -108,10 +99,9 @@ TEST(TorchVectors, ReadAsTorchWroteThem) {
   EXPECT_GE(files.size(), 87u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    dom::parser parser;
-    const dom::element expected = test::parse_json_file(parser, path);
+    const Json expected = test::read_json(path);
     const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
-    if (bool fails = false; expected["must_fail"].get(fails) == simdjson::SUCCESS && fails) {
+    if (const Json* fails = expected.find("must_fail"); fails != nullptr && fails->boolean()) {
       EXPECT_ERROR(open(file), Errc::malformed, "");
       continue;
     }
@@ -124,12 +114,11 @@ TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
   SKIP_WITHOUT_SHARED("vectors/torch2");
   for (const auto& path : test::shared_files("vectors/torch2", ".expected.json")) {
     SCOPED_TRACE(path.filename());
-    dom::parser parser;
-    const dom::element expected = test::parse_json_file(parser, path);
+    const Json expected = test::read_json(path);
     const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
-    dom::array unsafe;
-    if (expected["unsafe_globals"].get(unsafe) != simdjson::SUCCESS) continue;
-    if (unsafe.size() == 0) {
+    const Json* unsafe = expected.find("unsafe_globals");
+    if (unsafe == nullptr || unsafe->is_null()) continue;
+    if (unsafe->list().empty()) {
       EXPECT_NO_THROW(static_cast<void>(open(file, {.safety = Safety::strict})));
     } else {
       EXPECT_ERROR(open(file, {.safety = Safety::strict}), Errc::unsafe, "weights_only does not allow");
@@ -144,28 +133,26 @@ TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
   for (const char* name : {"leaves.pt", "leaves_protocol4.pt", "leaves_legacy.pt", "lightning_like.ckpt",
                            "checkpoint_nested.pt", "optimizer_adam.pt"}) {
     SCOPED_TRACE(name);
-    dom::parser parser;
     const std::string file = test::shared_path(std::string("vectors/torch2/") + name);
-    const dom::element expected = test::parse_json_file(parser, file + ".expected.json");
+    const Json expected = test::read_json(file + ".expected.json");
     const Checkpoint checkpoint = open(file);
     std::map<std::string, const PlainValue*> values;
     for (const PlainValue& value : checkpoint.values) values.emplace(value.path, &value);
-    for (const auto& [path, value] : expected["other"].get_object()) {
-      const auto found = values.find(std::string(path));
+    for (const auto& [path, value] : expected.at("other").members()) {
+      const auto found = values.find(path);
       ASSERT_NE(found, values.end()) << path;
       const auto& held = found->second->value;
-      SCOPED_TRACE(std::string(path) + " " + found->second->type);
-      switch (value.type()) {
-        case dom::element_type::BOOL: EXPECT_EQ(std::get<bool>(held), value.get_bool().value()); break;
-        case dom::element_type::INT64: EXPECT_EQ(std::get<std::int64_t>(held), value.get_int64().value()); break;
-        case dom::element_type::DOUBLE: EXPECT_EQ(std::get<double>(held), value.get_double().value()); break;
-        case dom::element_type::NULL_VALUE: EXPECT_TRUE(std::holds_alternative<std::monostate>(held)); break;
-        case dom::element_type::STRING:
-          if (value.get_string().value().size() <= 65536) {  // longer ones stay in the file
-            EXPECT_EQ(std::get<std::string>(held), value.get_string().value());
-          }
-          break;
-        default: break;  // what JSON cannot hold
+      SCOPED_TRACE(path + " " + found->second->type);
+      if (value.is_null()) {
+        EXPECT_TRUE(std::holds_alternative<std::monostate>(held));
+      } else if (value.is_bool()) {
+        EXPECT_EQ(std::get<bool>(held), value.boolean());
+      } else if (value.is_integer()) {
+        EXPECT_EQ(std::get<std::int64_t>(held), value.integer());
+      } else if (value.is_double()) {
+        EXPECT_EQ(std::get<double>(held), value.number());
+      } else if (value.is_text() && value.text().size() <= 65536) {  // longer ones stay in the file
+        EXPECT_EQ(std::get<std::string>(held), value.text());
       }
       ++compared;
     }
@@ -174,12 +161,11 @@ TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
 }
 
 // A path that runs through dicts and lists is the name; what hangs off objects has names of our own.
-bool is_plain(dom::array path) {
-  for (const dom::element part : path) {
-    std::string_view text;
-    if (part.get(text) == simdjson::SUCCESS &&
-        (text.starts_with('_') || text.starts_with('<') || text.starts_with('{')))
-      return false;
+bool is_plain(const Json& path) {
+  for (const Json& part : path.list()) {
+    if (!part.is_text()) continue;
+    const std::string& text = part.text();
+    if (text.starts_with('_') || text.starts_with('<') || text.starts_with('{')) return false;
   }
   return true;
 }
@@ -191,18 +177,16 @@ TEST(TorchFixtures, HoldWhatAnIndependentReaderFound) {
   for (const auto& path : files) {
     if (!path.filename().string().starts_with("benign__")) continue;
     SCOPED_TRACE(path.filename());
-    dom::parser parser;
-    const dom::element expected = test::parse_json_file(parser, path);
+    const Json expected = test::read_json(path);
     const Checkpoint checkpoint = open(test::shared_path("fixtures/" + text_of(expected, "file")));
     const auto hashes = hashes_of(checkpoint);
     std::multiset<std::string> all_hashes;
     for (const auto& [name, sha256] : hashes) all_hashes.insert(sha256);
-    for (const dom::element tensor : expected["tensors"].get_array()) {
+    for (const Json& tensor : expected.at("tensors").list()) {
       const std::string sha256 = text_of(tensor, "sha256"), name = text_of(tensor, "name");
       if (sha256.empty()) continue;
       EXPECT_TRUE(all_hashes.contains(sha256)) << name;
-      dom::array parts;
-      if (tensor["path"].get(parts) == simdjson::SUCCESS && is_plain(parts)) {
+      if (const Json* parts = tensor.find("path"); parts != nullptr && is_plain(*parts)) {
         EXPECT_TRUE(checkpoint.contains(name)) << name;
       }
       ++tensors;

@@ -7,6 +7,7 @@
 
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
 #include "support/torch_file.hpp"
 
 namespace ballast {
@@ -16,6 +17,7 @@ namespace py = test::py;
 using py::dict;
 using py::integer;
 using py::Ops;
+using test::names_of;
 using test::TorchZip;
 using Names = std::vector<std::string>;
 
@@ -28,11 +30,6 @@ Checkpoint open_object(const Ops& object) {
   return zip.open();
 }
 
-Names names_of(const Checkpoint& checkpoint) {
-  Names names;
-  for (const auto& [name, tensor] : checkpoint) names.emplace_back(name);
-  return names;
-}
 Names names_in(const Ops& object) { return names_of(open_object(object)); }
 
 const PlainValue* value_at(const Checkpoint& checkpoint, std::string_view path) {

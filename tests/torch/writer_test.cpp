@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,11 +21,13 @@
 #include "support/json_file.hpp"
 #include "support/shared_files.hpp"
 #include "support/temp_dir.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ballast {
 namespace {
 
 using test::some_bytes;
+using test::text_of;
 
 // Read by libzip, which checks the directory against the local headers, and every checksum.
 std::map<std::string, std::string> zip_members(const std::string& path) {
@@ -52,15 +56,14 @@ Checkpoint from_vector(const std::string& name) {
   const std::string path = test::shared_path("vectors/torch2/" + name);
   const auto members = zip_members(path);
   const std::string folder = members.begin()->first.substr(0, members.begin()->first.find('/'));
-  simdjson::dom::parser parser;
+  const Json expected = test::read_json(path + ".expected.json");
   Checkpoint checkpoint;
-  for (const auto tensor : test::parse_json_file(parser, path + ".expected.json")["tensors"]) {
-    std::vector<std::uint64_t> shape;
-    for (const std::uint64_t dim : tensor["shape"]) shape.push_back(dim);
-    const std::string& bytes = members.at(folder + "/data/" + std::to_string(tensor["storage"].get_uint64().value()));
-    checkpoint.tensors.insert(tensor["name"].get_string().value(),
-                              Tensor::from_bytes(dtype_from_name(tensor["dtype"].get_string().value()).value(),
-                                                 Shape(shape), std::as_bytes(std::span(bytes))));
+  for (const Json& tensor : expected.at("tensors").list()) {
+    const std::string& bytes = members.at(folder + "/data/" + std::to_string(tensor.at("storage").count()));
+    checkpoint.tensors.insert(
+        tensor.at("name").text(),
+        Tensor::from_bytes(dtype_from_name(tensor.at("dtype").text()).value(), Shape(test::counts(tensor.at("shape"))),
+                           std::as_bytes(std::span(bytes))));
   }
   return checkpoint;
 }

@@ -19,7 +19,7 @@ namespace ballast::archive {
 namespace {
 
 // A directory is read at once, if it is no larger than this.
-constexpr std::uint64_t kReadAhead = 4 << 20;
+constexpr std::uint64_t kDirectoryReadAhead = 4 << 20;
 
 struct Flag {
   std::uint16_t bits;
@@ -174,7 +174,7 @@ void check_no_end_record(const ZipMember& member, std::span<const std::byte> byt
 }
 
 CentralHeader read_entry(std::uint64_t at, std::uint64_t end, HeaderWindow& window, ZipReport& report) {
-  const std::uint64_t ahead = std::min(end - at, kReadAhead);
+  const std::uint64_t ahead = std::min(end - at, kDirectoryReadAhead);
   CentralHeader header = read_fixed_part(window.at(at, std::min(end - at, kCentralHeaderBytes), ahead), at);
   const auto bytes = window.at(at, std::min(end - at, header.size()), ahead);
   read_rest(header, bytes, at, report);

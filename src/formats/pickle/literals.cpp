@@ -11,12 +11,12 @@
 namespace ballast::pickle {
 namespace {
 
-constexpr std::string_view kSpace = " \t\n\r\v\f";
+constexpr std::string_view kWhitespace = " \t\n\r\v\f";
 
 std::string_view strip(std::string_view text) {
-  const auto first = text.find_first_not_of(kSpace);
+  const auto first = text.find_first_not_of(kWhitespace);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return text.substr(first, text.find_last_not_of(kWhitespace) - first + 1);
 }
 
 int digit_value(char c) {

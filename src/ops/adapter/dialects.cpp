@@ -18,8 +18,8 @@ namespace adapter {
 namespace {
 
 // Parts of a pipeline, which diffusers has in front of its names, ComfyUI too.
-constexpr std::string_view kComponents[] = {"unet.",           "transformer.", "text_encoder.",   "text_encoder_2.",
-                                            "text_encoder_3.", "prior.",       "diffusion_model."};
+constexpr std::string_view kComponentPrefixes[] = {
+    "unet.", "transformer.", "text_encoder.", "text_encoder_2.", "text_encoder_3.", "prior.", "diffusion_model."};
 
 bool any_name(const Checkpoint& file, const std::function<bool(std::string_view)>& is_such) {
   return std::any_of(file.begin(), file.end(), [&](const auto& entry) { return is_such(entry.name); });
@@ -33,7 +33,8 @@ bool is_kohya(std::string_view name) {
 
 bool is_diffusers(std::string_view name) {
   if (name.starts_with(kRoot)) return false;
-  const bool has_component = std::ranges::any_of(kComponents, [&](std::string_view c) { return name.starts_with(c); });
+  const bool has_component =
+      std::ranges::any_of(kComponentPrefixes, [&](std::string_view c) { return name.starts_with(c); });
   return (has_component && name.find(".lora_") != std::string_view::npos) || name.ends_with("lora.down.weight") ||
          name.ends_with(".lora_down.weight") || name.ends_with(".lora_linear_layer.down.weight");
 }

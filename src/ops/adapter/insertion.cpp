@@ -5,11 +5,6 @@
 #include "ops/adapter/prefix.hpp"
 
 namespace ballast::adapter {
-namespace {
-
-std::string_view first_segment(std::string_view text) { return text.substr(0, text.find('.')); }
-
-}  // namespace
 
 Wrapping::Wrapping(std::set<std::string, std::less<>> modules, std::string_view wrapper,
                    std::vector<std::string> modules_to_save)

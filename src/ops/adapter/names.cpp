@@ -5,8 +5,6 @@ namespace {
 
 constexpr std::string_view kMagnitude = "lora_magnitude_vector";
 
-std::string_view first_segment(std::string_view text) { return text.substr(0, text.find('.')); }
-
 std::string_view behind_first(std::string_view text) {
   const std::size_t dot = text.find('.');
   return dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1);
@@ -47,6 +45,8 @@ std::optional<ParameterName> cut_at_parameter(const PeftType& type, std::string_
 }
 
 }  // namespace
+
+std::string_view first_segment(std::string_view text) { return text.substr(0, text.find('.')); }
 
 std::string_view take_segment(std::string_view& text) {
   const std::string_view segment = first_segment(text);

@@ -36,7 +36,8 @@ std::string state_name(const PeftType& type, const ParameterName& name, std::str
 // "_fsdp_wrapped_module" and "_orig_mod", which training leaves between the segments, taken out.
 std::string without_wrappers(std::string_view name);
 
-// Segments from the left; the text loses what it gives.
+// Segments from the left: to look at, or to take, and then the text loses what it gives.
+std::string_view first_segment(std::string_view text);
 std::string_view take_segment(std::string_view& text);
 
 }  // namespace ballast::adapter

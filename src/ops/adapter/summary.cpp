@@ -18,7 +18,7 @@ namespace {
 using namespace adapter;
 
 // The modules of a LoRA with what they have.
-struct Pair {
+struct FactorPair {
   const Tensor *a = nullptr, *b = nullptr;
 };
 
@@ -26,8 +26,8 @@ std::string_view module_of(const ParameterName& parsed) {
   return parsed.module.substr(std::min(parsed.module.size(), prefix_of(parsed.module).size()));
 }
 
-std::map<std::string, Pair, std::less<>> pairs_of(const Adapter& adapter, const PeftType& type) {
-  std::map<std::string, Pair, std::less<>> pairs;
+std::map<std::string, FactorPair, std::less<>> pairs_of(const Adapter& adapter, const PeftType& type) {
+  std::map<std::string, FactorPair, std::less<>> pairs;
   for (const auto& [name, tensor] : adapter.tensors) {
     const auto parsed = parse_file_name(type, name);
     if (!parsed || parsed->rest == "bias") continue;
@@ -98,7 +98,7 @@ class Problems {
     }
   }
 
-  bool check_rank(const std::string& module, const Pair& pair) {
+  bool check_rank(const std::string& module, const FactorPair& pair) {
     if (pair.a->rank() < 2 || pair.b->rank() < 2) {
       add(Errc::malformed, "the LoRA of module " + quote(module) + " is no pair of matrices", "was it saved by PEFT?");
       return true;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/text.hpp"
+#include "ops/adapter/names.hpp"
 
 namespace ballast::merging {
 namespace {
@@ -22,13 +23,6 @@ constexpr std::array<std::string_view, 24> kOrder = {
     "mlp",          "gate_proj", "up_proj", "c_fc",   "down_proj", "c_proj",    "norm",   "lm_head",
 };
 
-std::string_view first_segment(std::string_view& name) {
-  const std::size_t end = std::min(name.find('.'), name.size());
-  const std::string_view segment = name.substr(0, end);
-  name.remove_prefix(std::min(end + 1, name.size()));
-  return segment;
-}
-
 std::optional<std::uint64_t> number(std::string_view segment) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(segment.data(), segment.data() + segment.size(), value);
@@ -39,7 +33,7 @@ std::optional<std::uint64_t> number(std::string_view segment) {
 bool is_before(std::string_view a, std::string_view b) {
   const std::string_view names[] = {a, b};
   while (!a.empty() && !b.empty()) {
-    const std::string_view x = first_segment(a), y = first_segment(b);
+    const std::string_view x = adapter::take_segment(a), y = adapter::take_segment(b);
     if (x == y) continue;
     if (const auto i = number(x), j = number(y); i && j) return *i < *j;
     const auto* i = std::ranges::find(kOrder, x);

@@ -1,0 +1,15 @@
+#include "support/json_file.hpp"
+
+#include "support/shared_files.hpp"
+
+namespace ballast::test {
+
+Json read_json(const std::filesystem::path& path) { return Json::parse(read_whole_file(path)); }
+
+std::vector<std::uint64_t> counts(const Json& list) {
+  std::vector<std::uint64_t> counts;
+  for (const Json& count : list.list()) counts.push_back(count.count());
+  return counts;
+}
+
+}  // namespace ballast::test
