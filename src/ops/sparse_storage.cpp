@@ -101,9 +101,9 @@ class Indices {
 };
 
 // The numbers of the blocks that are not zero, in ascending order, and which values each has.
-class Entries {
+class SparseEntries {
  public:
-  explicit Entries(const Sparse& sparse) {
+  explicit SparseEntries(const Sparse& sparse) {
     if (sparse.layout->is_compressed)
       read_compressed(sparse);
     else
@@ -209,7 +209,7 @@ class SparseStorage final : public Storage {
       for (const Tensor* part : parts()) {
         if (part->storage()) part->storage()->prepare(progress);
       }
-      entries_ = std::make_unique<const Entries>(sparse_);
+      entries_ = std::make_unique<const SparseEntries>(sparse_);
       // Values are read to and fro, which a compressed stream cannot.
       const StoragePtr& storage = sparse_.values.storage();
       values_ = storage && storage->is_sequential() ? sparse_.values.realize(1) : sparse_.values;
@@ -284,8 +284,8 @@ class SparseStorage final : public Storage {
   Sparse sparse_;
   std::uint64_t size_, element_bytes_;
   mutable std::once_flag once_;
-  mutable std::unique_ptr<const Entries> entries_;  // by prepare()
-  mutable Tensor values_;                           // likewise
+  mutable std::unique_ptr<const SparseEntries> entries_;  // by prepare()
+  mutable Tensor values_;                                 // likewise
 };
 
 std::uint64_t product(std::span<const std::uint64_t> dims) {
