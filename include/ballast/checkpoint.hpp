@@ -74,6 +74,7 @@ struct UnknownGgml {
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 struct Checkpoint {
+  // By the library's own code: it is long, and would stand again in every file that has a checkpoint.
   Checkpoint();
   Checkpoint(const Checkpoint& other);
   Checkpoint(Checkpoint&& other) noexcept;

@@ -25,6 +25,8 @@ struct Hostile {
   std::string message;
 };
 
+void PrintTo(const Hostile& hostile, std::ostream* out) { *out << hostile.name; }
+
 class HostileGguf : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileGguf, IsRefused) {

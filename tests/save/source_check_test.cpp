@@ -43,6 +43,9 @@ class Member final : public Storage {
 };
 
 enum class Kind { mapped, deflated, decoded };
+constexpr const char* kKindNames[] = {"mapped", "deflated", "decoded"};
+
+void PrintTo(Kind kind, std::ostream* out) { *out << kKindNames[static_cast<std::size_t>(kind)]; }
 
 StoragePtr member(Kind kind, bool is_right) {
   const auto bytes = some_bytes(kSize, 1);
@@ -113,7 +116,8 @@ TEST_P(DeclaredChecksums, StopAStrictSaveBeforeAnythingIsPublished) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Storages, DeclaredChecksums, testing::Values(Kind::mapped, Kind::deflated, Kind::decoded));
+INSTANTIATE_TEST_SUITE_P(Storages, DeclaredChecksums, testing::Values(Kind::mapped, Kind::deflated, Kind::decoded),
+                         [](const auto& kind) { return kKindNames[static_cast<std::size_t>(kind.param)]; });
 
 TEST(SourceCheck, SaysOnceThatAllChecksumsOfAFileAreWrong) {
   test::TempDir folder;
