@@ -1,12 +1,12 @@
 // Which conversion caches are believed, which checkpoints get none, and who can see and remove them.
-#include <filesystem>
-#include <fstream>
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <ballast/hash.hpp>
+
+#include <filesystem>
+#include <fstream>
 
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
