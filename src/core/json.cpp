@@ -146,7 +146,7 @@ Json& Json::operator=(const Json& other) = default;
 Json& Json::operator=(Json&& other) noexcept = default;
 Json::~Json() = default;
 
-bool operator==(const Json& a, const Json& b) = default;
+bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
 
 Json Json::parse(std::string_view text) {
   simdjson::dom::parser parser;

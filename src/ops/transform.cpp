@@ -62,7 +62,8 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
   // The names of each rule as a checkpoint of their own, cast, and put back in their places.
   std::vector<Checkpoint> chosen(rules.size());
   for (const auto& [name, tensor] : checkpoint) {
-    const auto rule = std::ranges::find_if(rules, [&](const CastRule& r) { return glob_match(r.glob, name); });
+    const auto rule =
+        std::ranges::find_if(rules, [name = name](const CastRule& r) { return glob_match(r.glob, name); });
     if (rule != rules.end()) chosen[static_cast<std::size_t>(rule - rules.begin())].tensors.insert(name, tensor);
   }
   StateDict tensors = checkpoint.tensors;

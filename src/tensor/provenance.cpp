@@ -1,7 +1,6 @@
 #include <ballast/provenance.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "tensor/ancestors.hpp"
@@ -16,7 +15,7 @@ void for_each_ancestor(const Tensor& tensor,
     waiting.pop_back();
     const auto derivation = next->storage() ? next->storage()->derivation() : Storage::Derivation{};
     visit(*next, derivation);
-    for (const Tensor* from : derivation.from | std::views::reverse) waiting.push_back(from);
+    waiting.insert(waiting.end(), derivation.from.rbegin(), derivation.from.rend());
   }
 }
 

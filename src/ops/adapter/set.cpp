@@ -256,7 +256,7 @@ class Setter {
       }
     }
     std::ranges::sort(result_.missing);
-    result_.missing.erase(std::ranges::unique(result_.missing).begin(), result_.missing.end());
+    result_.missing.erase(std::unique(result_.missing.begin(), result_.missing.end()), result_.missing.end());
   }
 
   void expect_partner(const std::string& module, const std::string& parameter, const std::string& partner) {
