@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/once.hpp"
 #include "io/fault_guard.hpp"
 #include "io/posix.hpp"
 
@@ -106,7 +106,7 @@ class FileSource final : public ByteSource {
   }
 
   std::span<const std::byte> mapped() const override {
-    std::call_once(map_once_, [this] {
+    map_once_.run([this] {
       map_ = map_all();
       has_map_.store(true, std::memory_order_release);
     });
@@ -232,7 +232,7 @@ class FileSource final : public ByteSource {
   std::uint64_t size_;
   struct timespec mtime_;
 
-  mutable std::once_flag map_once_;
+  mutable Once map_once_;
   mutable std::atomic<bool> has_map_ = false;  // whether it was tried
   mutable std::span<const std::byte> map_;
 };

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/checked.hpp"
+#include "core/once.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -104,7 +104,7 @@ class DequantizedStorage final : public Storage {
   bool is_sequential() const override { return quantized_.integers.storage()->is_sequential(); }
 
   void prepare(const Progress& progress) const override {
-    std::call_once(once_, [&] {
+    once_.run([&] {
       const StoragePtr& storage = quantized_.integers.storage();
       storage->prepare(progress);
       // A strided view jumps to and fro, which a compressed stream cannot.
@@ -180,7 +180,7 @@ class DequantizedStorage final : public Storage {
 
   Quantized quantized_;
   std::uint64_t size_;
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable Tensor integers_;                // by prepare()
   mutable std::vector<Channel> channels_;  // likewise
 };

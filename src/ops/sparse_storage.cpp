@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/checked.hpp"
+#include "core/once.hpp"
 #include "core/text.hpp"
 #include "kernels/add.hpp"
 
@@ -205,7 +205,7 @@ class SparseStorage final : public Storage {
   std::uint64_t granule() const override { return element_bytes_; }
 
   void prepare(const Progress& progress) const override {
-    std::call_once(once_, [&] {
+    once_.run([&] {
       for (const Tensor* part : parts()) {
         if (part->storage()) part->storage()->prepare(progress);
       }
@@ -283,7 +283,7 @@ class SparseStorage final : public Storage {
 
   Sparse sparse_;
   std::uint64_t size_, element_bytes_;
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable std::unique_ptr<const SparseEntries> entries_;  // by prepare()
   mutable Tensor values_;                                 // likewise
 };

@@ -4,13 +4,13 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/once.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/ggml_decode.hpp"
 
@@ -144,7 +144,7 @@ class ScaledStorage final : public BlockStorage {
 
  private:
   const std::vector<float>& factors() const {
-    std::call_once(read_once_, [this] {
+    read_once_.run([this] {
       std::vector<float> factors(scale_.numel());
       scale_.read(0, std::as_writable_bytes(std::span(factors)));
       factors_ = std::move(factors);
@@ -175,7 +175,7 @@ class ScaledStorage final : public BlockStorage {
   DType out_;
   Tensor scale_;
   std::uint64_t blocks_per_factor_;
-  mutable std::once_flag read_once_;
+  mutable Once read_once_;
   mutable std::vector<float> factors_;
 };
 

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/once.hpp"
 #include "core/text.hpp"
 #include "tensor/packed_frames.hpp"
 
@@ -241,7 +241,7 @@ class UnpackedStorage final : public Storage {
   }
 
   const std::vector<std::uint64_t>& begins() const {
-    std::call_once(read_once_, [this] { begins_ = read_table(); });
+    read_once_.run([this] { begins_ = read_table(); });
     return begins_;
   }
 
@@ -268,7 +268,7 @@ class UnpackedStorage final : public Storage {
   Planes form_;
   std::uint64_t bytes_;
   std::string name_;
-  mutable std::once_flag read_once_;
+  mutable Once read_once_;
   mutable std::vector<std::uint64_t> begins_;  // of the frames, and of the table
 };
 

@@ -4,10 +4,10 @@
 #include <ballast/json.hpp>
 
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "core/checked.hpp"
+#include "core/once.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/transformed_storage.hpp"
 
@@ -29,7 +29,7 @@ class ComputedStorage final : public Storage {
   }
 
   void prepare(const Progress&) const override {
-    std::call_once(once_, [&] {
+    once_.run([&] {
       std::vector<std::byte> made = make_(from_);
       if (made.size() != size_) throw Error(Errc::malformed, "computed values of the wrong size");
       bytes_ = std::move(made);
@@ -53,7 +53,7 @@ class ComputedStorage final : public Storage {
   std::string step_;
   std::vector<Tensor> from_;
   Make make_;
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable std::vector<std::byte> bytes_;
 };
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/once.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/ancestors.hpp"
 
@@ -69,7 +70,7 @@ class MergedStorage final : public Storage {
   }
 
   void prepare(const Progress& progress) const override {
-    std::call_once(once_, [&] {
+    once_.run([&] {
       base_.storage()->prepare(progress);
       for (std::size_t i = 0; i < edits_.size(); ++i) {
         edits_[i]->prepare([&, i](std::uint64_t first, std::uint64_t count, std::span<float> out) {
@@ -180,7 +181,7 @@ class MergedStorage final : public Storage {
   Extent extent_;
   std::uint64_t element_bytes_, row_bytes_, size_;
   std::uint64_t together_ = 1, step_ = 1;  // rows
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable std::mutex mutex_;  // guards what follows
   mutable std::vector<std::byte> held_;
   mutable std::uint64_t given_ = 0;
