@@ -137,7 +137,7 @@ class DequantizedStorage final : public Storage {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
     prepare({});
-    constexpr std::uint64_t kStep = 16 * 1024;  // elements, in the cache with what is made of them
+    constexpr std::uint64_t kStep = std::uint64_t{16} << 10;  // elements, in the cache with what is made of them
     const std::uint64_t packed = info(quantized_.integers.dtype()).block_elements;
     const std::uint64_t end = (offset + out.size() + sizeof(float) - 1) / sizeof(float);
     Buffers buffers;

@@ -1,6 +1,8 @@
 #include <ballast/error.hpp>
 #include <ballast/metadata.hpp>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "checkpoint/detect.hpp"
@@ -40,7 +42,7 @@ Fields edited(Fields fields, const MetadataEdit& edit) {
     if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
   }
   for (const auto& [key, value] : edit.set) {
-    const FieldAssignment field = parse_field_assignment(key + "=" + value);
+    const FieldAssignment field = parse_field_assignment(fmt::format("{}={}", key, value));
     fields.set_from_text(field.key, field.text, field.type);
   }
   return fields;

@@ -144,6 +144,8 @@ class Planner {
 RankPlan plan_ranks(const Checkpoint& checkpoint, unsigned ranks, const std::vector<RankRule>& rules) {
   if (ranks == 0 || ranks > kMostRanks)
     throw Error(Errc::invalid_argument, fmt::format("there can be 1 to {} ranks, not {}", kMostRanks, ranks));
+  for (const RankRule& rule : rules)
+    if (rule.unit == 0) throw Error(Errc::invalid_argument, "the unit of a rule is at least 1");
   return Planner(checkpoint, ranks, rules).run();
 }
 

@@ -199,6 +199,8 @@ TEST(RankPlan, IsLoadedRankByRank) {
 
 TEST(RankPlan, RefusesWhatMakesNoSense) {
   EXPECT_ERROR(plan_ranks({}, 0, {}), Errc::invalid_argument, "1 to 65536 ranks, not 0");
+  EXPECT_ERROR(plan_ranks({}, 2, {{.match = "*", .split = RankSplit::rows, .unit = 0}}), Errc::invalid_argument,
+               "the unit of a rule is at least 1");
   EXPECT_ERROR(plan_ranks({}, 2, {}).rank(2), Errc::invalid_argument, "there is no rank 2");
   EXPECT_ERROR(take_slice({}, {{"a", std::nullopt}}), Errc::not_found, "tensor \"a\", which is not there");
   EXPECT_ERROR(parse_rank_rules(R"({"rules": [{"match": "*", "split": "diagonal"}]})"), Errc::malformed,

@@ -62,7 +62,7 @@ AdapterConfig AdapterConfig::parse(std::string_view text) {
 }
 
 std::string AdapterConfig::peft_type() const {
-  const std::string type = text("peft_type");
+  std::string type = text("peft_type");
   if (!type.empty()) return type;
   throw Error(Errc::malformed, "the configuration has no \"peft_type\"")
       .hint("this is no adapter_config.json of PEFT; for a LoRA, add \"peft_type\": \"LORA\"");

@@ -1,6 +1,8 @@
 // The tensors of a LoRA by their modules: taken apart, and put together with the configuration that says the same.
 #include <ballast/error.hpp>
 
+#include <fmt/format.h>
+
 #include <re2/re2.h>
 #include <algorithm>
 #include <cmath>
@@ -138,8 +140,8 @@ void put_modules(Adapter& adapter, const LoraModules& modules) {
     scales.emplace(name, scale_of(name, module));
     const std::string at = std::string(kPrefix) + name + (module.is_embedding ? ".lora_embedding_" : ".lora_");
     const std::string ending = module.is_embedding ? "" : ".weight";
-    tensors.insert(at + "A" + ending, *module.a);
-    tensors.insert(at + "B" + ending, *module.b);
+    tensors.insert(fmt::format("{}A{}", at, ending), *module.a);
+    tensors.insert(fmt::format("{}B{}", at, ending), *module.b);
     if (module.bias) tensors.insert(at + "B.bias", *module.bias);
     if (module.magnitude) tensors.insert(std::string(kPrefix) + name + ".lora_magnitude_vector", *module.magnitude);
     has_magnitudes = has_magnitudes || module.magnitude;

@@ -2,6 +2,8 @@
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -243,9 +245,9 @@ class Setter {
     }
     for (const std::string& module : targets_) {
       if (wrapping_->met().contains(module)) continue;
-      for (const std::string half : {"A", "B"})
-        result_.missing.push_back(module + (is_embedding(module) ? ".lora_embedding_" + half + "." + name_
-                                                                 : ".lora_" + half + "." + name_ + ".weight"));
+      for (const char* half : {"A", "B"})
+        result_.missing.push_back(is_embedding(module) ? fmt::format("{}.lora_embedding_{}.{}", module, half, name_)
+                                                       : fmt::format("{}.lora_{}.{}.weight", module, half, name_));
     }
     if (type_.name == "LORA") {
       for (const std::string& module : wrapping_->met()) {

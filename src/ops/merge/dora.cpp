@@ -65,7 +65,7 @@ class DoraEdit final : public Edit {
   }
 
  private:
-  static constexpr std::uint64_t kPassValues = 128 * 1024;
+  static constexpr std::uint64_t kPassValues = std::uint64_t{128} << 10;
 
   void add(const Panel& panel, std::span<float> scratch) const {
     const auto added = scratch.first(panel.values.size());

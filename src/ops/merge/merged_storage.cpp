@@ -17,7 +17,7 @@ namespace ballast::merging {
 namespace {
 
 // Of a panel: enough rows to make a product worth its while, and few enough for the second-level cache.
-constexpr std::uint64_t kPanelValues = 64 * 1024;
+constexpr std::uint64_t kPanelValues = std::uint64_t{64} << 10;
 
 class MergedStorage final : public Storage {
  public:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/checked.hpp"
 #include "core/text.hpp"
 #include "ops/merge/drawn.hpp"
 #include "ops/merge/low_rank.hpp"
@@ -42,7 +43,8 @@ LowRank drawn(const Task& task, const Tensor& theta, std::uint64_t rank) {
     const Module& module = task.parts.modules[i];
     const Extent whole = extent_of(task, module);
     if (&module == &task.module) first = elements;
-    elements += (whole.rows + whole.columns) * rank;
+    const std::uint64_t own = fits(checked_mul(whole.rows + whole.columns, rank), "the size of an adapter");
+    elements = fits(checked_add(elements, own), "the size of an adapter");
   }
   const std::uint64_t length = theta.numel(), seed = task.settings.count("proj_seed", 42);
   if (length == 0 || elements >= UINT32_MAX)
