@@ -11,6 +11,8 @@
 #include "core/json_string.hpp"
 #include "core/text.hpp"
 
+// A document is at most kMaxDepth deep: the parser sees to it.
+// NOLINTBEGIN(misc-no-recursion)
 namespace ballast {
 namespace {
 
@@ -74,7 +76,7 @@ class Printer {
 
  private:
   void print_integer(const Json& json) {
-    const bool is_large = json.number() > static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
+    const bool is_large = json.number() > 0x1p62;
     text_ += is_large ? std::to_string(json.count()) : std::to_string(json.integer());
   }
 
@@ -242,3 +244,4 @@ std::string to_string(const Json& json, unsigned indent) {
 }
 
 }  // namespace ballast
+// NOLINTEND(misc-no-recursion)

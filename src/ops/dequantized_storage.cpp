@@ -24,7 +24,7 @@ void widen(const std::byte* in, std::int32_t* out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, in + i * sizeof value, sizeof value);
-    out[i] = value;
+    out[i] = value;  // NOLINT(bugprone-signed-char-misuse): a number, not a character
   }
 }
 

@@ -14,7 +14,7 @@
 namespace ballast {
 namespace {
 
-using namespace adapter;
+using namespace adapter;  // NOLINT(google-build-using-namespace): these are its public functions
 
 // Names as PEFT's own state dicts have them, whatever training wrapped around the modules.
 StateDict normalised(const StateDict& state, const PeftType& type) {

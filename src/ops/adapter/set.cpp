@@ -18,7 +18,7 @@
 namespace ballast {
 namespace {
 
-using namespace adapter;
+using namespace adapter;  // NOLINT(google-build-using-namespace): these are its public functions
 
 using Names = std::set<std::string, std::less<>>;
 

@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-using namespace adapter;
+using namespace adapter;  // NOLINT(google-build-using-namespace): these are its public functions
 
 // The modules of a LoRA with what they have.
 struct FactorPair {
