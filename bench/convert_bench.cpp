@@ -9,8 +9,8 @@
 #include <ballast/ballast.hpp>
 
 #include "benchmarks.hpp"
+#include "builders/torch_file.hpp"
 #include "generate.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast::bench {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "support/tar_file.hpp"
-#include "support/zip_file.hpp"
+#include "builders/tar_file.hpp"
+#include "builders/zip_file.hpp"
 
 namespace ballast::fuzz {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/gguf_file.hpp"
+#include "builders/gguf_file.hpp"
 
 namespace ballast::fuzz {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/torch_file.hpp"
+#include "builders/torch_file.hpp"
 
 namespace ballast::fuzz {
 

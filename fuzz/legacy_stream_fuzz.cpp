@@ -15,8 +15,8 @@
 #include <ballast/open.hpp>
 #include <ballast/scan.hpp>
 
-#include "support/tar_file.hpp"
-#include "support/zip_file.hpp"
+#include "builders/tar_file.hpp"
+#include "builders/zip_file.hpp"
 
 namespace {
 

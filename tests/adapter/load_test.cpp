@@ -5,11 +5,11 @@
 
 #include <ballast/save.hpp>
 
+#include "builders/safetensors_file.hpp"
+#include "builders/torch_file.hpp"
 #include "support/adapter_parts.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

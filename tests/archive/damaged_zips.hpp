@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/zip_file.hpp"
+#include "builders/zip_file.hpp"
 
 namespace ballast::test {
 

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "builders/zip_file.hpp"
 #include "formats/archive/inflate_storage.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/expect_error.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast::archive {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "builders/tar_file.hpp"
 #include "formats/archive/tar.hpp"
 #include "support/expect_error.hpp"
 #include "support/shared_files.hpp"
-#include "support/tar_file.hpp"
 
 namespace ballast::archive {
 namespace {

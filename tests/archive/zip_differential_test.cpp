@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "archive/damaged_zips.hpp"
+#include "builders/temp_dir.hpp"
+#include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast::archive {
 namespace {

@@ -7,11 +7,11 @@
 #include <functional>
 #include <string>
 
+#include "builders/temp_dir.hpp"
+#include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast::archive {
 namespace {

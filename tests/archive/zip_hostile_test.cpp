@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/expect_error.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast::archive {
 namespace {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <string>
 
+#include "builders/temp_dir.hpp"
+#include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/expect_error.hpp"
 #include "support/shared_files.hpp"
-#include "support/temp_dir.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast::archive {
 namespace {

@@ -5,9 +5,9 @@
 #include <ballast/save.hpp>
 #include <ballast/transform.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "checkpoint/aliases.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

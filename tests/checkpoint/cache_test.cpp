@@ -8,9 +8,9 @@
 #include <ballast/hash.hpp>
 #include <ballast/save.hpp>
 
+#include "builders/gguf_file.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
-#include "support/gguf_file.hpp"
 #include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
 

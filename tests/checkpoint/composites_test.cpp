@@ -5,11 +5,11 @@
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
 
+#include "builders/temp_dir.hpp"
+#include "builders/torch_file.hpp"
 #include "checkpoint/composites.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

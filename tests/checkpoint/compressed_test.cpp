@@ -10,10 +10,10 @@
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
 
+#include "builders/temp_dir.hpp"
+#include "builders/torch_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/temp_dir.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

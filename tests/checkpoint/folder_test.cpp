@@ -6,9 +6,9 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "checkpoint/folder.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 
 namespace ballast {
 namespace {

@@ -1,10 +1,10 @@
 // One subtree of a nested checkpoint as a checkpoint of its own.
 #include <gtest/gtest.h>
 
+#include "builders/torch_file.hpp"
 #include "checkpoint/roots.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

@@ -8,8 +8,8 @@
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

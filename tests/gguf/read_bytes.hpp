@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "builders/gguf_file.hpp"
 #include "formats/gguf/reader.hpp"
-#include "support/gguf_file.hpp"
 
 namespace ballast::test {
 

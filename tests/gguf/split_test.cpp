@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "builders/temp_dir.hpp"
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
 #include "support/shared_files.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {

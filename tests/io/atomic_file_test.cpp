@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "builders/temp_dir.hpp"
 #include "io/byte_source.hpp"
 #include "io/sink.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast::io {
 namespace {

@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
+#include "builders/temp_dir.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast::io {
 namespace {

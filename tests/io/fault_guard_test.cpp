@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/temp_dir.hpp"
+#include "builders/temp_dir.hpp"
 
 namespace ballast::io {
 namespace {

@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
+#include "builders/temp_dir.hpp"
 #include "io/page_cache.hpp"
 #include "support/fake_storages.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast::io {
 namespace {

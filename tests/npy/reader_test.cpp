@@ -3,9 +3,9 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/torch_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

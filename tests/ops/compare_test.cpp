@@ -16,8 +16,8 @@
 #include <ballast/summary.hpp>
 #include <ballast/transform.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

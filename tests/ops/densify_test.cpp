@@ -11,11 +11,11 @@
 #include <numeric>
 #include <thread>
 
+#include "builders/temp_dir.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/json_file.hpp"
 #include "support/shared_files.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

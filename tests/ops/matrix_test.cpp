@@ -6,12 +6,12 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/tar_file.hpp"
+#include "builders/temp_dir.hpp"
+#include "builders/torch_file.hpp"
+#include "builders/zip_file.hpp"
 #include "support/fake_storages.hpp"
-#include "support/tar_file.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
-#include "support/zip_file.hpp"
 
 namespace ballast {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/temp_dir.hpp"
 #include "io/page_cache.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

@@ -10,8 +10,8 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/temp_dir.hpp"
 #include "support/expect_error.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

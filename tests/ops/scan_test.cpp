@@ -3,11 +3,11 @@
 
 #include <ballast/scan.hpp>
 
+#include "builders/safetensors_file.hpp"
+#include "builders/tar_file.hpp"
+#include "builders/temp_dir.hpp"
+#include "builders/torch_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
-#include "support/tar_file.hpp"
-#include "support/temp_dir.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

@@ -8,11 +8,11 @@
 #include <functional>
 #include <string>
 
+#include "builders/pickle_writer.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/pickle/scan.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
-#include "support/pickle_writer.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast {

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "builders/pickle_writer.hpp"
 #include "pickle/render.hpp"
 #include "support/expect_error.hpp"
-#include "support/pickle_writer.hpp"
 
 namespace ballast {
 namespace {

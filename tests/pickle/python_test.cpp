@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "builders/pickle_writer.hpp"
 #include "formats/pickle/machine.hpp"
 #include "pickle/render.hpp"
 #include "support/expect_error.hpp"
-#include "support/pickle_writer.hpp"
 
 namespace ballast {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "builders/pickle_writer.hpp"
 #include "formats/pickle/machine.hpp"
 #include "support/expect_error.hpp"
 #include "support/json_file.hpp"
-#include "support/pickle_writer.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast {

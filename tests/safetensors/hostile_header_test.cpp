@@ -7,8 +7,8 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 
 namespace ballast {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "formats/safetensors/header.hpp"
 #include "support/expect_error.hpp"
-#include "support/safetensors_file.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

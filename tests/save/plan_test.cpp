@@ -3,9 +3,9 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/temp_dir.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <ballast/adapter.hpp>
 
+#include "builders/temp_dir.hpp"
 #include "support/shared_files.hpp"
-#include "support/temp_dir.hpp"
 
 namespace ballast::test {
 

@@ -9,8 +9,8 @@
 #include <ballast/cache.hpp>
 #include <ballast/open.hpp>
 
-#include "support/temp_dir.hpp"
-#include "support/torch_file.hpp"
+#include "builders/temp_dir.hpp"
+#include "builders/torch_file.hpp"
 
 namespace ballast::test {
 

@@ -8,7 +8,7 @@
 
 #include <ballast/device.hpp>
 
-#include "support/temp_dir.hpp"
+#include "builders/temp_dir.hpp"
 
 namespace ballast::test {
 

@@ -11,10 +11,10 @@
 #include <random>
 #include <thread>
 
+#include "builders/temp_dir.hpp"
 #include "io/byte_source.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/temp_dir.hpp"
 #include "tensor/packed_frames.hpp"
 #include "tensor/source_storage.hpp"
 

@@ -1,9 +1,9 @@
 // Values and keys as Python would show them, and never longer than anybody would read.
 #include <gtest/gtest.h>
 
+#include "builders/torch_file.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/torch/python_text.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast::torch {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <complex>
 
+#include "builders/torch_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

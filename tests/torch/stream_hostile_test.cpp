@@ -3,10 +3,10 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/torch_file.hpp"
 #include "formats/torch/read.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

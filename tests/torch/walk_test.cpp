@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "builders/torch_file.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
-#include "support/torch_file.hpp"
 
 namespace ballast {
 namespace {

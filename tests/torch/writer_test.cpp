@@ -12,6 +12,7 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/temp_dir.hpp"
 #include "formats/torch/encode.hpp"
 #include "formats/torch/layout.hpp"
 #include "formats/torch/pickle_writer.hpp"
@@ -20,7 +21,6 @@
 #include "support/fake_storages.hpp"
 #include "support/json_file.hpp"
 #include "support/shared_files.hpp"
-#include "support/temp_dir.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {

@@ -1,4 +1,4 @@
-#include "support/safetensors_file.hpp"
+#include "builders/safetensors_file.hpp"
 
 namespace ballast::test {
 

@@ -1,6 +1,5 @@
-#include "support/temp_dir.hpp"
+#include "builders/temp_dir.hpp"
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -11,7 +10,7 @@
 namespace ballast::test {
 
 TempDir::TempDir() {
-  std::string pattern = testing::TempDir() + "/ballast-XXXXXX";
+  std::string pattern = (std::filesystem::temp_directory_path() / "ballast-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
   path_ = pattern;
 }

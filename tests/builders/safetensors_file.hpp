@@ -18,7 +18,7 @@
 #include <ballast/dtype.hpp>
 #include <ballast/open.hpp>
 
-#include "support/temp_dir.hpp"
+#include "builders/temp_dir.hpp"
 
 namespace ballast::test {
 

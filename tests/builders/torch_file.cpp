@@ -1,4 +1,4 @@
-#include "support/torch_file.hpp"
+#include "builders/torch_file.hpp"
 
 namespace ballast::test {
 namespace py {

@@ -13,9 +13,9 @@
 
 #include <ballast/open.hpp>
 
-#include "pickle_writer.hpp"
-#include "tar_file.hpp"
-#include "zip_file.hpp"
+#include "builders/pickle_writer.hpp"
+#include "builders/tar_file.hpp"
+#include "builders/zip_file.hpp"
 
 namespace ballast::test {
 

@@ -1,4 +1,4 @@
-#include "support/zip_file.hpp"
+#include "builders/zip_file.hpp"
 
 #include <zlib.h>
 
