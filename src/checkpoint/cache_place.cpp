@@ -137,7 +137,7 @@ std::string cache_in_folder(const std::string& target) {
 }
 
 std::string place_for_cache(const std::string& target, bool make_folder) {
-  const std::string beside = cache_beside(target), central = cache_in_folder(target);
+  std::string beside = cache_beside(target), central = cache_in_folder(target);
   const auto found = stat_of(target);
   if (beside.empty() || !found) return "";
   if (is_private(folder_of(beside), found->st_uid) && can_write_into(folder_of(beside))) return beside;

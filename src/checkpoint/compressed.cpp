@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kCompressedKey = "ballast.compressed";
 constexpr std::uint64_t kVersion = 1;
-constexpr std::uint64_t kSmallest = 64 * 1024;         // what is smaller is not worth an entry in the metadata
+constexpr std::uint64_t kSmallest = 64 << 10;          // what is smaller is not worth an entry in the metadata
 constexpr std::uint64_t kPartBytes = 8 * kChunkBytes;  // worth a thread's while
 
 // A view that repeats bytes can be of any size: whoever lays the file out decides whether that is allowed.

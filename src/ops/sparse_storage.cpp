@@ -87,7 +87,7 @@ class Indices {
 
  private:
   void refill() {
-    constexpr std::uint64_t kStepBytes = 64 * 1024;
+    constexpr std::uint64_t kStepBytes = 64 << 10;
     buffer_.resize(static_cast<std::size_t>(std::min(kStepBytes, tensor_.nbytes() - read_)));
     tensor_.read(read_, buffer_);
     read_ += buffer_.size();
@@ -194,7 +194,7 @@ class ValueBuffer {
   std::vector<std::byte> buffer_;
 };
 
-constexpr std::uint64_t kMostBufferedBytes = 64 * 1024;  // of values, at most, in a buffer
+constexpr std::uint64_t kMostBufferedBytes = 64 << 10;  // of values, at most, in a buffer
 
 class SparseStorage final : public Storage {
  public:

@@ -56,7 +56,7 @@ class CastStorage final : public Storage {
   }
 
  private:
-  static constexpr std::uint64_t kStepBytes = 64 * 1024;  // of the source: in the second-level cache with its result
+  static constexpr std::uint64_t kStepBytes = 64 << 10;  // of the source: in the second-level cache with its result
 
   void read_edge(std::uint64_t group, std::uint64_t skip, std::span<std::byte> part) const {
     std::vector<std::byte> whole(out_group_), in(in_group_);

@@ -67,7 +67,7 @@ class BlockStorage : public Storage {
   std::string decoding_to(DType out) const { return fmt::format("decode {} to {}", name(source_.dtype()), name(out)); }
 
  private:
-  static constexpr std::size_t kStepBytes = 64 * 1024;  // of the source: in the second-level cache with its result
+  static constexpr std::size_t kStepBytes = 64 << 10;  // of the source: in the second-level cache with its result
 
   const Storage* under() const noexcept { return source_.storage().get(); }
 

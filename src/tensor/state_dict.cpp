@@ -14,7 +14,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::size_t kArenaBytes = 64 * 1024;
+constexpr std::size_t kArenaBytes = 64 << 10;
 
 }  // namespace
 

@@ -26,7 +26,7 @@ std::int64_t place_of(const ElementLayout& layout, std::uint64_t n) {
 // one that is spread out is asked for unit by unit, in one call.
 void gather_by_rows(const Tensor& view, const ElementLayout& layout, std::uint64_t first_unit,
                     std::span<std::byte> out) {
-  constexpr std::uint64_t kClose = 64 * 1024;
+  constexpr std::uint64_t kClose = 64 << 10;
   const std::uint64_t row_units = layout.shape.empty() ? 1 : layout.shape.back();
   const std::int64_t stride = layout.byte_strides.empty() ? 0 : layout.byte_strides.back();
   std::vector<std::byte> row;

@@ -19,10 +19,21 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kParallelBytes = std::uint64_t{4}
-                                         << 20;  // a piece of parallel work; less is not worth a thread
+constexpr std::uint64_t kParallelBytes = 4 << 20;  // a piece of parallel work; less is not worth a thread
 
 std::string describe(DType dtype, const Shape& shape) { return std::string(name(dtype)) + " " + to_string(shape); }
+
+// From anything but ggml's blocks, which have to be decoded first.
+Tensor numbers_to(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  if (info(dtype).kind == DTypeKind::ggml) return encoded(tensor, dtype);
+  if (!kernels::can_cast(tensor.dtype(), dtype)) {
+    throw Error(Errc::unsupported,
+                "cannot cast " + std::string(name(tensor.dtype())) + " to " + std::string(name(dtype)));
+  }
+  if (tensor.numel() == 0) return Tensor(dtype, tensor.shape(), nullptr);
+  return Tensor(dtype, tensor.shape(), cast_storage(tensor, dtype));
+}
 
 }  // namespace
 
@@ -96,16 +107,9 @@ std::uint64_t Tensor::nbytes() const noexcept { return bytes_of(dtype_, numel())
 
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
-  if (info(dtype_).kind == DTypeKind::ggml) {
-    const bool is_direct = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-    return is_direct ? decoded(*this, dtype) : decoded(*this, DType::f32).to(dtype);
-  }
-  if (info(dtype).kind == DTypeKind::ggml) return encoded(*this, dtype);
-  if (!kernels::can_cast(dtype_, dtype)) {
-    throw Error(Errc::unsupported, "cannot cast " + std::string(name(dtype_)) + " to " + std::string(name(dtype)));
-  }
-  if (numel() == 0) return Tensor(dtype, shape_, nullptr);
-  return Tensor(dtype, shape_, cast_storage(*this, dtype));
+  if (info(dtype_).kind != DTypeKind::ggml) return numbers_to(*this, dtype);
+  const bool is_direct = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  return is_direct ? decoded(*this, dtype) : numbers_to(decoded(*this, DType::f32), dtype);
 }
 
 void Tensor::read(std::uint64_t first, std::span<std::byte> out) const {

@@ -12,7 +12,7 @@
 namespace ballast::gguf {
 namespace {
 
-constexpr std::uint64_t kFirstRead = 64 * 1024;  // all of a header without a vocabulary
+constexpr std::uint64_t kFirstRead = 64 << 10;  // all of a header without a vocabulary
 
 }  // namespace
 

@@ -65,9 +65,10 @@ std::vector<std::uint64_t> draw_indices(std::uint64_t seed, std::uint64_t elemen
   kernels::NumpyRandom random(seed);
   std::vector<std::uint64_t> result;
   result.reserve(elements);
-  for (std::uint64_t i = 0; i < length; ++i) result.insert(result.end(), elements / length, i);
-  if (elements % length != 0) {
-    const auto extra = random.choice(length, elements % length);
+  const std::uint64_t each = elements / length, left = elements % length;
+  for (std::uint64_t i = 0; i < length; ++i) result.insert(result.end(), each, i);
+  if (left != 0) {
+    const auto extra = random.choice(length, left);
     result.insert(result.end(), extra.begin(), extra.end());
   }
   random.shuffle(result);
