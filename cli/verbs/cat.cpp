@@ -156,8 +156,12 @@ int run_cat(Session& session, const Arguments& arguments) {
   // Nobody can read blocks, or cut them: their bytes as they are, whole, are for those who ask for bytes.
   const bool wants_bytes = !arguments.output.empty() && !arguments.output.ends_with(".npy") && arguments.slice.empty();
   if (info(tensor.dtype()).kind == DTypeKind::ggml && !wants_bytes) tensor = tensor.to(DType::f32);
+  const auto cast = [&] {
+    if (!arguments.dtype.empty()) tensor = tensor.to(dtype_argument("--dtype", arguments.dtype));
+  };
+  if (info(tensor.dtype()).block_elements > 1) cast();  // what shares a byte can be sliced when it does no longer
   if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
-  if (!arguments.dtype.empty()) tensor = tensor.to(dtype_argument("--dtype", arguments.dtype));
+  cast();
 
   if (!arguments.output.empty()) {
     write_output(session, tensor, arguments);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/checked.hpp"
 #include "kernels/cast.hpp"
 
 namespace ballast {
@@ -20,7 +21,7 @@ class CastStorage final : public Storage {
         group_(std::lcm<std::uint64_t>(info(source_.dtype()).block_elements, info(to).block_elements)),
         in_group_(*bytes_of(source_.dtype(), group_)),
         out_group_(*bytes_of(to, group_)),
-        size_(*bytes_of(to, source_.numel())) {}
+        size_(fits(bytes_of(to, source_.numel()), "the size of a cast tensor")) {}
 
   std::uint64_t size_bytes() const override { return size_; }
   bool is_sequential() const override { return source_.storage()->is_sequential(); }

@@ -25,8 +25,8 @@ ElementLayout element_layout(DType dtype, const Shape& shape, const Strides& str
   ElementLayout layout{{shape.begin(), shape.end()}, {}, type.block_bytes, 0, 0, 0};
 
   if (block > 1) {
-    if (shape.empty() || shape[shape.rank() - 1] % type.block_elements != 0) throw_cut_block(dtype);
-    if (shape[shape.rank() - 1] > type.block_elements && strides.back() != 1) throw_cut_block(dtype);
+    const std::uint64_t last = shape.empty() ? 1 : shape[shape.rank() - 1];
+    if (last % type.block_elements != 0 || (last != 0 && strides.back() != 1)) throw_cut_block(dtype);
     layout.shape.back() /= type.block_elements;
   }
   for (std::size_t i = 0; i < strides.size(); ++i) {

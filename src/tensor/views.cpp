@@ -80,6 +80,12 @@ Tensor make_view(const Tensor& tensor, const std::vector<Dim>& dims, std::uint64
     sizes.push_back(dim.size);
     strides.push_back(dim.stride);
   }
+  const DTypeInfo& type = info(tensor.dtype());
+  if (type.block_elements > 1 && Shape(sizes).numel().value_or(0) % type.block_elements != 0) {
+    throw Error(Errc::unsupported, "a view of " + std::string(type.name) + " ends inside a block of " +
+                                       std::to_string(type.block_elements) + " elements")
+        .hint("slice along another dimension, or cast first");
+  }
   return Tensor(tensor.dtype(), Shape(sizes), std::move(strides), tensor.storage(), offset);
 }
 

@@ -101,12 +101,21 @@ TEST(Tensor, ReadsStridedViewsOfStorageThatIsNotMapped) {
   EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin()));
 }
 
+TEST(Tensor, RefusesACastThatDoesNotFit64Bits) {
+  const Tensor huge(DType::f16, {std::uint64_t{1} << 61}, Strides{0}, memory_storage(some_bytes(2, 1)));
+  EXPECT_ERROR(huge.to(DType::f64), Errc::malformed, "does not fit 64 bits");
+}
+
 TEST(Tensor, SlicesBlocksWholeOrNotAtAll) {
   const Tensor f4(DType::f4, {4, 6}, memory_storage(some_bytes(12, 1)));
   EXPECT_EQ(f4.slice(parse_slice("1:3")).nbytes(), 6u);
   EXPECT_EQ(f4.slice(parse_slice(":, 2:4")).nbytes(), 4u);
   EXPECT_ERROR(f4.slice(parse_slice(":, 1:3")), Errc::unsupported, "inside a block of 2");
   EXPECT_ERROR(f4.slice(parse_slice(":, ::2")), Errc::unsupported, "blocks of 2");
+  // A whole block, as many elements, but not those that lie in one.
+  EXPECT_ERROR(f4.slice(parse_slice(":2, 0")), Errc::unsupported, "blocks of 2");
+  EXPECT_ERROR(f4.slice(parse_slice("0, :3:2")), Errc::unsupported, "blocks of 2");
+  EXPECT_ERROR(f4.slice(parse_slice("0, :3")), Errc::unsupported, "ends inside a block of 2");
   EXPECT_ERROR(f4.transpose(), Errc::unsupported, "blocks of 2");
 }
 
