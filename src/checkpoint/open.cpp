@@ -16,6 +16,7 @@
 #include "checkpoint/shards.hpp"
 #include "checkpoint/values.hpp"
 #include "formats/gguf/split.hpp"
+#include "io/patch_file.hpp"
 
 namespace ballast {
 namespace {
@@ -30,6 +31,17 @@ Checkpoint open_file(const std::string& path, const OpenOptions& options) {
     case Content::gguf:
       return options.single ? read_source(source, options) : from_gguf(gguf::open_set(path, gguf_options(options)));
     default: return read_source(source, options);
+  }
+}
+
+// Whose metadata somebody may have begun to edit.
+Checkpoint open_edited_file(const std::string& path, const OpenOptions& options) {
+  try {
+    return open_file(path, options);
+  } catch (Error& error) {
+    if (!io::has_cut_off_patch(path)) throw;
+    throw error.hint(
+        "an edit of its metadata was cut off; `ballast meta set FILE KEY=VALUE` puts the old ones back first");
   }
 }
 
@@ -65,7 +77,7 @@ Checkpoint open(const std::string& target, const OpenOptions& options) {
   }
   std::error_code ignored;
   const bool is_folder = fs::is_directory(target, ignored);
-  Checkpoint whole = is_folder ? open_folder(target, options) : open_file(target, options);
+  Checkpoint whole = is_folder ? open_folder(target, options) : open_edited_file(target, options);
   whole = finish(std::move(whole), target, options.limits);
   return rooted(make_cache(target, std::move(whole), options), options);
 }

@@ -1,10 +1,15 @@
-// Changing a few bytes of a file where they lie.
+// Changing the first bytes of a file where they lie, so that whoever looks sees the old ones or the new ones, also
+// after a crash.
+//
+// What lies in one block of the disk changes at once. Before more than that is changed, both versions are put aside as
+// .NAME.ballast-undo; if the change is cut off, `undo_cut_off_patch` puts the old one back.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
+
+#include "io/byte_source.hpp"
 
 namespace ballast::io {
 
@@ -12,7 +17,14 @@ namespace ballast::io {
 // only.
 bool has_one_name(const std::string& path);
 
-// Overwrites bytes that exist, and syncs them where `durable`. Not atomic: a crash meanwhile may leave some of each.
-void patch_file(const std::string& path, std::uint64_t offset, std::span<const std::byte> bytes, bool durable);
+// Overwrites bytes that exist, and syncs them where `durable`. Throws Errc::changed, and changes nothing, where the
+// file of that name is no longer the one that `source` was opened from, or no longer what it was.
+void patch_file(const ByteSource& source, std::span<const std::byte> bytes, bool durable);
+
+// Whether there is something to put back.
+bool has_cut_off_patch(const std::string& path);
+
+// Puts it back, unless the file has been changed by others since.
+void undo_cut_off_patch(const std::string& path);
 
 }  // namespace ballast::io

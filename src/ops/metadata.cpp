@@ -1,8 +1,10 @@
 #include <ballast/error.hpp>
 #include <ballast/metadata.hpp>
+#include <ballast/open.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "checkpoint/detect.hpp"
@@ -54,7 +56,7 @@ MetadataEditReport replace_head(const io::ByteSourcePtr& source, std::uint64_t d
   // A link, or a file with a second name, may be somebody else's too: those get a file of their own.
   const bool in_place = head.size() == data_begin && io::has_one_name(source->name());
   if (in_place) {
-    io::patch_file(source->name(), 0, head, options.durable);
+    io::patch_file(*source, head, options.durable);
   } else {
     rewrite(source, data_begin, std::move(head), options);
   }
@@ -68,17 +70,34 @@ MetadataEditReport edit_gguf(const io::ByteSourcePtr& source, const MetadataEdit
   return replace_head(source, header.data_begin, gguf::with_fields(header, fields, options.limits), options);
 }
 
+// Metadata can be all that there is of a tensor: the name under which its bytes are kept.
+void refuse_aliases(const std::string& path, const Metadata& before, const Metadata& after, const Limits& limits) {
+  const auto is_changed = [&](const auto& entry) {
+    const auto now = after.find(entry.first);
+    return now == after.end() || now->second != entry.second;
+  };
+  if (std::ranges::none_of(before, is_changed)) return;
+  for (const auto& [removed, kept] : open(path, {.limits = limits, .cache = Cache::ignore}).aliases) {
+    const auto said = before.find(removed);
+    if (said != before.end() && is_changed(*said))
+      throw Error(Errc::invalid_argument, quote(removed) + " is a tensor: its metadata say that it is " + quote(kept))
+          .hint("ballast convert IN OUT --exclude leaves a tensor out");
+  }
+}
+
 MetadataEditReport edit_safetensors(const io::ByteSourcePtr& source, const MetadataEdit& edit,
                                     const SaveOptions& options) {
   const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
   const Metadata metadata = edited(header.metadata, edit);
   if (metadata == header.metadata) return {.changed = false, .in_place = true};
+  refuse_aliases(source->name(), header.metadata, metadata, options.limits);
   return replace_head(source, header.data_begin, safetensors::with_metadata(header, metadata, options.limits), options);
 }
 
 }  // namespace
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
+  io::undo_cut_off_patch(path);
   const auto source = io::open_file(path);
   switch (detect(*source)) {
     case Content::gguf: return edit_gguf(source, edit, options);

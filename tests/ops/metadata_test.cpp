@@ -223,6 +223,15 @@ TEST(EditMetadata, GivesALinkAFileOfItsOwn) {
   EXPECT_EQ(test::text_of(open(folder / kFile).at("w")), test::text_of(file.open().at("w")));
 }
 
+TEST(EditMetadata, DoesNotTakeATensorAwayThatIsAllMetadata) {
+  const TempDir folder;
+  SafetensorsFile().metadata({{"head", "emb"}, {"a", "b"}}).tensor("emb", "U8", {4}).write(folder, kFile);
+  EXPECT_ERROR(unset(folder, "head"), Errc::invalid_argument, "\"head\" is a tensor");
+  EXPECT_ERROR(set(folder, "head", "x"), Errc::invalid_argument, "\"head\" is a tensor");
+  set(folder, "a", "c");
+  EXPECT_EQ(open(folder / kFile).size(), 2u);
+}
+
 TEST(EditMetadata, KeepsBytesBehindTheLastTensor) {
   const TempDir folder;
   SafetensorsFile().tensor("w", "U8", {1}).data("wtail").write(folder, kFile);
