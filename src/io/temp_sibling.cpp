@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 namespace ballast::io {
 namespace {
@@ -26,12 +27,14 @@ constexpr std::string_view kMiddle = ".ballast-", kSuffix = ".tmp";
 constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";  // 5 bits each
 constexpr std::size_t kRandomLength = 8, kHexLength = 16;
 
-// ".NAME.ballast-", with NAME cut at a character where the whole would be longer than a name may be.
+// ".NAME.ballast-". Where the whole would be longer than a name may be, NAME is cut at a character, and a hash of it
+// tells shards apart whose numbers are cut off.
 std::string temp_prefix(std::string_view name) {
   constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - (2 * kHexLength + 1) - kSuffix.size();
-  std::size_t keep = std::min(name.size(), kRoom);
-  while (keep < name.size() && keep > kRoom - 3 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80) --keep;
-  return fmt::format(".{}{}", name.substr(0, keep), kMiddle);
+  if (name.size() <= kRoom) return fmt::format(".{}{}", name, kMiddle);
+  std::size_t keep = kRoom - kHexLength - 1;
+  for (int i = 0; i < 3 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80; ++i) --keep;
+  return fmt::format(".{}~{:016x}{}", name.substr(0, keep), XXH3_64bits(name.data(), name.size()), kMiddle);
 }
 
 std::string random_letters() {
@@ -122,7 +125,8 @@ TempSibling::TempSibling(int folder, std::string name, mode_t mode, std::string 
     const auto temp = parse_temp_name(entry);
     const bool is_of_this_job = !key_.empty() && temp->key == key_;
     if (is_of_this_job && temp->prefix == prefix && try_to_take_over(entry)) return;
-    if (!is_of_this_job && family_of(name_in(temp->prefix)) == family_of(name_in(prefix)))
+    const bool is_in_the_way = is_of_this_job && temp->prefix == prefix;  // and nothing that can be trusted
+    if (is_in_the_way || (!is_of_this_job && family_of(name_in(temp->prefix)) == family_of(name_in(prefix))))
       remove_if_abandoned(folder_, entry.c_str());
   }
 
@@ -170,9 +174,17 @@ bool TempSibling::try_to_take_over(const std::string& entry) {
 void TempSibling::keep(std::uint64_t mark) {
   const std::string kept = fmt::format("{}{}-{:016x}{}", temp_prefix(name_), key_, mark, kSuffix);
   if (kept == temp_name_) return;
-  if (renameat(folder_, temp_name_.c_str(), folder_, kept.c_str()) != 0)
-    throw system_error("cannot be kept for another run", errno);
-  temp_name_ = kept;
+  // A run that does the same at this moment may have been first. Its file is not ours: this one stays as it is, and
+  // will not be there for another run.
+  const std::string own = std::exchange(temp_name_, kept);
+  if (renameat2(folder_, own.c_str(), folder_, kept.c_str(), RENAME_NOREPLACE) == 0) return;
+  const bool is_supported = errno != EINVAL && errno != ENOSYS;
+  if (!is_supported && linkat(folder_, own.c_str(), folder_, kept.c_str(), 0) == 0) {
+    unlinkat(folder_, own.c_str(), 0);
+    return;
+  }
+  temp_name_ = own;
+  if (is_supported && errno != EEXIST) throw system_error("cannot be kept for another run", errno);
 }
 
 TempSibling::~TempSibling() {

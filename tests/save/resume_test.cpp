@@ -44,7 +44,7 @@ class Resume : public testing::Test {
   }
 
   SaveReport convert(const SaveOptions& options) const {
-    return save(open(folder_ / "source.safetensors"), folder_ / "m.safetensors", options);
+    return save(open(folder_ / "source.safetensors"), folder_ / name_, options);
   }
 
   // A process that dies, without a chance to tidy up, when so many bytes are written.
@@ -80,12 +80,40 @@ class Resume : public testing::Test {
   }
 
   test::TempDir folder_;
+  std::string name_ = "m.safetensors";
 };
 
 TEST_F(Resume, WritesOnlyTheShardsThatWereNotFinished) {
   convert_and_die_at(5 * kTensorBytes);
   EXPECT_EQ(leftovers().size(), 4u) << "two shards that are kept, one that is not, and the index";
   EXPECT_EQ(convert(options()).files_kept, 2u);
+  expect_complete();
+}
+
+// The number of a shard is cut off where the name of its temporary file would be too long.
+TEST_F(Resume, KeepsShardsApartWhoseNamesAreLong) {
+  name_ = std::string(215, 'n') + ".safetensors";
+  convert_and_die_at(5 * kTensorBytes);
+  EXPECT_EQ(convert(options()).files_kept, 2u);
+  EXPECT_TRUE(verify(folder_ / (name_ + ".index.json")).ok());
+  EXPECT_TRUE(diff(open(folder_ / "source.safetensors"), open(folder_ / (name_ + ".index.json"))).equal());
+}
+
+// Two that do the same at the same time do not take each other's files away.
+TEST_F(Resume, LetsAnotherRunDoTheSame) {
+  SaveOptions first = options();
+  bool has_run = false;
+  first.overwrite = true;
+  first.progress = [&](const ProgressState& state) {
+    if (state.done_bytes >= 3 * kTensorBytes && !std::exchange(has_run, true)) {
+      SaveOptions second = options();
+      second.overwrite = true;
+      convert(second);
+    }
+    return true;
+  };
+  convert(first);
+  EXPECT_TRUE(has_run);
   expect_complete();
 }
 
