@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <ballast/error.hpp>
 #include <ballast/suggest.hpp>
@@ -120,10 +121,19 @@ int report(const Session& session, const Error& error) {
   return info(error.code()).exit_code;
 }
 
+// Every shard of an output is open at once, and so is every shard of an input: the limit is for programs that select().
+void allow_many_files() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  static_cast<void>(setrlimit(RLIMIT_NOFILE, &files));
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   catch_signals();
+  allow_many_files();
   Session session;
   try {
     const int exit_code = dispatch(session, argc, argv);

@@ -128,12 +128,18 @@ DType dtype_argument(std::string_view option, std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
   if (const auto dtype = dtype_from_name(text)) return *dtype;
 
-  std::vector<std::string_view> floating;
-  for (const DTypeInfo& dtype : all_dtypes()) {
-    if (dtype.kind == DTypeKind::floating) floating.push_back(dtype.name);
-  }
   throw Error(Errc::invalid_argument, fmt::format("{}: there is no dtype \"{}\"", option, text))
-      .hint(fmt::format("one of {}", fmt::join(floating, " ")));
+      .hint(fmt::format("one of {}; or, to convert, a type of ggml: Q8_0 Q4_K …", fmt::join(cast_targets(), " ")));
+}
+
+std::vector<std::string> cast_targets() {
+  std::vector<std::string> names;
+  for (const DTypeInfo& dtype : all_dtypes()) {
+    const bool is_scale = dtype.name == "F8_E8M0";  // powers of two, and no zero
+    if (dtype.kind == DTypeKind::floating && dtype.in_safetensors && dtype.block_elements == 1 && !is_scale)
+      names.emplace_back(dtype.name);
+  }
+  return names;
 }
 
 std::string limits_text() {

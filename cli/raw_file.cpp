@@ -21,8 +21,16 @@ Error already_there(const std::string& path) {
 
 RawFile::RawFile(std::string path, RawFileOptions options)
     : path_(std::move(path)), temporary_(fmt::format("{}.tmp.{}", path_, getpid())), options_(options) {
-  if (!options_.overwrite && std::filesystem::exists(std::filesystem::symlink_status(path_)))
-    throw already_there(path_);
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  // A link is followed only to refuse what must not be replaced: /dev/stdout is one.
+  const fs::file_status target = fs::status(path_, ignored);
+  if (fs::exists(target) && !fs::is_regular_file(target))
+    throw Error(Errc::invalid_argument,
+                fs::is_directory(target) ? "is a directory" : "is a device or a pipe, not a file")
+        .in(path_)
+        .hint("-o FILE makes a file; -o - writes to standard output");
+  if (!options_.overwrite && fs::exists(fs::symlink_status(path_, ignored))) throw already_there(path_);
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot create");
 }

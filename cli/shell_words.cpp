@@ -2,22 +2,14 @@
 
 #include <utility>
 
-#include <ballast/dtype.hpp>
+#include "options.hpp"
 
 namespace ballast::cli {
 namespace {
 
-std::vector<std::string> floating_dtypes() {
-  std::vector<std::string> names;
-  for (const DTypeInfo& dtype : all_dtypes()) {
-    if (dtype.kind == DTypeKind::floating && dtype.in_safetensors) names.emplace_back(dtype.name);
-  }
-  return names;
-}
-
 std::vector<std::string> choices_of(const std::string& long_name) {
   if (long_name == "color") return {"auto", "always", "never"};
-  if (long_name == "dtype") return floating_dtypes();
+  if (long_name == "dtype") return cast_targets();
   return {};
 }
 

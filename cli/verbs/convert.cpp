@@ -22,8 +22,8 @@ namespace {
 struct Arguments {
   std::string in, out;
   std::vector<std::string> renames, dtypes, metadata, fields, removed_fields;
-  std::optional<std::string> strip_prefix, add_prefix;
-  std::string max_shard_size, memory, manifest;
+  std::optional<std::string> strip_prefix, add_prefix, max_shard_size;
+  std::string memory, manifest;
   std::string map, map_back;
   std::string names;  // "hf" or "gguf"
   NameOptions name_options;
@@ -88,10 +88,15 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   return checkpoint;
 }
 
+std::uint64_t shard_bytes(const std::string& text) {
+  if (const std::uint64_t bytes = bytes_argument("--max-shard-size", text)) return bytes;
+  throw Error(Errc::invalid_argument, "--max-shard-size: a shard has at least one byte")
+      .hint("without the option everything goes into one file");
+}
+
 SaveOptions save_options(const Session& session, const Arguments& arguments) {
   SaveOptions options = session.save_options();
-  if (!arguments.max_shard_size.empty())
-    options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
+  if (arguments.max_shard_size) options.max_shard_bytes = shard_bytes(*arguments.max_shard_size);
   options.raw_blocks = arguments.raw;
   options.dedupe = arguments.dedupe;
   options.keep_values = arguments.keep_values;
@@ -107,6 +112,23 @@ void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
   session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
+}
+
+// It is written last, and would take the place of what it describes.
+void check_manifest_path(const Session& session, const Checkpoint& checkpoint, const SavePlan& plan,
+                         const std::string& manifest) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path own = fs::weakly_canonical(manifest, ignored);
+  const auto refuse = [&](const std::string& path) {
+    if (fs::weakly_canonical(path, ignored) == own)
+      throw Error(Errc::invalid_argument, "the manifest and the checkpoint are the same file")
+          .in(path)
+          .hint("give --manifest a name of its own");
+  };
+  for (const auto& file : plan.files) refuse(file.path);
+  for (const auto& file : checkpoint.files) refuse(file.path);
+  refuse_existing(session, manifest);
 }
 
 int run_convert(Session& session, const Arguments& arguments) {
@@ -127,14 +149,14 @@ int run_convert(Session& session, const Arguments& arguments) {
     return 0;
   }
 
+  if (!arguments.manifest.empty()) check_manifest_path(session, checkpoint, plan, arguments.manifest);
   auto bar = session.progress_bar();
   options.progress = bar.callback();
-  if (!arguments.manifest.empty()) refuse_existing(session, arguments.manifest);
   OutputFolder folder(arguments.out);
   const SaveReport report = execute(plan, options);
   folder.keep();
   if (!arguments.manifest.empty()) {
-    const ManifestOptions manifest_options{options.threads, options.progress};
+    const ManifestOptions manifest_options{options.threads, options.progress, options.limits};
     save_manifest(make_manifest(checkpoint, report.digests, manifest_options), arguments.manifest, options);
   }
   bar.clear();

@@ -43,6 +43,7 @@ void write_change(JsonWriter& json, const DiffReport::Change& change) {
     json.field("different", change.different);
     json.field("max_abs", change.max_abs);
     json.field("max_rel", change.max_rel);
+    json.field("nan_mismatch", change.nan_mismatch);
   }
   json.end();
 }
@@ -75,8 +76,11 @@ std::string describe(const DiffReport::Change& change) {
   if (change.what == What::shape)
     return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
   if (change.what == What::dtype) return fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
-  return fmt::format("{} of {} differ, by at most {:.4g} (relative {:.4g})", plural(change.different, "value"),
-                     format_count(change.shape_a.numel().value_or(0)), change.max_abs, change.max_rel);
+  std::string text =
+      fmt::format("{} of {} differ, by at most {:.4g} (relative {:.4g})", plural(change.different, "value"),
+                  format_count(change.shape_a.numel().value_or(0)), change.max_abs, change.max_rel);
+  if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", format_count(change.nan_mismatch));
+  return text;
 }
 
 void write_text(Session& session, const Checkpoint& a, const Checkpoint& b, const DiffReport& report) {
@@ -109,13 +113,16 @@ int run_diff(Session& session, const Arguments& arguments) {
   // A selection that leaves nothing on one side is a difference, not an error.
   a = select(std::move(a), session.selection);
   b = select(std::move(b), session.selection);
+  if (a.size() + b.size() == 0 && session.selection != Selection{})
+    throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
 
   auto bar = session.progress_bar();
   const DiffReport report = diff(a, b,
                                  {.values = !arguments.skip_values,
                                   .tolerance = arguments.tolerance,
                                   .threads = session.threads,
-                                  .progress = bar.callback()});
+                                  .progress = bar.callback(),
+                                  .limits = session.limits});
   bar.clear();
   session.json ? write_json(session, arguments, report) : write_text(session, a, b, report);
   return report.equal() ? 0 : info(Errc::mismatch).exit_code;

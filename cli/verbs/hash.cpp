@@ -19,13 +19,15 @@ struct Arguments {
   bool digest_only = false, decoded = false;
 };
 
-void write_json(Session& session, const HashReport& report) {
+void write_json(Session& session, const HashReport& report, bool digest_only) {
   JsonWriter json(session.out, "ballast.hash/1");
   json.field("algorithm", "sha256");
-  json.key("tensors");
-  json.begin_object(JsonWriter::Layout::lines);
-  for (const auto& [name, sha256] : report.tensors) sha256 ? json.field(name, *sha256) : json.field(name, nullptr);
-  json.end();
+  if (!digest_only) {
+    json.key("tensors");
+    json.begin_object(JsonWriter::Layout::lines);
+    for (const auto& [name, sha256] : report.tensors) sha256 ? json.field(name, *sha256) : json.field(name, nullptr);
+    json.end();
+  }
   json.field("digest", report.digest);
   json.finish();
 }
@@ -46,11 +48,12 @@ int run_hash(Session& session, const Arguments& arguments) {
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   auto bar = session.progress_bar();
-  const HashReport report =
-      hash(checkpoint, {.decoded = arguments.decoded, .threads = session.threads, .progress = bar.callback()});
+  const HashReport report = hash(
+      checkpoint,
+      {.decoded = arguments.decoded, .threads = session.threads, .progress = bar.callback(), .limits = session.limits});
   bar.clear();
   if (session.json) {
-    write_json(session, report);
+    write_json(session, report, arguments.digest_only);
   } else if (arguments.digest_only) {
     session.out.line(report.digest);
   } else {

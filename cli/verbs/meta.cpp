@@ -24,7 +24,7 @@ struct Arguments {
   std::vector<std::string> assignments, keys;
 };
 
-constexpr std::uint64_t kShownItems = 8;  // of an array, unless -v asks for all
+constexpr std::uint64_t kShownItems = 8;  // of an array, unless all is asked for
 
 // Strings of safetensors and typed values of GGUF, as text, in the file's order.
 struct Entry {
@@ -32,10 +32,10 @@ struct Entry {
   const Field* field = nullptr;
 };
 
-std::vector<Entry> entries_of(const Session& session, const Checkpoint& checkpoint) {
+std::vector<Entry> entries_of(const Checkpoint& checkpoint, bool whole) {
   std::vector<Entry> entries;
   for (const auto& [key, value] : checkpoint.metadata) entries.push_back({key, value});
-  const std::uint64_t items = session.verbose ? UINT64_MAX : kShownItems;
+  const std::uint64_t items = whole ? UINT64_MAX : kShownItems;
   for (const Field& field : checkpoint.fields) entries.push_back({std::string(field.key), text(field, items), &field});
   return entries;
 }
@@ -57,7 +57,7 @@ void write_value(JsonWriter& json, const FieldValue& value) {
 }
 
 // Numbers as numbers; of an array its first elements, and how many there are.
-void write_field(JsonWriter& json, const Session& session, const Field& field) {
+void write_field(JsonWriter& json, const Field& field, bool whole) {
   json.key(field.key);
   if (!field.is_array()) return write_value(json, field.value());
   json.begin_object();
@@ -67,20 +67,20 @@ void write_field(JsonWriter& json, const Session& session, const Field& field) {
   json.begin_array();
   std::uint64_t shown = 0;
   for (const FieldValue item : field.items()) {
-    if (!session.verbose && shown++ == kShownItems) break;
+    if (!whole && shown++ == kShownItems) break;
     write_value(json, item);
   }
   json.end();
   json.end();
 }
 
-void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<Entry>& entries) {
+void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<Entry>& entries, bool whole) {
   JsonWriter json(session.out, "ballast.meta/1");
   json.field("target", checkpoint.target);
   json.key("metadata");
   json.begin_object(JsonWriter::Layout::lines);
   for (const Entry& entry : entries)
-    entry.field ? write_field(json, session, *entry.field) : json.field(entry.key, entry.value);
+    entry.field ? write_field(json, *entry.field, whole) : json.field(entry.key, entry.value);
   json.end();
   json.finish();
 }
@@ -88,10 +88,12 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
 int run_get(Session& session, const Arguments& arguments) {
   const Checkpoint checkpoint = open_target(session, arguments.target);
   say_notes(session, checkpoint);
-  std::vector<Entry> entries = entries_of(session, checkpoint);
+  // All of a long array is for programs, and for whoever asks for this one.
+  const bool whole = session.verbose || (arguments.key && (session.json || !session.screen.interactive));
+  std::vector<Entry> entries = entries_of(checkpoint, whole);
   if (arguments.key) entries = only(entries, checkpoint, *arguments.key);
   if (session.json) {
-    write_json(session, checkpoint, entries);
+    write_json(session, checkpoint, entries, whole);
   } else if (arguments.key) {
     // A program gets the value as it is; a terminal must not obey it.
     const std::string& value = entries.front().value;

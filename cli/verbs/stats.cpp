@@ -33,6 +33,7 @@ struct TensorStats {
 };
 
 constexpr std::size_t kFewestBins = 8, kSparklineBins = 24, kChartColumns = 72;
+constexpr unsigned kMostBins = 65536;
 
 // What the screen has room for beside `taken` columns.
 std::size_t room_beside(const Session& session, std::size_t taken, std::size_t most) {
@@ -63,7 +64,8 @@ std::vector<TensorStats> collect(const Session& session, const Checkpoint& check
   for (const auto& [name, tensor] : checkpoint) total += tensor.nbytes();
 
   auto bar = session.progress_bar();
-  const StatsOptions options{.bins = bins, .threads = session.threads, .progress = bar.part_of(total)};
+  const StatsOptions options{
+      .bins = bins, .threads = session.threads, .progress = bar.part_of(total), .limits = session.limits};
   std::vector<TensorStats> results;
   for (const auto& [name, tensor] : checkpoint) {
     results.push_back({name, &tensor, std::nullopt});
@@ -71,14 +73,16 @@ std::vector<TensorStats> collect(const Session& session, const Checkpoint& check
       if (tensor.has_data()) results.back().stats = stats(tensor, options);
     } catch (Error& error) {
       // One tensor that has no statistics is an answer; many, of which some have none, are a table with gaps.
-      if (error.code() != Errc::unsupported || checkpoint.size() == 1) throw error.in(checkpoint.target);
+      const bool is_answer = checkpoint.size() == 1 && !session.json;
+      if (error.code() != Errc::unsupported || is_answer) throw error.in(checkpoint.target);
     }
     bar.finish_part(tensor.nbytes());
   }
   return results;
 }
 
-void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results) {
+void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results,
+                bool with_histogram) {
   JsonWriter json(session.out, "ballast.stats/1");
   json.field("target", checkpoint.target);
   json.key("tensors");
@@ -94,11 +98,10 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
       json.field("zeros", stats->zeros);
       json.field("nans", stats->nans);
       json.field("infinities", stats->infinities);
-      json.field("min", stats->min);
-      json.field("max", stats->max);
-      json.field("mean", stats->mean);
-      json.field("std", stats->std);
-      if (!stats->histogram.empty()) json.array_field("histogram", stats->histogram);
+      for (const auto& [key, value] : {std::pair("min", stats->min), std::pair("max", stats->max),
+                                       std::pair("mean", stats->mean), std::pair("std", stats->std)})
+        stats->finite() == 0 ? json.field(key, nullptr) : json.field(key, value);
+      if (with_histogram) json.array_field("histogram", stats->histogram);
     }
     json.end();
   }
@@ -106,14 +109,20 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
   json.finish();
 }
 
-std::vector<std::string> cells(const TensorStats& result, bool with_sparkline) {
+// A program gets every digit.
+std::string number(const Session& session, double value) {
+  return session.screen.interactive ? fmt::format("{:.4g}", value) : fmt::format("{}", value);
+}
+
+std::vector<std::string> cells(const Session& session, const TensorStats& result, bool with_sparkline) {
   std::vector<std::string> cells = {escape_for_terminal(result.name), std::string(name(result.tensor->dtype())),
                                     to_string(result.tensor->shape())};
   if (!result.stats) {
     cells.resize(10, "-");
   } else {
     const Stats& s = *result.stats;
-    for (const double value : {s.min, s.max, s.mean, s.std}) cells.push_back(fmt::format("{:.4g}", value));
+    for (const double value : {s.min, s.max, s.mean, s.std})
+      cells.push_back(s.finite() == 0 ? "-" : number(session, value));
     for (const std::uint64_t count : {s.zeros, s.nans, s.infinities}) cells.push_back(std::to_string(count));
   }
   if (with_sparkline) cells.push_back(result.stats ? sparkline(result.stats->histogram) : "");
@@ -131,11 +140,13 @@ void write_table(Session& session, const Checkpoint& checkpoint, const std::vect
   }
   Table table(session.out, session.screen, columns);
   table.header(titles);
-  for (const std::size_t i : natural_order(checkpoint)) table.row(cells(results[i], with_sparkline));
+  for (const std::size_t i : natural_order(checkpoint)) table.row(cells(session, results[i], with_sparkline));
   table.finish();
 }
 
 int run_stats(Session& session, const Arguments& arguments) {
+  if (arguments.bins > kMostBins)
+    throw Error(Errc::invalid_argument, fmt::format("--bins: a histogram has at most {} bins", kMostBins));
   Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
@@ -147,7 +158,7 @@ int run_stats(Session& session, const Arguments& arguments) {
 
   const auto results = collect(session, checkpoint, bins);
   if (session.json) {
-    write_json(session, checkpoint, results);
+    write_json(session, checkpoint, results, bins > 0);
     return 0;
   }
   write_table(session, checkpoint, results, bins > 0 && !single);

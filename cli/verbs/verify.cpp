@@ -1,6 +1,7 @@
 // verify: is it whole, and is it what it was.
 #include <ballast/verify.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -32,12 +33,13 @@ bool is_json(const std::string& path) {
 }
 
 // What `ballast hash` printed: "HEX  NAME", names escaped, and a last line for the whole.
-using Manifest = std::map<std::string, std::string, std::less<>>;
+// Names that differ can print alike.
+using Manifest = std::multimap<std::string, std::string, std::less<>>;
 
 constexpr std::size_t kHexDigits = 64;
 
 std::optional<std::pair<std::string, std::string>> manifest_entry(const std::string& line) {
-  const bool is_entry = line.size() > kHexDigits + 2 && line.compare(kHexDigits, 2, "  ") == 0 &&
+  const bool is_entry = line.size() >= kHexDigits + 2 && line.compare(kHexDigits, 2, "  ") == 0 &&
                         line.find_first_not_of("0123456789abcdef") == kHexDigits;
   if (!is_entry) return std::nullopt;
   return std::pair(line.substr(kHexDigits + 2), line.substr(0, kHexDigits));
@@ -51,6 +53,7 @@ Manifest read_manifest(const std::string& path) {
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     if (line.starts_with("no data ")) continue;
+    if (line.ends_with(fmt::format("  (all {})", plural(number - 1, "tensor"))) && file.peek() == EOF) break;
     const auto entry = manifest_entry(line);
     if (!entry) {
       throw Error(Errc::malformed, fmt::format("line {} is no digest and name", number))
@@ -67,19 +70,20 @@ void compare(const Session& session, const Arguments& arguments, VerifyReport& r
   const Checkpoint checkpoint = open_target(session, arguments.target);
   auto bar = session.progress_bar();
   const HashReport hashes =
-      hash(checkpoint, {.decoded = false, .threads = session.threads, .progress = bar.callback()});
+      hash(checkpoint, {.threads = session.threads, .progress = bar.callback(), .limits = session.limits});
   const auto found = [&](std::string what) { report.findings.push_back({checkpoint.target, std::move(what)}); };
 
-  expected.erase(fmt::format("(all {})", plural(expected.empty() ? 0 : expected.size() - 1, "tensor")));
   for (const auto& [name, sha256] : hashes.tensors) {
     if (!sha256) continue;
-    const auto entry = expected.find(escape_for_terminal(name));
-    if (entry == expected.end()) {
+    const auto [first, last] = expected.equal_range(escape_for_terminal(name));
+    if (first == last) {
       found(fmt::format("tensor \"{}\" is not in the manifest", name));
       continue;
     }
-    if (entry->second != *sha256) found(fmt::format("tensor \"{}\" is not what the manifest says", name));
-    expected.erase(entry);
+    const auto entry =
+        std::find_if(first, last, [&sha = *sha256](const auto& candidate) { return candidate.second == sha; });
+    if (entry == last) found(fmt::format("tensor \"{}\" is not what the manifest says", name));
+    expected.erase(entry == last ? first : entry);
   }
   for (const auto& [name, sha256] : expected) found(fmt::format("tensor \"{}\" of the manifest is missing", name));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
 
 namespace ballast {
@@ -15,6 +16,7 @@ struct DiffOptions {
   double tolerance = 0;  // a tensor whose values differ by at most this is equal; 0 compares bits
   unsigned threads = 0;
   Progress progress{};
+  Limits limits{};  // on views that repeat bytes
 };
 
 struct DiffReport {
@@ -26,6 +28,7 @@ struct DiffReport {
     Shape shape_a, shape_b;
     std::uint64_t different = 0;  // elements whose bits differ; for values
     double max_abs = 0, max_rel = 0;
+    std::uint64_t nan_mismatch = 0;  // that are NaN on one side only; max_abs and max_rel are of the others
   };
   std::vector<std::string> only_in_a, only_in_b;
   std::vector<Change> changed;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
 
 namespace ballast {
@@ -14,6 +15,7 @@ struct HashOptions {
   bool decoded = false;  // of ggml's blocks, the F32 values that they stand for
   unsigned threads = 0;
   Progress progress{};
+  Limits limits{};  // on views that repeat bytes
 };
 
 struct HashReport {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
+#include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
 #include <ballast/save.hpp>
 
@@ -30,6 +31,7 @@ struct Manifest {
 struct ManifestOptions {
   unsigned threads = 0;
   Progress progress{};
+  Limits limits{};  // on views that repeat bytes
 };
 
 // Of a checkpoint. Digests that are known, such as those of a SaveReport, are not taken again.

@@ -55,6 +55,9 @@ struct SavePlan {
     std::function<std::vector<Piece>(std::span<const std::uint32_t> crc32s)> finish{};
   };
   std::vector<File> files;  // written in this order: an index comes last
+  // The index beside a single file, or the single file beside an index: whoever opens the folder would take the old
+  // one. Where it is there it is refused, or, when files are overwritten, removed after the last of them.
+  std::string rival{};
   // What the plan will make of which bytes of which files, as a digest: equal plans have equal ones. A job that was
   // killed is taken up again by it, file by file. Empty for a single file, and where a source is not a file.
   std::string key{};

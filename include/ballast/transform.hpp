@@ -16,6 +16,7 @@ struct Selection {
   std::vector<std::string> exclude;
 
   bool matches(std::string_view name) const;
+  bool operator==(const Selection&) const = default;
 };
 Checkpoint select(Checkpoint checkpoint, const Selection& selection);
 

@@ -14,8 +14,8 @@ bool is_same(const Tensor& a, const Tensor& b) {
 }
 
 // What can be an alias in the metadata: a name that does not mean anything else there.
-bool can_be_left_out(std::string_view name, const Checkpoint& checkpoint) {
-  return name != "format" && !checkpoint.metadata.contains(name) && !checkpoint.aliases.contains(name);
+bool is_free(std::string_view name, const Checkpoint& checkpoint) {
+  return name != "format" && !checkpoint.metadata.contains(name);
 }
 
 }  // namespace
@@ -33,12 +33,16 @@ Checkpoint unfold_aliases(Checkpoint checkpoint) {
 
 Checkpoint fold_aliases(Checkpoint checkpoint) {
   if (checkpoint.aliases.empty()) return checkpoint;
-  for (const auto& [removed, kept] : checkpoint.aliases) checkpoint.metadata.erase(removed);
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    const auto said = checkpoint.metadata.find(removed);
+    if (said != checkpoint.metadata.end() && said->second == kept) checkpoint.metadata.erase(said);
+  }
   StateDict kept_tensors;
   kept_tensors.reserve(checkpoint.size());
   for (const auto& [name, tensor] : checkpoint) {
     const auto alias = checkpoint.aliases.find(name);
-    const Tensor* kept = alias == checkpoint.aliases.end() ? nullptr : checkpoint.find(alias->second);
+    const bool is_alias = alias != checkpoint.aliases.end() && alias->second != name && is_free(name, checkpoint);
+    const Tensor* kept = is_alias ? checkpoint.find(alias->second) : nullptr;
     if (kept != nullptr && is_same(tensor, *kept)) {
       checkpoint.metadata[alias->first] = alias->second;
     } else {
@@ -58,7 +62,7 @@ Checkpoint alias_same_tensors(Checkpoint checkpoint) {
     const std::size_t number = numbers(tensor);
     if (number == firsts.size())
       firsts.push_back(name);
-    else if (can_be_left_out(name, checkpoint))
+    else if (is_free(name, checkpoint))
       checkpoint.aliases.emplace(name, firsts[number]);
   }
   return checkpoint;

@@ -11,7 +11,8 @@ namespace ballast {
 Checkpoint unfold_aliases(Checkpoint checkpoint);
 
 // The inverse: takes out the names whose tensor is kept under another, and says so in the metadata.
-// An alias whose kept tensor is gone, or no longer the same, becomes a tensor of its own.
+// An alias whose kept tensor is gone, or no longer the same, or whose name is taken in the metadata, becomes a tensor
+// of its own.
 Checkpoint fold_aliases(Checkpoint checkpoint);
 
 // Agrees on aliases where there were none: of several names for the same values, all but the first.

@@ -15,6 +15,7 @@
 #include "checkpoint/cache_tensors.hpp"
 #include "checkpoint/conversion_lock.hpp"
 #include "core/text.hpp"
+#include "io/posix.hpp"
 #include "tensor/transformed_storage.hpp"
 
 namespace ballast {
@@ -134,11 +135,6 @@ CacheEntry examine(const RegisteredCache& cache) {
   return entry;
 }
 
-bool is_there(const std::string& path) {
-  struct stat found = {};
-  return !path.empty() && lstat(path.c_str(), &found) == 0;
-}
-
 std::vector<RegisteredCache> caches_of(const std::vector<std::string>& targets) {
   std::vector<RegisteredCache> caches;
   for (const std::string& target : targets) {
@@ -149,7 +145,7 @@ std::vector<RegisteredCache> caches_of(const std::vector<std::string>& targets) 
 }
 
 std::optional<Checkpoint> try_cache(const std::string& path, const std::string& target, const OpenOptions& options) {
-  if (!is_there(path)) return std::nullopt;
+  if (!io::is_name_taken(path)) return std::nullopt;
   try {
     return read_cache(path, target, options);
   } catch (const Error&) {
@@ -162,7 +158,7 @@ std::optional<Checkpoint> try_cache(const std::string& path, const std::string& 
 std::optional<Checkpoint> open_cached(const std::string& target, const OpenOptions& options) {
   if (auto cached = try_cache(cache_beside(target), target, options)) return cached;
   // Most users have no such folder, and need not find out what the target is called there.
-  return is_there(cache_folder()) ? try_cache(cache_in_folder(target), target, options) : std::nullopt;
+  return io::is_name_taken(cache_folder()) ? try_cache(cache_in_folder(target), target, options) : std::nullopt;
 }
 
 Checkpoint make_cache(const std::string& target, Checkpoint original, const OpenOptions& options) try {
@@ -176,7 +172,7 @@ Checkpoint make_cache(const std::string& target, Checkpoint original, const Open
 
 std::string cache_path(const std::string& target) {
   for (const std::string& path : {cache_beside(target), cache_in_folder(target)})
-    if (is_there(path)) return path;
+    if (io::is_name_taken(path)) return path;
   return place_for_cache(target, false);
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "core/text.hpp"
 
@@ -109,7 +110,7 @@ std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
 }
 
 // Without an index: the shards of the one set that there is, all of them, or else the only file.
-std::vector<std::string> choose(const std::vector<std::string>& files, const Family& family) {
+std::vector<std::string> choose(const std::vector<std::string>& files, const Family& family, std::string& missing) {
   const auto sets = find_sets(files);
   if (sets.size() > 1) {
     std::vector<std::string> stems;
@@ -125,9 +126,8 @@ std::vector<std::string> choose(const std::vector<std::string>& files, const Fam
   if (sets.empty()) return files;
   const ShardSet& set = sets.front();
   if (set.files.size() != set.count) {
-    throw Error(Errc::not_found, "the folder has " + std::to_string(set.files.size()) + " of the " +
-                                     std::to_string(set.count) + " shards of " + quote(set.stem))
-        .hint("fetch the missing ones, or open one file by its name");
+    missing = "the folder has " + std::to_string(set.files.size()) + " of the " + std::to_string(set.count) +
+              " shards of " + quote(set.stem);
   }
   std::vector<std::string> shards;
   for (const auto& [number, file] : set.files) shards.push_back(file);
@@ -136,7 +136,7 @@ std::vector<std::string> choose(const std::vector<std::string>& files, const Fam
 
 }  // namespace
 
-FolderContents look_into(const std::string& folder) try {
+FolderContents look_for_damage(const std::string& folder) try {
   const auto names = list(folder);
   const auto family = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& candidate) {
     return !ending_in(names, candidate.ending).empty() || !ending_in(names, candidate.index_ending).empty();
@@ -155,7 +155,10 @@ FolderContents look_into(const std::string& folder) try {
   FolderContents contents;
   const std::string usual_index = std::string(family->usual_name) + ".index.json";
   if (has(indexes, usual_index) || indexes.size() == 1) {
-    contents.index = path(has(indexes, usual_index) ? usual_index : indexes.front());
+    const std::string index = has(indexes, usual_index) ? usual_index : indexes.front();
+    const std::string alone = index.substr(0, index.size() - std::string_view(".index.json").size());
+    contents.index = path(index);
+    if (has(files, alone)) contents.notes.push_back({folder, "opened " + index + "; " + alone + " is beside it"});
     return contents;
   }
   if (indexes.size() > 1) {
@@ -163,7 +166,8 @@ FolderContents look_into(const std::string& folder) try {
         .hint("open one of them by its name");
   }
   const bool usual_file = has(files, family->usual_name);
-  const auto chosen = usual_file ? std::vector<std::string>{std::string(family->usual_name)} : choose(files, *family);
+  const auto chosen =
+      usual_file ? std::vector<std::string>{std::string(family->usual_name)} : choose(files, *family, contents.missing);
   for (const std::string& file : chosen) contents.files.push_back(path(file));
   if (const auto others = files.size() - chosen.size(); others != 0) {
     const std::string what = usual_file ? std::string(family->usual_name) : std::to_string(chosen.size()) + " shards";
@@ -173,6 +177,15 @@ FolderContents look_into(const std::string& folder) try {
   return contents;
 } catch (Error& error) {
   throw error.in(folder);
+}
+
+FolderContents look_into(const std::string& folder) {
+  FolderContents contents = look_for_damage(folder);
+  if (!contents.missing.empty())
+    throw Error(Errc::not_found, contents.missing)
+        .in(folder)
+        .hint("fetch the missing ones, or open one file by its name");
+  return contents;
 }
 
 }  // namespace ballast

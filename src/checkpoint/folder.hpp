@@ -11,11 +11,15 @@ namespace ballast {
 struct FolderContents {
   std::string index;               // the path of an index.json; empty where there is none
   std::vector<std::string> files;  // without an index: the file, or the shards in order
+  std::string missing;             // what to say of a set that is not complete; `files` are those that are there
   std::vector<Note> notes;
 };
 
 // An index, then model.safetensors, then a complete set of shards, then whatever single file there is.
 // Throws Errc::not_found where there is nothing, Errc::invalid_argument where several could be meant.
 FolderContents look_into(const std::string& folder);
+
+// The same, where a set may lack shards.
+FolderContents look_for_damage(const std::string& folder);
 
 }  // namespace ballast

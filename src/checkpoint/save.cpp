@@ -10,6 +10,7 @@
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"
+#include "io/posix.hpp"
 #include "save/engine.hpp"
 #include "save/plan.hpp"
 #include "save/plan_key.hpp"
@@ -17,17 +18,31 @@
 namespace ballast {
 namespace {
 
+namespace fs = std::filesystem;
+
 void refuse_to_overwrite(const SavePlan& plan) {
   for (const SavePlan::File& file : plan.files) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(file.path, ignored))) continue;
-    throw Error(Errc::invalid_argument, "already exists").in(file.path).hint("--force overwrites it");
+    if (io::is_name_taken(file.path))
+      throw Error(Errc::invalid_argument, "already exists").in(file.path).hint("--force overwrites it");
   }
+  if (io::is_name_taken(plan.rival))
+    throw Error(Errc::invalid_argument, "is there already, and would be taken for what is written beside it")
+        .in(plan.rival)
+        .hint("write into another folder; --force removes it");
+}
+
+void remove_rival(const SavePlan& plan) {
+  std::error_code error;
+  if (io::is_name_taken(plan.rival) && !fs::remove(plan.rival, error) && error)
+    throw Error(Errc::io, "cannot be removed: " + error.message()).in(plan.rival);
 }
 
 // With the conventions that the format keeps what it has no place for.
 Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const SaveOptions& options) {
   if (options.keep_values) checkpoint = fold_values(std::move(checkpoint));
+  if (options.compress && format != Format::safetensors)
+    throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
+        .hint("write a .safetensors file, or leave --compress out");
   // A torch file has tensors that share bytes, safetensors an agreement about names.
   if (format == Format::torch_zip) return checkpoint;
   if (format == Format::gguf) return for_gguf(std::move(checkpoint));
@@ -63,9 +78,11 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
   // All of them first: the tenth shard must not be what stops a long job.
   if (!options.overwrite) refuse_to_overwrite(plan);
-  return write_files(plan, options, [&](const std::string& path) {
+  SaveReport report = write_files(plan, options, [&](const std::string& path) {
     return io::create_file(path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key});
   });
+  remove_rival(plan);
+  return report;
 }
 
 SaveReport save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {

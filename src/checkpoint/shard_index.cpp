@@ -6,10 +6,10 @@
 #include <charconv>
 #include <deque>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
 #include "core/json_text.hpp"
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -70,6 +70,9 @@ class IndexParser {
     const char* start = json_.mark();
     if (json_.take('"')) {
       json_.return_to(start);
+      if (index_.metadata.size() == limits_.max_metadata_keys)
+        throw Error(Errc::limit, "the index has more than " + std::to_string(limits_.max_metadata_keys) + " metadata")
+            .at_byte(json_.byte());
       index_.metadata.emplace(std::move(key), json_.string("a value").value);
       return;
     }
@@ -166,7 +169,7 @@ class IndexParser {
   const Limits& limits_;
   const std::function<void(const std::string&)>& on_file_;
   ShardIndex index_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
+  NameMap<std::uint32_t> numbers_;  // of files
   std::uint32_t last_file_ = 0;
   std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
 };

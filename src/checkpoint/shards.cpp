@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "checkpoint/read_source.hpp"
@@ -150,7 +149,7 @@ class Merger {
   }
 
   const ShardIndex* index_;
-  std::unordered_map<std::string_view, std::uint32_t> places_;  // made when first needed
+  NameViewMap<std::uint32_t> places_;  // made when first needed
   std::map<std::string, const std::string*, std::less<>>
       settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
@@ -230,7 +229,7 @@ class EarlyShards {
   const OpenOptions& options_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::unordered_map<std::string, Shard> shards_;
+  NameMap<Shard> shards_;
   std::deque<std::string> waiting_;
   bool is_closed_ = false;
 };

@@ -17,6 +17,7 @@ namespace ballast {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxValues = 8 << 20;  // a few hundred bytes each, at most, as they lie in memory
 
 void refuse_duplicates(const Json::Members& members) {
   std::vector<std::string_view> keys;
@@ -28,7 +29,8 @@ void refuse_duplicates(const Json::Members& members) {
 }
 
 // As deep as the parser allowed, and no deeper.
-Json from_element(const simdjson::dom::element& element) {
+Json from_element(const simdjson::dom::element& element, std::size_t& count) {
+  if (++count > kMaxValues) throw Error(Errc::limit, "JSON of more than " + std::to_string(kMaxValues) + " values");
   using Type = simdjson::dom::element_type;
   switch (element.type()) {
     case Type::NULL_VALUE: return {};
@@ -39,13 +41,13 @@ Json from_element(const simdjson::dom::element& element) {
     case Type::STRING: return std::string_view(element);
     case Type::ARRAY: {
       Json::List list;
-      for (const auto item : simdjson::dom::array(element)) list.push_back(from_element(item));
+      for (const auto item : simdjson::dom::array(element)) list.push_back(from_element(item, count));
       return list;
     }
     case Type::OBJECT: break;
   }
   Json::Members members;
-  for (const auto& [key, value] : simdjson::dom::object(element)) members.emplace_back(key, from_element(value));
+  for (const auto& [key, value] : simdjson::dom::object(element)) members.emplace_back(key, from_element(value, count));
   refuse_duplicates(members);
   return members;
 }
@@ -161,7 +163,8 @@ Json Json::parse(std::string_view text) {
     throw Error(Errc::limit, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels");
   if (error != simdjson::SUCCESS)
     throw Error(Errc::malformed, std::string("this is no JSON: ") + simdjson::error_message(error));
-  return from_element(root);
+  std::size_t count = 0;
+  return from_element(root, count);
 }
 
 void Json::throw_not(std::string_view what) const {

@@ -1,8 +1,12 @@
 // A hash of names that come from files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace ballast {
 
@@ -13,5 +17,15 @@ std::uint64_t hash_name(std::string_view name) noexcept;
 inline std::uint32_t short_name_hash(std::string_view name) noexcept {
   return static_cast<std::uint32_t>(hash_name(name));
 }
+
+// For the tables of the standard library.
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view name) const noexcept { return hash_name(name); }
+};
+template <class Value>
+using NameMap = std::unordered_map<std::string, Value, NameHash, std::equal_to<>>;
+template <class Value>
+using NameViewMap = std::unordered_map<std::string_view, Value, NameHash, std::equal_to<>>;
 
 }  // namespace ballast

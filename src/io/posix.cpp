@@ -49,6 +49,11 @@ Error system_error(std::string_view what, int error) {
   return failure;
 }
 
+bool is_name_taken(const std::string& path) {
+  struct stat found = {};
+  return lstat(path.c_str(), &found) == 0;
+}
+
 std::string_view kind_of_file(mode_t mode) {
   switch (mode & S_IFMT) {
     case S_IFREG: return "a file";

@@ -40,6 +40,9 @@ auto retry(Call call) {
 // "cannot be opened: permission denied", as Errc::not_found or Errc::io, with a hint where there is one to give.
 Error system_error(std::string_view what, int error);
 
+// Whether there is anything of that name, a link that leads nowhere included.
+bool is_name_taken(const std::string& path);
+
 // "a named pipe"; "a file" for a regular one.
 std::string_view kind_of_file(mode_t mode);
 

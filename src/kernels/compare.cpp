@@ -103,7 +103,27 @@ void compare_numbers(Difference& d, const double* a, const double* b, std::size_
   if (std::isinf(d.max_abs)) d.max_rel = d.max_abs;
 }
 
+// Those of 64 bits are not all F64's: their distance is taken before it is rounded.
+template <class Integer>
+void compare_integers(Difference& d, std::span<const std::byte> a, std::span<const std::byte> b) {
+  std::uint64_t farthest = 0;
+  for (std::size_t at = 0; at < a.size(); at += sizeof(Integer)) {
+    Integer x = 0, y = 0;
+    std::memcpy(&x, &a[at], sizeof x);
+    std::memcpy(&y, &b[at], sizeof y);
+    if (x == y) continue;
+    const std::uint64_t distance =
+        static_cast<std::uint64_t>(std::max(x, y)) - static_cast<std::uint64_t>(std::min(x, y));
+    const double larger = std::max(std::abs(static_cast<double>(x)), std::abs(static_cast<double>(y)));
+    farthest = std::max(farthest, distance);
+    d.max_rel = std::max(d.max_rel, static_cast<double>(distance) / larger);
+  }
+  d.max_abs = std::max(d.max_abs, static_cast<double>(farthest));
+}
+
 void compare_values(Difference& d, DType number, std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (number == DType::i64) return compare_integers<std::int64_t>(d, a, b);
+  if (number == DType::u64) return compare_integers<std::uint64_t>(d, a, b);
   const std::size_t count = a.size() / info(number).block_bytes * info(number).block_elements;
   alignas(64) double left[kValuesPerBlock], right[kValuesPerBlock];
   const std::size_t padded = (count + kLanes - 1) / kLanes * kLanes;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "core/checked.hpp"
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "ops/dequantized_storage.hpp"
 #include "ops/sparse_storage.hpp"
@@ -135,8 +135,8 @@ class Densifier {
   Checkpoint& checkpoint_;
   Expansion expansion_;
   std::vector<Whole> wholes_;
-  std::unordered_map<std::string, std::uint64_t> last_number_;                     // given to a name that was taken
-  std::unordered_map<std::string_view, std::vector<std::size_t>> wholes_of_part_;  // the names lie in the composites
+  NameMap<std::uint64_t> last_number_;                    // given to a name that was taken
+  NameViewMap<std::vector<std::size_t>> wholes_of_part_;  // the names lie in the composites
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/thread_pool.hpp"
 #include "kernels/compare.hpp"
 #include "ops/chunks.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -47,8 +48,11 @@ kernels::Difference compare_part(const Pair& pair, const TensorPart& part, Progr
 
 void compare_values(DiffReport& report, const std::vector<Pair>& pairs, const DiffOptions& options) {
   std::vector<const Tensor*> tensors;
+  RepeatedBytes repeated_a(options.limits), repeated_b(options.limits);
   std::uint64_t total = 0;
   for (const Pair& pair : pairs) {
+    repeated_a.add(pair.name, *pair.a);
+    repeated_b.add(pair.name, *pair.b);
     tensors.push_back(pair.a);
     total += pair.a->nbytes();
   }
@@ -68,6 +72,7 @@ void compare_values(DiffReport& report, const std::vector<Pair>& pairs, const Di
     change.different = differences[i].different;
     change.max_abs = differences[i].max_abs;
     change.max_rel = differences[i].max_rel;
+    change.nan_mismatch = differences[i].nan_mismatch;
     report.changed.push_back(std::move(change));
   }
 }

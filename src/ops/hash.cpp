@@ -9,6 +9,7 @@
 #include "core/thread_pool.hpp"
 #include "kernels/digest.hpp"
 #include "ops/chunks.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -76,9 +77,11 @@ HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
   const StateDict tensors = options.decoded ? decode_blocks(checkpoint.tensors) : checkpoint.tensors;
   const std::vector<std::size_t> twins = first_twins(tensors);
   std::vector<std::size_t> work;
+  RepeatedBytes repeated(options.limits);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (twins[i] != i || !tensors[i].tensor.has_data()) continue;
+    repeated.add(tensors[i].name, tensors[i].tensor);
     work.push_back(i);
     total += tensors[i].tensor.nbytes();
   }

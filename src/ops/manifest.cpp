@@ -7,16 +7,17 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "core/json_string.hpp"
+#include "core/name_hash.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "io/byte_source.hpp"
 #include "kernels/digest.hpp"
 #include "ops/chunks.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -108,18 +109,21 @@ Manifest::Entry entry_from_json(const Json& element, const Limits& limits) {
 
 Manifest make_manifest(const Checkpoint& checkpoint, std::span<const TensorDigest> known,
                        const ManifestOptions& options) {
-  std::unordered_map<std::string_view, std::uint64_t> digests;
+  NameViewMap<std::uint64_t> digests;
   for (const TensorDigest& digest : known) digests.emplace(digest.name, digest.digest);
   Manifest manifest;
   manifest.tensors.reserve(checkpoint.size());
   std::vector<Work> works;
+  RepeatedBytes repeated(options.limits);
   for (const auto& [name, tensor] : checkpoint) {
     manifest.tensors.push_back({std::string(name), tensor.dtype(), tensor.shape(), std::nullopt});
     const auto found = digests.find(name);
-    if (found != digests.end())
+    if (found != digests.end()) {
       manifest.tensors.back().digest = found->second;
-    else if (tensor.has_data())
+    } else if (tensor.has_data()) {
+      repeated.add(name, tensor);
       works.push_back({&tensor, &manifest.tensors.back().digest, {}});
+    }
   }
   take_digests(works, options);
   return manifest;

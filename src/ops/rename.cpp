@@ -43,14 +43,14 @@ Checkpoint rename_by(Checkpoint checkpoint, const std::function<std::string(std:
     }
     tensors.insert(target, tensor);
   }
-  checkpoint.tensors = std::move(tensors);
 
   std::map<std::string, std::string, std::less<>> aliases;
   for (const auto& [removed, kept] : checkpoint.aliases) {
     checkpoint.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
-    aliases.emplace(renamed(removed), renamed(kept));
+    if (checkpoint.contains(removed) && checkpoint.contains(kept)) aliases.emplace(renamed(removed), renamed(kept));
   }
   checkpoint.aliases = std::move(aliases);
+  checkpoint.tensors = std::move(tensors);
   for (Composite& composite : checkpoint.composites) {
     composite.name = renamed(composite.name);
     for (std::string& part : composite.parts) part = renamed(part);

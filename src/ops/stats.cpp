@@ -9,6 +9,7 @@
 #include "core/thread_pool.hpp"
 #include "kernels/stats.hpp"
 #include "ops/chunks.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -22,15 +23,13 @@ void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const Stat
   });
 }
 
-}  // namespace
-
-Stats stats(const Tensor& tensor, const StatsOptions& options) {
-  if (info(tensor.dtype()).kind == DTypeKind::ggml) return stats(tensor.to(DType::f32), options);
+Stats stats_of_numbers(const Tensor& tensor, const StatsOptions& options) {
   if (!kernels::has_stats(tensor.dtype())) {
     throw Error(Errc::unsupported,
                 "values of " + std::string(name(tensor.dtype())) + " have no order to take statistics of");
   }
   if (!tensor.has_data()) throw Error(Errc::unsupported, "a meta tensor has no values");
+  RepeatedBytes(options.limits).add("", tensor);
   const Tensor* const one[] = {&tensor};
   const auto parts = split_tensors(one);
   ProgressMeter meter(options.progress, "reading", tensor.nbytes() * (options.bins ? 2 : 1));
@@ -46,6 +45,7 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
   stats.zeros = all.zero_count;
   stats.nans = all.nan_count;
   stats.infinities = all.inf_count;
+  stats.histogram.resize(options.bins);
   if (all.finite_count() == 0) return stats;
   stats.min = all.min;
   stats.max = all.max;
@@ -56,11 +56,17 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
   std::vector<std::vector<std::uint64_t>> histograms(parts.size(), std::vector<std::uint64_t>(options.bins));
   pass(tensor, parts, options, meter,
        [&](std::size_t i, auto bytes) { kernels::histogram(histograms[i], all.min, all.max, tensor.dtype(), bytes); });
-  stats.histogram.resize(options.bins);
   for (const auto& histogram : histograms) {
     for (unsigned bin = 0; bin < options.bins; ++bin) stats.histogram[bin] += histogram[bin];
   }
   return stats;
+}
+
+}  // namespace
+
+Stats stats(const Tensor& tensor, const StatsOptions& options) {
+  const bool is_packed = info(tensor.dtype()).kind == DTypeKind::ggml;
+  return stats_of_numbers(is_packed ? tensor.to(DType::f32) : tensor, options);
 }
 
 }  // namespace ballast

@@ -68,7 +68,13 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
   }
   StateDict tensors = checkpoint.tensors;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (chosen[i].size() == 0) continue;
+    if (chosen[i].size() == 0) {
+      checkpoint.notes.push_back({checkpoint.target,
+                                  "no tensor is left for the rule " + quote(rules[i].glob) + ": nothing becomes " +
+                                      std::string(name(rules[i].dtype)),
+                                  Note::Kind::remark});
+      continue;
+    }
     const Checkpoint done = cast(std::move(chosen[i]), rules[i].dtype);
     for (const auto& [name, tensor] : done) tensors.replace(name, tensor);
     checkpoint.notes.insert(checkpoint.notes.end(), done.notes.begin(), done.notes.end());

@@ -19,6 +19,7 @@
 #include "kernels/crc32.hpp"
 #include "ops/chunks.hpp"
 #include "tensor/packed_storage.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -29,6 +30,16 @@ std::string describe(const Error& error) {
   std::string text = error.message();
   if (error.offset()) text += " (byte " + std::to_string(*error.offset()) + ")";
   return text;
+}
+
+// In a torch file, where each has its own bytes; tensors that share one are counted once so.
+std::uint64_t bytes_of_storages(const Checkpoint& checkpoint) {
+  std::set<const Storage*> storages;
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (tensor.storage() && storages.insert(tensor.storage().get()).second) total += tensor.storage()->size_bytes();
+  }
+  return total;
 }
 
 class Verifier {
@@ -68,14 +79,14 @@ class Verifier {
 
   FolderContents look_at_target() const {
     std::error_code ignored;
-    if (fs::is_directory(target_, ignored)) return look_into(target_);
+    if (fs::is_directory(target_, ignored)) return look_for_damage(target_);  // opening it says the rest
     const auto source = io::open_file(target_);  // a target that is not there is an error, not a finding
     try {
-      if (detect(*source) == Content::json) return {target_, {}, {}};
+      if (detect(*source) == Content::json) return {target_, {}, {}, {}};
     } catch (const Error&) {
       // opening it will say the same
     }
-    return {{}, {target_}, {}};
+    return {{}, {target_}, {}, {}};
   }
 
   // Every tensor is in the shard that the index says, and the index says every tensor.
@@ -83,13 +94,14 @@ class Verifier {
     const auto text = io::read_text_file(path, options_.open.limits.max_index_bytes);
     const ShardIndex index = parse_shard_index(text, options_.open.limits);
     std::vector<std::optional<Checkpoint>> shards;
-    std::uint64_t total = 0, listed = 0, held = 0;
+    std::uint64_t total = 0, stored = 0, listed = 0, held = 0;
     for (const std::string& file : index.files) {
       shards.push_back(open_shard((fs::path(path).parent_path() / file).string()));
       if (!shards.back()) continue;
       held += shards.back()->size() - shards.back()->aliases.size();
       for (const auto& [name, tensor] : *shards.back())
         total += shards.back()->aliases.contains(name) ? 0 : stored_bytes(tensor);
+      stored += bytes_of_storages(*shards.back());
     }
     for (const ShardIndex::Place& place : index.weight_map) {
       const auto& shard = shards[place.file];
@@ -103,7 +115,7 @@ class Verifier {
     for (std::size_t i = 0; i < shards.size() && listed < held; ++i) find_unlisted(path, index, i, shards[i]);
     const bool complete =
         std::all_of(shards.begin(), shards.end(), [](const auto& shard) { return shard.has_value(); });
-    if (complete && index.total_size && *index.total_size != total) {
+    if (complete && index.total_size && *index.total_size != total && *index.total_size != stored) {
       find(path, "total_size is " + std::to_string(*index.total_size) + ", but the shards have " +
                      std::to_string(total) + " bytes of tensors");
     }
@@ -141,9 +153,11 @@ class Verifier {
 
   void read_everything(const Checkpoint& checkpoint) {
     std::vector<const Tensor*> tensors;
+    RepeatedBytes repeated(options_.open.limits);
     std::uint64_t total = 0;
     for (const auto& [name, tensor] : checkpoint) {
       if (checkpoint.aliases.contains(name) || !tensor.has_data()) continue;
+      repeated.add(name, tensor);
       tensors.push_back(&tensor);
       total += tensor.nbytes();
     }
@@ -184,7 +198,8 @@ class Verifier {
   }
 
   void check_manifest(const Checkpoint& checkpoint, const Manifest& wanted) {
-    const Manifest found = make_manifest(checkpoint, {}, {options_.open.threads, options_.progress});
+    const Manifest found =
+        make_manifest(checkpoint, {}, {options_.open.threads, options_.progress, options_.open.limits});
     std::map<std::string_view, const Manifest::Entry*> there;
     for (const Manifest::Entry& entry : found.tensors) there.emplace(entry.name, &entry);
     for (const Manifest::Entry& entry : wanted.tensors) {

@@ -16,6 +16,7 @@
 #include "save/engine.hpp"
 #include "save/layouts.hpp"
 #include "save/shards.hpp"
+#include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
@@ -63,34 +64,16 @@ SavePlan::File plan_index(std::span<const ShardContents> shards, std::span<const
   return {path, {bytes.begin(), bytes.end()}, {}, bytes.size()};
 }
 
-// A view with a stride of 0 repeats bytes: 4 of them can claim to be an exbibyte.
-void check_expansion(const SavePlan& plan, const Limits& limits) {
-  std::uint64_t expanded = 0, real = 0;
-  for (const SavePlan::File& file : plan.files) {
-    for (const SavePlan::Item& item : file.items) {
-      const std::uint64_t size = item.tensor.nbytes();
-      const std::uint64_t stored = item.tensor.storage() ? item.tensor.storage()->size_bytes() : 0;
-      if (item.tensor.is_contiguous() || size <= stored) continue;
-      expanded += size - stored;
-      real += stored;
-      if (expanded > limits.max_expansion_bytes && expanded / limits.max_expansion_ratio > real) {
-        throw Error(Errc::limit, "tensor " + quote(item.name) + " repeats its " + std::to_string(stored) +
-                                     " bytes to make " + std::to_string(size))
-            .hint("leave it out with --exclude");
-      }
-    }
-  }
-}
-
 void finish(SavePlan& plan, const SaveOptions& options) {
   bool needs_buffers = false;
+  RepeatedBytes repeated(options.limits);
   for (const SavePlan::File& file : plan.files) {
     for (const SavePlan::Item& item : file.items) {
+      repeated.add(item.name, item.tensor);
       plan.data_bytes += item.tensor.nbytes();
       needs_buffers = needs_buffers || !item.tensor.is_contiguous() || !item.tensor.is_mapped();
     }
   }
-  check_expansion(plan, options.limits);
   const unsigned threads = options.threads ? options.threads : available_threads();
   plan.memory_bytes = std::min(buffer_bytes_each(options), plan.data_bytes) * threads;
   if (!needs_buffers) plan.memory_bytes = std::min(plan.memory_bytes, plan.data_bytes);
@@ -129,10 +112,13 @@ SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const
   const std::vector<Bundle> bundles = layouts->bundles();
   const auto shards = split_into_shards(bundles, options.max_shard_bytes);
 
+  const std::string index = file.string() + ".index.json";
+
   SavePlan plan;
   plan.notes = layouts->notes();
   if (shards.size() == 1) {
     plan.files.push_back(layouts->lay_out(shards.front(), file.string(), plan.notes));
+    plan.rival = index;
   } else {
     std::vector<ShardContents> contents;
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -141,7 +127,8 @@ SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const
       contents.push_back({name, {}});
       for (const std::size_t value : shards[i]) contents.back().names.push_back(layouts->name(value));
     }
-    plan.files.push_back(plan_index(contents, bundles, file.string() + ".index.json"));
+    plan.files.push_back(plan_index(contents, bundles, index));
+    plan.rival = file.string();
   }
   finish(plan, options);
   return plan;

@@ -136,7 +136,11 @@ FieldAssignment parse_field_assignment(std::string_view text) {
   const auto colon = assignment.key.rfind(':');
   if (colon == 0 || colon == std::string::npos) return assignment;
   assignment.type = field_type_from_name(std::string_view(assignment.key).substr(colon + 1));
-  if (assignment.type) assignment.key.resize(colon);
+  if (!assignment.type) {
+    throw Error(Errc::invalid_argument, "there is no type " + quote(assignment.key.substr(colon + 1)))
+        .hint("after the last colon of a key stands one of u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool string");
+  }
+  assignment.key.resize(colon);
   return assignment;
 }
 

@@ -104,6 +104,26 @@ TEST(Aliases, AreRenamedWithTheirTensors) {
   EXPECT_EQ(again.size(), 3u);
 }
 
+TEST(Aliases, ThatAreLeftOutDoNotTakeTheirTensorWithThem) {
+  const std::vector<RenameRule> both_alike = {{"^(emb|head)$", "wte"}};
+  for (const char* left_out : {"emb", "head"}) {
+    const Checkpoint again = saved(rename(select(tied(), {.include = {}, .exclude = {left_out}}), both_alike));
+    EXPECT_EQ(test::names_of(again), (std::vector<std::string>{"other", "wte"})) << left_out;
+    EXPECT_EQ(text_of(again.at("wte")), text_of(tied().at("emb")));
+    EXPECT_EQ(again.metadata, (Metadata{{"format", "pt"}}));
+  }
+}
+
+TEST(Aliases, WhoseNameMeansSomethingElseInTheMetadataBecomeTensors) {
+  Checkpoint checkpoint = rename(tied(), {{"^head$", "format"}});
+  EXPECT_EQ(saved(checkpoint).size(), 3u);
+  EXPECT_EQ(saved(checkpoint).metadata, (Metadata{{"format", "pt"}}));
+  checkpoint = tied();
+  checkpoint.metadata["head"] = "said by the user";
+  EXPECT_EQ(saved(checkpoint).size(), 3u);
+  EXPECT_EQ(saved(checkpoint).metadata.at("head"), "said by the user");
+}
+
 TEST(Aliases, SurviveACast) {
   const Checkpoint again = saved(cast(tied(), DType::bf16));
   EXPECT_EQ(again.aliases, (Aliases{{"head", "emb"}}));

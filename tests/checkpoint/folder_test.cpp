@@ -83,6 +83,17 @@ TEST(Folder, SaysHowManyShardsAreMissing) {
   EXPECT_HINT(open(folder.path()), "fetch the missing ones");
 }
 
+TEST(Folder, NotesAFileThatTheIndexIsNotOf) {
+  const TempDir folder;
+  put_tensor(folder, "model-00001-of-00001.safetensors", "a");
+  put_tensor(folder, "model.safetensors", "b");
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"model-00001-of-00001.safetensors"}})");
+  const Checkpoint checkpoint = open(folder.path());
+  EXPECT_TRUE(checkpoint.contains("a") && checkpoint.size() == 1);
+  ASSERT_EQ(checkpoint.notes.size(), 1u);
+  EXPECT_EQ(checkpoint.notes[0].text, "opened model.safetensors.index.json; model.safetensors is beside it");
+}
+
 TEST(Folder, CountsEachShardOnce) {
   const TempDir folder;
   put_tensor(folder, "model-00001-of-00002.safetensors", "a");

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-ShardIndex parse(const std::string& json) { return parse_shard_index(json, {}); }
+ShardIndex parse(const std::string& json, const Limits& limits = {}) { return parse_shard_index(json, limits); }
 
 // A weight map that sends "w" to a file; the name is JSON already.
 std::string to(const std::string& file) { return R"({"weight_map":{"w":")" + file + R"("}})"; }
@@ -105,6 +105,11 @@ std::string with_files(std::size_t count) {
 TEST(ShardIndex, StopsAtTheLimitOfFiles) {
   EXPECT_EQ(parse(with_files(100'000)).files.size(), 100'000u);
   EXPECT_ERROR(parse(with_files(100'001)), Errc::limit, "more than 100000 files");
+}
+
+TEST(ShardIndex, StopsAtTheLimitOfMetadata) {
+  const std::string text = R"({"metadata":{"a":"1","b":"2","c":"3"},"weight_map":{}})";
+  EXPECT_ERROR_AT(parse(text, {.max_metadata_keys = 2}), Errc::limit, "more than 2 metadata", 33u);
 }
 
 TEST(ShardIndex, TakesTimeThatGrowsLikeItsText) {

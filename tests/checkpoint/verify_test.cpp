@@ -164,6 +164,24 @@ TEST(Verify, PassesWhatWeWrote) {
   EXPECT_EQ(findings(folder.path()), Found{});
 }
 
+// A torch file has what tensors share once, and so have those who count its bytes.
+TEST(Verify, PassesTiedTensorsOfTorchShardsThatWeWrote) {
+  const TempDir folder;
+  SafetensorsFile file;
+  file.metadata({{"t1.tied", "t1"}});
+  for (int i = 1; i < 20; ++i) file.tensor("t" + std::to_string(i), "F32", {static_cast<std::uint64_t>(10 * i)});
+  save(file.open(), folder / "model.pt", {.max_shard_bytes = 1500, .durable = false});
+  EXPECT_EQ(findings(folder / "model.pt.index.json"), Found{});
+}
+
+TEST(Verify, FindsThatShardsAreMissingWhereThereIsNoIndex) {
+  const TempDir folder;
+  SafetensorsFile().tensor("a", "U8", {2}).write(folder, "model-00001-of-00002.safetensors");
+  const Found found = findings(folder.path());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].ends_with("the folder has 1 of the 2 shards of \"model\"")) << found[0];
+}
+
 // Findings are as many as the lies, and a hostile index has many: they may not be compared with one another.
 TEST(Verify, TakesTimeThatGrowsLikeTheLies) {
   const auto seconds = [](int lies) {

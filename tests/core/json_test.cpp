@@ -23,6 +23,12 @@ TEST(Json, IsReadInOrderAndWrittenBack) {
   EXPECT_EQ(json.at("e").find("b"), nullptr);
 }
 
+TEST(Json, IsNoWayToFillTheMemory) {
+  std::string zeros = "[0";
+  for (int i = 0; i < (8 << 20); ++i) zeros += ",0";
+  EXPECT_ERROR(Json::parse(zeros + "]"), Errc::limit, "more than 8388608 values");
+}
+
 TEST(Json, IsWrittenAsPythonWritesItWithAnIndent) {
   Json json;
   json.set("a", Json::List{1, 2.5});

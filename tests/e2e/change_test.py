@@ -1,6 +1,7 @@
 """convert and meta: what writes."""
 
 import random
+import resource
 import struct
 import unittest
 
@@ -113,12 +114,36 @@ class Convert(TestCase):
         refused = lambda *args, **more: self.refused("convert", "in.safetensors", *args, code=USAGE, **more)
         refused("-", says="standard output", hint="name a file")
         refused("out.safetensors", "--max-shard-size", "many", says='"many" is no size', hint="5GB")
+        refused("out.safetensors", "--max-shard-size", "0", says="at least one byte", hint="one file")
+        refused("out.safetensors", "--max-shard-size", "", says='"" is no size')
+        refused("out.safetensors", "--manifest", "out.safetensors", "--force", says="the same file", hint="name of its own")
+        refused("out.safetensors", "--manifest", "./in.safetensors", "--force", says="the same file")
         refused("out.safetensors", "--metadata", "novalue", says='"novalue"', hint="--metadata author=me")
         refused("out.safetensors", "--rename", "(=x", says="(")
         refused("out.safetensors", "--rename", "no-equals", says="no-equals")
+        self.refused("convert", "in.safetensors", "out.pt", "--compress", code=UNSUPPORTED, says="compressed")
         self.refused("convert", "in.safetensors", "out.onnx", code=UNSUPPORTED, says="out.onnx")
         self.refused("convert", "in.safetensors", "no/such/folder/out.safetensors", code=IO, says="no/such/folder")
         self.assertEqual(self.names_in_folder(), ["in.safetensors"])
+
+
+    def test_an_old_set_of_shards_does_not_outlive_a_new_file(self):
+        (self.folder / "d").mkdir()
+        self.ballast("convert", "in.safetensors", "d", "--max-shard-size", "20", "-q")
+        self.refused("convert", "in.safetensors", "d", "--dtype", "F16", code=USAGE, says="index.json: is there already",
+                     hint="--force removes it")
+        self.ballast("convert", "in.safetensors", "d", "--dtype", "F16", "--force", "-q")
+        self.assertEqual(self.ballast("ls", "d", "model.a.weight", "-q").rows()[0][1], "F16")
+
+    def test_says_that_a_rule_casts_nothing(self):
+        result = self.ballast("convert", "in.safetensors", "out.safetensors", "--dtype", "nosuch=F16")
+        self.assertIn('no tensor is left for the rule "nosuch"', result.err)
+
+    def test_writes_more_shards_than_files_may_usually_be_open(self):
+        self.write("many.safetensors", {f"t{i}": ("U8", [1], [i % 256]) for i in range(700)})
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        self.ballast("convert", "many.safetensors", "out/", "--max-shard-size", "1", "--no-sync", preexec_fn=few)
+        self.assertEqual(len(list((self.folder / "out").iterdir())), 701)
 
 
 class Meta(TestCase):

@@ -1,5 +1,6 @@
 """verify and diff: questions whose answer may be no."""
 
+import math
 import unittest
 
 from support import *
@@ -11,6 +12,15 @@ class Verify(TestCase):
         self.assertEqual(self.ballast("verify", TINY, "-q").out, "")
         self.assertEqual(self.ballast("verify", TINY, "--no-data", "--json").json(), {
             "schema": "ballast.verify/1", "target": str(TINY), "ok": True, "findings": [], "tensors": 12, "bytes_read": 0})
+
+    def test_takes_what_hash_printed_whatever_the_names(self):
+        self.write("odd.safetensors", {"": ("U8", [1], [1]), "nl\nx": ("U8", [1], [2]), "nl\\x0ax": ("U8", [1], [3]),
+                                       "(all 4 tensors)": ("U8", [1], [4])})
+        (self.folder / "m").write_bytes(self.ballast("hash", "odd.safetensors").raw)
+        self.ballast("verify", "odd.safetensors", "--manifest", "m")
+        self.write("other.safetensors", {"": ("U8", [1], [1]), "nl\nx": ("U8", [1], [2]), "nl\\x0ax": ("U8", [1], [9]),
+                                         "(all 4 tensors)": ("U8", [1], [4])})
+        self.ballast("verify", "other.safetensors", "--manifest", "m", code=NO)
 
     def test_a_truncated_file_is_a_finding(self):
         self.write("cut.safetensors", TINY.read_bytes()[:-100])
@@ -58,6 +68,17 @@ class Diff(TestCase):
         super().setUp()
         self.write("a.safetensors", self.A)
         self.write("b.safetensors", self.B)
+
+    def test_a_selection_that_matches_nothing_is_not_equal(self):
+        self.refused("diff", "a.safetensors", "a.safetensors", "--include", "nosuch", code=IO, says="selected")
+        self.ballast("diff", "a.safetensors", "b.safetensors", "--include", "gone", code=NO)
+
+    def test_counts_what_is_nan_on_one_side_only(self):
+        self.write("c.safetensors", {"w": ("F32", [2], [math.nan, 1])})
+        self.write("d.safetensors", {"w": ("F32", [2], [1, 1])})
+        self.assertIn("1 NaN on one side only", self.ballast("diff", "c.safetensors", "d.safetensors", code=NO).out)
+        changed = self.ballast("diff", "c.safetensors", "d.safetensors", "--json", code=NO).json()["changed"][0]
+        self.assertEqual((changed["different"], changed["nan_mismatch"]), (1, 1))
 
     def test_equal_whatever_the_order_and_the_metadata(self):
         self.write("c.safetensors", dict(reversed(self.A.items())), {"x": "y"})

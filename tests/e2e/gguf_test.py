@@ -1,5 +1,6 @@
 """GGUF in and out: blocks, metadata, split files. Files are read back by a reader of this test's own."""
 
+import json
 import random
 import struct
 import unittest
@@ -132,8 +133,18 @@ class Gguf(TestCase):
         self.assertEqual((fields["a.count"], fields["a.new"], "a.on" in fields), (8, "x", False))
         self.assertEqual(self.ballast("verify", "m.gguf").code, OK)
         self.refused("convert", "m.gguf", "x.gguf", "--meta", "a.count=many", code=USAGE, says="a.count")
+        self.refused("meta", "set", "m.gguf", "a.count:u23=2", code=USAGE, says='no type "u23"', hint="u32")
         self.ballast("convert", "m.gguf", "less.gguf", "--remove-meta", "a.text", "-q")
         self.assertNotIn("a.text", self.read("less.gguf").fields)
+
+    def test_a_program_gets_all_of_an_array(self):
+        items = struct.pack("<3000I", *range(3000))
+        self.write("a.gguf", gguf([string("a.many") + struct.pack("<IIQ", 9, 4, 3000) + items], []))
+        self.assertEqual(json.loads(self.ballast("meta", "get", "a.gguf", "a.many").out), list(range(3000)))
+        of_one = self.ballast("meta", "get", "a.gguf", "a.many", "--json").json()["metadata"]["a.many"]
+        self.assertEqual((of_one["count"], of_one["items"]), (3000, list(range(3000))))
+        of_all = self.ballast("meta", "get", "a.gguf", "--json").json()["metadata"]["a.many"]
+        self.assertEqual((of_all["count"], of_all["items"]), (3000, list(range(8))))
 
     def test_splits_and_joins(self):
         self.ballast("convert", "in.safetensors", "whole.gguf", "-q")

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 import struct
 import unittest
 
@@ -270,6 +271,22 @@ class Cat(TestCase):
             self.assertNotEqual((self.folder / name).read_bytes(), b"precious")
         self.assertEqual(self.names_in_folder(), ["m.safetensors", "x.bin", "x.npy"])
 
+    def test_replaces_no_pipe_and_no_device(self):
+        os.mkfifo(self.folder / "pipe")
+        for name in ("pipe", "/dev/null"):
+            self.refused("cat", "m.safetensors", "matrix", "-o", name, "--force", code=USAGE, says="not a file", hint="-o -")
+        self.assertTrue((self.folder / "pipe").is_fifo())
+
+    def test_values_that_share_a_byte_are_sliced_when_they_are_cast(self):
+        # 0, 0.5, 1, 1.5 / 2, 3, 4, 6
+        self.write("f4.safetensors", {"w": ("F4", [2, 4], bytes([0x10, 0x32, 0x54, 0x76]))})
+        for slice in ("0,:3", ":,0", "0,:3:2", "0,1:3"):
+            self.refused("cat", "f4.safetensors", "w", "--slice", slice, code=UNSUPPORTED, says="block", hint="cast first")
+        values = lambda slice: self.ballast("cat", "f4.safetensors", "w", "--slice", slice, "--dtype", "F32", "--json").json()
+        self.assertEqual(values(":,0")["values"], [0, 2])
+        self.assertEqual(values("0,:3:2")["values"], [0, 1])
+        self.assertEqual(values("1,1:")["values"], [3, 4, 6])
+
     def test_refuses_two_outputs_at_once(self):
         self.refused("cat", "m.safetensors", "matrix", "-o", "x", "--json", code=USAGE, says="--json", hint="one of them")
 
@@ -314,7 +331,7 @@ class Stats(TestCase):
         self.assertEqual(rows[0], ["name", "dtype", "shape", "min", "max", "mean", "std", "zeros", "nan", "inf"])
         self.assertEqual([row[0] for row in rows[1:]], ["c", "i", "w"])
         self.assertEqual(rows[1][3:], ["-"] * 7)
-        self.assertEqual(rows[3][3:], ["-6", "3", "0", "2.887", "2", "1", "1"])
+        self.assertEqual(rows[3][3:], ["-6", "3", "0", "2.886751345948129", "2", "1", "1"])
 
     def test_one_tensor_gets_a_histogram(self):
         text = self.ballast("stats", "m.safetensors", "i").out
@@ -331,6 +348,15 @@ class Stats(TestCase):
 
     def test_one_tensor_without_an_order_is_unsupported(self):
         self.refused("stats", "m.safetensors", "c", code=UNSUPPORTED, says="C64")
+        document = self.ballast("stats", "m.safetensors", "c", "--json").json()
+        self.assertEqual(document["tensors"][0]["supported"], False)
+
+    def test_where_no_value_is_finite_there_is_no_number(self):
+        self.write("n.safetensors", {"nan": ("F32", [1], [math.nan]), "none": ("F32", [0], [])})
+        for tensor in self.ballast("stats", "n.safetensors", "--bins", "2", "--json").json()["tensors"]:
+            self.assertEqual([tensor[key] for key in ("min", "max", "mean", "std", "histogram")], [None] * 4 + [[0, 0]])
+        self.assertEqual(self.ballast("stats", "n.safetensors").rows()[1][3:7], ["-"] * 4)
+        self.refused("stats", "n.safetensors", "--bins", "100000000", code=USAGE, says="65536")
 
 
 class Hash(TestCase):
@@ -361,6 +387,12 @@ class Hash(TestCase):
         self.write("other.safetensors", dict(reversed(self.TENSORS.items())), {"some": "metadata"})
         digests = {self.ballast("hash", target, "--digest").out for target in ("one.safetensors", "many", "other.safetensors")}
         self.assertEqual(len(digests), 1)
+
+    def test_only_the_digest(self):
+        self.write("m.safetensors", self.TENSORS)
+        document = self.ballast("hash", "m.safetensors", "--digest", "--json").json()
+        self.assertEqual(sorted(document), ["algorithm", "digest", "schema"])
+        self.assertEqual(self.ballast("hash", "m.safetensors", "--digest").out, document["digest"] + "\n")
 
     def test_of_a_selection(self):
         self.write("m.safetensors", self.TENSORS)

@@ -171,6 +171,56 @@ TEST(Diff, ToleratesWhatItIsToldTo) {
   EXPECT_TRUE(diff(one({1, 2, 3, nan}), one({1, 2, 3, nan}), options).equal());
 }
 
+TEST(Diff, CountsWhatIsNaNOnOneSideOnly) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const DiffReport report = diff(one({nan, 2, 3, nan}), one({1, 2, 3, nan}));
+  ASSERT_EQ(report.changed.size(), 1u);
+  EXPECT_EQ(report.changed[0].nan_mismatch, 1u);
+  EXPECT_EQ(report.changed[0].max_abs, 0);
+}
+
+TEST(Diff, TellsLargeIntegersApart) {
+  const std::int64_t large = std::int64_t{1} << 53;
+  const auto integers = [](std::int64_t a, std::int64_t b) {
+    return SafetensorsFile().values<std::int64_t>("w", "I64", {2}, {a, b}).open();
+  };
+  const DiffReport one_off = diff(integers(large, 1), integers(large + 1, 1), {.tolerance = 0.5});
+  ASSERT_EQ(one_off.changed.size(), 1u);
+  EXPECT_EQ(one_off.changed[0].max_abs, 1);
+  const DiffReport far = diff(integers(INT64_MIN, 0), integers(INT64_MAX, 0));
+  EXPECT_EQ(far.changed.at(0).max_abs, 0x1p64);
+  EXPECT_EQ(far.changed.at(0).max_rel, 2);
+  const auto unsigned_ = [](std::uint64_t a) {
+    return SafetensorsFile().values<std::uint64_t>("w", "U64", {1}, {a}).open();
+  };
+  EXPECT_EQ(diff(unsigned_(UINT64_MAX), unsigned_(UINT64_MAX - 3)).changed.at(0).max_abs, 3);
+}
+
+// 4 bytes that claim to be an exbibyte, and a storage that is looked at twenty thousand times.
+TEST(RepeatedBytes, AreNotReadWithoutMeasure) {
+  Checkpoint bomb, other = one({1, 2, 3, 4});
+  const std::vector<std::byte> four(4);
+  bomb.tensors.insert("w", Tensor(DType::u8, {std::uint64_t{1} << 60}, Strides{0}, memory_storage(four)));
+  other.tensors.replace("w", Tensor(DType::u8, {std::uint64_t{1} << 60}, Strides{0}, memory_storage(four)));
+  EXPECT_ERROR(hash(bomb), Errc::limit, "\"w\" repeats bytes");
+  EXPECT_ERROR(diff(bomb, other), Errc::limit, "\"w\" repeats bytes");
+  EXPECT_ERROR(stats(bomb.at("w")), Errc::limit, "repeats bytes");
+  Checkpoint many;
+  const auto shared = memory_storage(std::vector<std::byte>(1 << 20));
+  for (int i = 0; i < 20'000; ++i)
+    many.tensors.insert(std::to_string(i), Tensor(DType::f32, {1, 1 << 18}, {1, 1}, shared));
+  EXPECT_EQ(hash(many, {.limits = {.max_expansion_bytes = UINT64_MAX}}).tensors.size(), 20'000u);
+  EXPECT_ERROR(plan_save(many, "out.safetensors"), Errc::limit, "repeats bytes");
+}
+
+TEST(RepeatedBytes, MayBeAFew) {
+  Checkpoint views;
+  const auto shared = memory_storage(std::vector<std::byte>(4));
+  views.tensors.insert("w", Tensor(DType::u8, {1 << 20}, Strides{0}, shared));
+  EXPECT_EQ(hash(views).tensors.size(), 1u);
+  EXPECT_EQ(stats(views.at("w")).zeros, 1u << 20);
+}
+
 TEST(Diff, ComparesBitsWhereNothingIsTolerated) {
   EXPECT_FALSE(diff(one({0.0f, 2, 3, 4}), one({-0.0f, 2, 3, 4})).equal());
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -241,6 +291,8 @@ TEST(Stats, OfNothingAreZero) {
   options.bins = 4;
   const Stats empty = stats(SafetensorsFile().tensor("w", "F32", {0}).open().at("w"), options);
   EXPECT_EQ(empty.count, 0u);
+  EXPECT_EQ(empty.finite(), 0u);
+  EXPECT_EQ(empty.histogram, std::vector<std::uint64_t>(4));
   EXPECT_EQ(empty.max, 0);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Stats nans = stats(SafetensorsFile().values<float>("w", "F32", {2}, {nan, nan}).open().at("w"), options);

@@ -190,7 +190,8 @@ TEST(Engine, RefusesAViewThatRepeatsFourBytesForAnExbibyte) {
   const std::uint64_t exbi = std::uint64_t{1} << 58;
   Checkpoint bomb;
   bomb.tensors.insert("bomb", Tensor(DType::f32, {exbi}, Strides{0}, memory_storage(some_bytes(4, 1))));
-  EXPECT_ERROR(plan_save(bomb, "out.safetensors"), Errc::limit, "\"bomb\" repeats its 4 bytes");
+  EXPECT_ERROR(plan_save(bomb, "out.safetensors"), Errc::limit, "\"bomb\" repeats bytes");
+  EXPECT_ERROR(plan_save(cast(bomb, DType::bf16), "out.safetensors"), Errc::limit, "\"bomb\" repeats bytes");
 }
 
 // A sink that fails at its n-th call, for every n.
@@ -353,6 +354,27 @@ TEST(Engine, FindsAnExistingFileBeforeItWritesAnything) {
   options.max_shard_bytes = 1000;
   EXPECT_ERROR(save(two, folder / "m.safetensors", options), Errc::invalid_argument, "already exists");
   EXPECT_EQ(folder.names(), std::set<std::string>{"m-00002-of-00002.safetensors"});
+}
+
+TEST(Engine, LeavesNoIndexThatLeadsToOldShards) {
+  test::TempDir folder;
+  Checkpoint two;
+  two.tensors.insert("a", whole_storage(memory_storage(some_bytes(1000, 1))));
+  two.tensors.insert("b", whole_storage(memory_storage(some_bytes(1000, 2))));
+  const SaveOptions whole{.durable = false}, sharded{.max_shard_bytes = 1000, .durable = false};
+  const auto forced = [](SaveOptions options) {
+    options.overwrite = true;
+    return options;
+  };
+  save(two, folder / "m.safetensors", sharded);
+  EXPECT_ERROR(save(two, folder / "m.safetensors", whole), Errc::invalid_argument, "would be taken for");
+  EXPECT_EQ(folder.names().size(), 3u);
+  save(two, folder / "m.safetensors", forced(whole));
+  EXPECT_FALSE(folder.names().contains("m.safetensors.index.json"));
+  EXPECT_ERROR(save(two, folder / "m.safetensors", sharded), Errc::invalid_argument, "already exists");
+  save(two, folder / "m.safetensors", forced(sharded));
+  EXPECT_FALSE(folder.names().contains("m.safetensors"));
+  EXPECT_EQ(open(folder.path()).shards, 2u);
 }
 
 TEST(Shards, SplitAsHuggingFaceSplits) {

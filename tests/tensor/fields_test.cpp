@@ -154,7 +154,8 @@ TEST(FieldAssignments, AreAKeyMaybeATypeAndAText) {
   const FieldAssignment typed = parse_field_assignment("llama.block_count:u64=2");
   EXPECT_EQ(typed.key, "llama.block_count");
   EXPECT_EQ(typed.type, FieldType::u64);
-  EXPECT_EQ(parse_field_assignment("a:b=").key, "a:b");
+  EXPECT_EQ(parse_field_assignment("a:b:u8=1").key, "a:b");
+  EXPECT_ERROR(parse_field_assignment("llama.block_count:u23=2"), Errc::invalid_argument, "there is no type \"u23\"");
   for (const char* bad : {"", "=", "=x", "key"})
     EXPECT_ERROR(parse_field_assignment(bad), Errc::invalid_argument, "KEY=VALUE");
 }

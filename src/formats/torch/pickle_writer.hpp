@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "core/name_hash.hpp"
 
 namespace ballast::torch {
 
@@ -51,7 +52,7 @@ class PickleWriter {
 
   std::vector<std::byte> bytes_;
   std::uint32_t memo_size_ = 0;
-  std::unordered_map<std::string, std::uint32_t> memo_;  // of what is asked for by its content
+  NameMap<std::uint32_t> memo_;  // of what is asked for by its content
 };
 
 }  // namespace ballast::torch

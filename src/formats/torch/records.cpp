@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/torch/types.hpp"
 #include "tensor/element_layout.hpp"
@@ -37,7 +37,7 @@ void check_can_store(std::string_view name, const Tensor& tensor) {
   }
 }
 
-using EntriesByName = std::unordered_map<std::string_view, const Tensor*>;
+using EntriesByName = NameViewMap<const Tensor*>;
 
 const Tensor* find_part(const Composite& composite, const EntriesByName& entries, const char* ending) {
   for (const std::string& part : composite.parts) {
@@ -247,7 +247,7 @@ class Assignment {
 
 std::vector<Leaf> leaves_of(std::span<const StateDict::Entry* const> entries, std::span<const Composite> composites) {
   EntriesByName by_name;
-  std::unordered_map<std::string_view, const Composite*> quantized;
+  NameViewMap<const Composite*> quantized;
   for (const Composite& composite : composites) {
     if (composite.layout == "quantized") quantized.emplace(composite.name, &composite);
   }

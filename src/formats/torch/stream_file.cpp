@@ -8,10 +8,9 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
-#include <unordered_map>
-
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/pickle/scan.hpp"
@@ -87,8 +86,8 @@ class StreamStorages final : public StorageTable {
 
  private:
   // How wide the elements of a storage are is known by those that use it alone; the first one decides.
-  static std::unordered_map<std::string, std::uint64_t> element_bytes(const Graph& graph) {
-    std::unordered_map<std::string, std::uint64_t> widths;
+  static NameMap<std::uint64_t> element_bytes(const Graph& graph) {
+    NameMap<std::uint64_t> widths;
     for (NodeId node = 0; node < graph.size(); ++node) {
       if (graph.kind(node) != Kind::persistent) continue;
       if (const auto id = parse_persistent_id(graph, node)) widths.try_emplace(id->key, id->element_bytes());
@@ -111,7 +110,7 @@ class StreamStorages final : public StorageTable {
     return data + *size;
   }
 
-  std::unordered_map<std::string, StoragePtr> storages_;
+  NameMap<StoragePtr> storages_;
   std::uint64_t end_ = 0;
 };
 

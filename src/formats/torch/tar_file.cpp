@@ -9,10 +9,10 @@
 #include <ballast/error.hpp>
 
 #include <array>
-#include <unordered_map>
 
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/archive/tar.hpp"
 #include "formats/pickle/machine.hpp"
@@ -214,9 +214,9 @@ class TarTensors final : public StorageTable {
 
   Checkpoint& checkpoint_;
   std::vector<TarPickle>& pickles_;
-  std::unordered_map<std::string, Stored> storages_;
+  NameMap<Stored> storages_;
   std::vector<std::pair<std::string, Stored>> in_order_;
-  std::unordered_map<std::string, Tensor> tensors_;
+  NameMap<Tensor> tensors_;
 };
 
 }  // namespace

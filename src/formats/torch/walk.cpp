@@ -4,11 +4,11 @@
 #include <ballast/error.hpp>
 
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/torch/children.hpp"
 #include "formats/torch/python_text.hpp"
@@ -136,7 +136,7 @@ class Walker {
 
   // A whole file in the bytes of this one: its names under this path.
   void add_file(const Checkpoint& file) {
-    std::unordered_map<std::string_view, std::string> names;
+    NameViewMap<std::string> names;
     for (const auto& [name, tensor] : file) names.emplace(name, add_tensor(part_name(std::string(name)), tensor));
     for (Composite composite : file.composites) {
       composite.name = part_name(composite.name);
@@ -187,7 +187,7 @@ class Walker {
   WalkBudget budget_;
   std::unordered_set<const Checkpoint*> files_;  // those inside this one that were come to
   std::uint64_t values_left_out_ = 0;
-  std::unordered_map<std::string, std::uint64_t> taken_;  // names that occur again, and the last number given
+  NameMap<std::uint64_t> taken_;  // names that occur again, and the last number given
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/torch/globals_check.hpp"
@@ -91,7 +92,7 @@ class ZipStorages final : public StorageTable {
   const Zip& zip_;
   std::string folder_;
   bool is_big_endian_;
-  std::unordered_map<std::string_view, const ZipMember*> members_;
+  NameViewMap<const ZipMember*> members_;
   std::unordered_map<const ZipMember*, StoragePtr> plain_;
   std::map<std::pair<const ZipMember*, std::uint64_t>, StoragePtr> swapped_;
 };

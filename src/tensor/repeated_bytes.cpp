@@ -1,0 +1,36 @@
+#include "tensor/repeated_bytes.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "core/text.hpp"
+#include "tensor/ancestors.hpp"
+
+namespace ballast {
+namespace {
+
+// More than there can be is as good as all that there can be.
+void add_to(std::uint64_t& sum, std::uint64_t bytes) {
+  if (__builtin_add_overflow(sum, bytes, &sum)) sum = UINT64_MAX;
+}
+
+}  // namespace
+
+void RepeatedBytes::add(std::string_view name, const Tensor& tensor) {
+  for_each_ancestor(tensor, [this](const Tensor& part, const Storage::Derivation& derivation) {
+    if (!part.storage() || !derivation.from.empty()) return;
+    add_to(viewed_, part.nbytes());
+    if (storages_.insert(part.storage().get()).second) add_to(real_, part.storage()->size_bytes());
+  });
+  const std::uint64_t repeated = viewed_ - std::min(viewed_, real_);
+  const std::uint64_t ratio = std::max<std::uint64_t>(limits_.max_expansion_ratio, 1);
+  if (repeated <= limits_.max_expansion_bytes || repeated / ratio <= real_) return;
+  const std::string which = name.empty() ? "a tensor" : "tensor " + quote(name);
+  throw Error(Errc::limit,
+              which + " repeats bytes: " + std::to_string(viewed_) + " would be made of " + std::to_string(real_))
+      .hint("leave it out with --exclude, or raise --limit max_expansion_bytes");
+}
+
+}  // namespace ballast
