@@ -55,6 +55,15 @@ UniqueFd open_folder(const std::string& folder) {
   throw failure;
 }
 
+// What open() makes of 0666 here, which asking for the umask could not tell without changing it. Nothing where the file
+// system has no files without names.
+std::optional<mode_t> mode_of_a_new_file(int folder) {
+  const UniqueFd probe(openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  struct stat made = {};
+  if (!probe || fstat(probe.get(), &made) != 0) return std::nullopt;
+  return made.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+}
+
 // The permissions of the file that is to be replaced; nothing where there is none, or only a link to one.
 std::optional<mode_t> examine_destination(int folder, const std::string& name, bool overwrite) {
   struct stat here = {}, target = {};
@@ -163,18 +172,22 @@ class AtomicFile final : public Sink {
       : path_(path),
         options_(options),
         folder_(open_folder(to.folder)),
-        replaced_mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
-        // open() applies the umask to 0666 itself, which asking for the umask first could not do without changing it.
-        // What replaces a file is private until it has that file's permissions.
-        temp_(folder_.get(), to.name, replaced_mode_ ? 0600 : 0666, options.key) {
+        mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
+        temp_(folder_.get(), to.name, first_mode(), options.key) {
   } catch (Error& failure) {
     failure.in(path);
     throw;
   }
 
+  // Private, until it has the permissions of the file that it replaces; and also where another run may take it up,
+  // which it does not where others could have written to it. Else open() applies the umask to 0666 by itself.
+  mode_t first_mode() {
+    if (!mode_ && !options_.key.empty()) mode_ = mode_of_a_new_file(folder_.get());
+    return mode_ ? 0600 : 0666;
+  }
+
   void finish_content() {
-    if (replaced_mode_ && retry([&] { return fchmod(temp_.fd(), *replaced_mode_); }) != 0 &&
-        !is_without_permissions(errno))
+    if (mode_ && retry([&] { return fchmod(temp_.fd(), *mode_); }) != 0 && !is_without_permissions(errno))
       throw system_error("cannot be given its permissions", errno);
     if (options_.durable && retry([&] { return fsync(temp_.fd()); }) != 0) throw failure_to_write(errno);
 
@@ -211,7 +224,7 @@ class AtomicFile final : public Sink {
   std::string path_;
   OutputOptions options_;
   UniqueFd folder_;
-  std::optional<mode_t> replaced_mode_;
+  std::optional<mode_t> mode_;  // to give it in the end
   TempSibling temp_;
   std::uint64_t size_ = 0;
   std::atomic<bool> may_share_ = true;

@@ -160,6 +160,19 @@ TEST_F(Resume, DoesNotTrustAFileThatOthersCanWrite) {
   expect_complete();
 }
 
+TEST_F(Resume, GoesOnWhereTheGroupMayWrite) {
+  const mode_t before = umask(002);
+  convert_and_die_at(5 * kTensorBytes);
+  EXPECT_EQ(convert(options()).files_kept, 2u);
+  umask(before);
+  expect_complete();
+  struct stat found = {};
+  for (const char* name : {"m-00001-of-00003.safetensors", "m-00003-of-00003.safetensors"}) {
+    ASSERT_EQ(stat((folder_ / name).c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777u, 0664u) << name;
+  }
+}
+
 TEST_F(Resume, LeavesNothingWhenItIsCancelled) {
   SaveOptions cancelled = options();
   cancelled.progress = [](const ProgressState& state) { return state.done_bytes < 5 * kTensorBytes; };
