@@ -55,7 +55,7 @@ class ArrayPrinter {
         width_(options.width),
         cut_(!options.full && tensor.numel() > kPrintWhole),
         elements_(tensor, cut_ ? 2 * kEdge : kWindow),
-        format_(tensor.dtype()) {}
+        format_(tensor.dtype(), tensor.rank() == 0) {}
 
   void print() {
     if (elements_.count() == 0) return out_.line("[]");

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kPrecision = 8;
 constexpr double kLargestFixed = 1e8, kSmallestFixed = 1e-4, kWidestFixedRange = 1000;
+constexpr double kLargestFixedScalar = 1e16;
 
 // "12.25e-03" taken apart: "12", "25", "e-03".
 struct Digits {
@@ -66,6 +67,38 @@ std::string word_for(double value, bool with_sign) {
   return value < 0 ? "-inf" : with_sign ? "+inf" : "inf";
 }
 
+// A large whole number that stands alone ends in zeros where digits would not tell it from its neighbours.
+template <class Float>
+std::string fixed_text(Float value) {
+  std::string text = to_text(value, std::chars_format::fixed);
+  if (text.find('.') != std::string::npos) return text;
+  const std::string shortest = to_text(value, std::chars_format::scientific);
+  std::string digits;
+  for (const char c : shortest.substr(0, shortest.find('e'))) {
+    if (c != '.') digits += c;
+  }
+  digits.resize(text.size(), '0');
+  return digits;
+}
+
+template <class Float>
+std::string scalar_text(Float value) {
+  if (!std::isfinite(value)) return word_for(static_cast<double>(value), false);
+  const double magnitude = std::abs(static_cast<double>(value));
+  const bool exponent = magnitude != 0 && (magnitude < kSmallestFixed || magnitude >= kLargestFixedScalar);
+  if (exponent) return to_text(value, std::chars_format::scientific);
+  const std::string text = fixed_text(value);
+  return text.find('.') == std::string::npos ? text + ".0" : text;
+}
+
+// Without a point where it is whole, as Python writes the parts of a complex number.
+template <class Float>
+std::string part_text(Float value) {
+  std::string text = scalar_text(value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
 std::string whole_text(const Element& element) {
   if (const auto* b = std::get_if<bool>(&element)) return *b ? "True" : "False";
   if (const auto* i = std::get_if<std::int64_t>(&element)) return std::to_string(*i);
@@ -87,7 +120,7 @@ bool ElementText::Reals::uses_exponents() const {
 template <class Float>
 void ElementText::Reals::look_at(Float value) {
   if (!std::isfinite(value)) {
-    word = std::max(word, word_for(static_cast<double>(value), false).size());
+    word = std::max(word, word_for(static_cast<double>(value), has_signs).size());
     return;
   }
   const double magnitude = std::abs(static_cast<double>(value));
@@ -95,31 +128,41 @@ void ElementText::Reals::look_at(Float value) {
     largest = std::max(largest, magnitude);
     smallest = smallest == 0 ? magnitude : std::min(smallest, magnitude);
   }
+  const std::size_t plus = has_signs && !std::signbit(value) ? 1 : 0;
   const Digits exponent = digits_of(value, std::chars_format::scientific);
-  exponent_left = std::max(exponent_left, exponent.left.size());
+  exponent_left = std::max(exponent_left, exponent.left.size() + plus);
   exponent_right = std::max(exponent_right, exponent.right.size());
   if (magnitude >= kLargestFixed) return;
   const Digits fixed = digits_of(value, std::chars_format::fixed);
-  fixed_left = std::max(fixed_left, fixed.left.size());
+  fixed_left = std::max(fixed_left, fixed.left.size() + plus);
   fixed_right = std::max(fixed_right, fixed.right.size());
 }
 
 template <class Float>
-std::string ElementText::Reals::text(Float value, bool with_sign) const {
+std::string ElementText::Reals::text(Float value) const {
   const bool exponents = uses_exponents();
   const std::size_t left = exponents ? exponent_left : fixed_left;
   const std::size_t right = exponents ? exponent_right : fixed_right;
   const std::size_t tail = exponents ? 4 : 0;  // "e+00"
   const std::size_t width = std::max(left + 1 + right + tail, word);
-  if (!std::isfinite(value)) return fmt::format("{:>{}}", word_for(static_cast<double>(value), with_sign), width);
+  if (!std::isfinite(value)) return fmt::format("{:>{}}", word_for(static_cast<double>(value), has_signs), width);
 
+  // Beside longer ones, digits go on that are not needed to tell a number apart; they are noise where they were left
+  // out on purpose.
   Digits digits = digits_of(value, exponents ? std::chars_format::scientific : std::chars_format::fixed);
-  if (with_sign && !std::signbit(value)) digits.left.insert(0, "+");
+  if (exponents && !is_shortened)
+    digits = take_apart(to_text(value, std::chars_format::scientific, static_cast<int>(right)));
+  if (has_signs && !std::signbit(value)) digits.left.insert(0, "+");
   digits.right.resize(std::max(right, digits.right.size()), exponents ? '0' : ' ');
   return fmt::format("{:>{}}", digits.left + "." + digits.right + digits.exponent, width);
 }
 
-ElementText::ElementText(DType dtype) : significant_bits_(significant_bits(dtype)) {}
+ElementText::ElementText(DType dtype, bool is_scalar)
+    : is_scalar_(is_scalar), significant_bits_(significant_bits(dtype)) {
+  real_.is_shortened = significant_bits_ < 24;
+  imaginary_.has_signs = true;
+  if (dtype == DType::boolean && !is_scalar) width_ = 5;  // "False", whether there is one or not
+}
 
 void ElementText::look_at(const Element& element) {
   std::visit(
@@ -142,15 +185,22 @@ std::string ElementText::text(const Element& element) const {
   return std::visit(
       [&]<class T>(const T& value) -> std::string {
         if constexpr (is_complex<T>) {
+          if (is_scalar_) {
+            const std::string imaginary = part_text(value.imag());
+            const bool has_sign = imaginary.starts_with('-');
+            if (value.real() == 0 && !std::signbit(value.real())) return imaginary + "j";
+            return fmt::format("({}{}{}j)", part_text(value.real()), has_sign ? "" : "+", imaginary);
+          }
           // The j follows the last digit, and the padding the j.
-          std::string imaginary = imaginary_.text(value.imag(), true);
+          std::string imaginary = imaginary_.text(value.imag());
           const std::size_t end = imaginary.find_last_not_of(' ') + 1;
           imaginary.insert(end, "j");
-          return real_.text(value.real(), false) + imaginary;
+          return real_.text(value.real()) + imaginary;
         } else if constexpr (std::is_same_v<T, float>) {
-          return real_.text(shortened(value, significant_bits_), false);
+          if (is_scalar_) return scalar_text(shortened(value, significant_bits_));
+          return real_.text(shortened(value, significant_bits_));
         } else if constexpr (std::is_same_v<T, double>) {
-          return real_.text(value, false);
+          return is_scalar_ ? scalar_text(value) : real_.text(value);
         } else {
           return fmt::format("{:>{}}", whole_text(element), width_);
         }

@@ -12,7 +12,8 @@ namespace ballast::cli {
 class ElementText {
  public:
   // For values of `dtype`: 16-bit floats have few digits, and show no more than tell them apart.
-  explicit ElementText(DType dtype);
+  // A scalar stands alone, with all of its digits.
+  explicit ElementText(DType dtype, bool is_scalar = false);
 
   // First look at every element that will be shown, ...
   void look_at(const Element& element);
@@ -27,14 +28,16 @@ class ElementText {
     std::size_t fixed_left = 0, fixed_right = 0;
     std::size_t exponent_left = 0, exponent_right = 0;
     std::size_t word = 0;  // the longest of nan, inf, -inf
+    bool is_shortened = false, has_signs = false;
 
     bool uses_exponents() const;
     template <class Float>
     void look_at(Float value);
     template <class Float>
-    std::string text(Float value, bool with_sign) const;
+    std::string text(Float value) const;
   };
 
+  bool is_scalar_;
   int significant_bits_;
   Reals real_, imaginary_;
   std::size_t width_ = 0;  // of integers and booleans
