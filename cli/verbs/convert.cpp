@@ -138,6 +138,9 @@ int run_convert(Session& session, const Arguments& arguments) {
   }
   const Checkpoint checkpoint = wanted_checkpoint(session, arguments);
   suggest_root(session, checkpoint);
+  if (arguments.keep_values && checkpoint.values.empty())
+    session.note("--keep-values: nothing stands beside the tensors" +
+                 (session.root.empty() ? std::string() : fmt::format(" below \"{}\"", session.root)));
   SaveOptions options = save_options(session, arguments);
   auto planning = session.progress_bar();  // compressing is measured first
   options.progress = planning.callback();

@@ -39,7 +39,9 @@ void remove_rival(const SavePlan& plan) {
 
 // With the conventions that the format keeps what it has no place for.
 Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const SaveOptions& options) {
-  if (options.keep_values) checkpoint = fold_values(std::move(checkpoint));
+  // In safetensors they stood as metadata, which a copy keeps.
+  const bool is_copy = checkpoint.format == Format::safetensors && format == Format::safetensors;
+  if (options.keep_values || is_copy) checkpoint = fold_values(std::move(checkpoint));
   if (options.compress && format != Format::safetensors)
     throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
         .hint("write a .safetensors file, or leave --compress out");

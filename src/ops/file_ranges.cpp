@@ -14,7 +14,8 @@ struct Dim {
   std::uint64_t count, stride;  // in elements
 };
 
-// A view as runs of elements, and what repeats them, the innermost first; nothing where it walks backwards.
+// A view as runs of elements, and what repeats them, the innermost first (with a stride of 0 the same again); nothing
+// where it walks backwards.
 struct Runs {
   std::uint64_t elements = 1;
   std::vector<Dim> outer;
@@ -24,7 +25,7 @@ std::optional<Runs> runs_of(const Tensor& tensor) {
   const Strides strides = tensor.strides();
   for (std::size_t i = tensor.rank(); i-- > 0;) {
     const std::uint64_t count = tensor.shape()[i];
-    if (count == 1 || strides[i] == 0) continue;
+    if (count == 1) continue;
     if (strides[i] < 0) return std::nullopt;
     const auto stride = static_cast<std::uint64_t>(strides[i]);
     if (runs.outer.empty() && stride == runs.elements)
@@ -78,9 +79,12 @@ FileRanges file_ranges(const Tensor& tensor) {
                        : ancestor.storage() ? ancestor.storage()->location()
                                             : std::nullopt;
     if (!place) return;
-    // Of what is compressed, only where it begins is known.
-    const std::uint64_t size = derivation.packed ? 0 : ancestor.storage()->size_bytes();
-    all.ranges.push_back({place->file, place->offset, size, 1, 0});
+    // Of what is compressed, only where it begins is known; of what is strided, that it lies in its storage.
+    if (!derivation.packed && ancestor.is_contiguous())
+      all.ranges.push_back({place->file, place->offset + ancestor.offset(), ancestor.nbytes(), 1, 0});
+    else
+      all.ranges.push_back(
+          {place->file, place->offset, derivation.packed ? 0 : ancestor.storage()->size_bytes(), 1, 0});
   });
   return all;
 }

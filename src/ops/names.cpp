@@ -32,14 +32,21 @@ void remark(Checkpoint& checkpoint, std::string text) {
 
 // Whoever asks for one architecture is told when it has no table; a file that is of another one is only noted.
 const Architecture* choose_architecture(Checkpoint& checkpoint, const std::string& asked) {
-  if (!asked.empty()) {
-    if (const Architecture* found = names::find_architecture(asked)) return found;
-    throw Error(Errc::invalid_argument, fmt::format("no names are known for the architecture {}", quote(asked)))
-        .hint("known are " + known_list());
-  }
   std::optional<std::string_view> said = checkpoint.fields.find_string(kArchitectureKey);
   if (const auto entry = checkpoint.metadata.find(kArchitectureKey); !said && entry != checkpoint.metadata.end())
     said = entry->second;
+  if (!asked.empty()) {
+    const Architecture* found = names::find_architecture(asked);
+    if (found == nullptr)
+      throw Error(Errc::invalid_argument, fmt::format("no names are known for the architecture {}", quote(asked)))
+          .hint("known are " + known_list());
+    const Architecture* own = said ? names::find_architecture(*said) : nullptr;
+    if (own != nullptr && std::string_view(own->gguf) != found->gguf)
+      throw Error(Errc::mismatch,
+                  fmt::format("the file says that it is of the architecture {}, not {}", quote(*said), quote(asked)))
+          .hint("leave --architecture out");
+    return found;
+  }
   if (!said) {
     throw Error(Errc::invalid_argument, "nothing says of which architecture the tensors are")
         .hint("name it, such as --architecture llama; known are " + known_list());
@@ -85,16 +92,25 @@ class HeadCounts {
 
  private:
   std::uint64_t of_queries(std::uint64_t block) const {
-    if (options_.head_count != 0) return options_.head_count;
-    if (const auto count = find_number(checkpoint_, key_, block)) return *count;
+    const auto said = find_number(checkpoint_, key_, block);
+    if (options_.head_count != 0) return agreed(key_, said, options_.head_count);
+    if (said) return *said;
     throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_))
         .hint("give it, such as --heads 32; config.json calls it num_attention_heads");
   }
 
   std::uint64_t of_keys(std::uint64_t block) const {
-    if (options_.head_count_kv != 0) return options_.head_count_kv;
-    const auto count = find_number(checkpoint_, key_kv_, block);
-    return count ? *count : of_queries(block);
+    const auto said = find_number(checkpoint_, key_kv_, block);
+    if (options_.head_count_kv != 0) return agreed(key_kv_, said, options_.head_count_kv);
+    return said ? *said : of_queries(block);
+  }
+
+  // What is asked for is for what the file does not say.
+  static std::uint64_t agreed(const std::string& key, std::optional<std::uint64_t> said, std::uint64_t asked) {
+    if (said && *said != asked)
+      throw Error(Errc::mismatch, fmt::format("the file says {} for {}, not {}", *said, key, asked))
+          .hint("leave the option out");
+    return asked;
   }
 
   const Checkpoint& checkpoint_;

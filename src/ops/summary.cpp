@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tensor/ancestors.hpp"
+
 namespace ballast {
 namespace {
 
@@ -66,15 +68,16 @@ std::vector<std::vector<std::string>> find_tied(const Checkpoint& checkpoint) {
 // Bytes of storages that lie in files but in none of the tensors.
 std::uint64_t count_wasted(const Checkpoint& checkpoint) {
   std::map<const Storage*, std::vector<std::pair<std::uint64_t, std::uint64_t>>> used;
-  for (const auto& [name, tensor] : checkpoint) {
-    if (!tensor.storage() || !tensor.storage()->location()) continue;
+  const auto use = [&](const Tensor& tensor, const Storage::Derivation&) {
+    if (!tensor.storage() || !tensor.storage()->location()) return;
     auto& ranges = used[tensor.storage().get()];
     // What a strided view leaves out between its elements is not worth counting.
     if (tensor.is_contiguous())
       ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
     else
       ranges.emplace_back(0, tensor.storage()->size_bytes());
-  }
+  };
+  for (const auto& [name, tensor] : checkpoint) for_each_ancestor(tensor, use);
   std::uint64_t wasted = 0;
   for (auto& [storage, ranges] : used) {
     std::sort(ranges.begin(), ranges.end());

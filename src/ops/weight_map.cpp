@@ -68,12 +68,13 @@ std::vector<std::uint64_t> shares(std::uint64_t total, std::vector<std::uint64_t
 
 Tensor concat(const std::vector<Tensor>& parts, const WeightRule& rule) {
   Tensor whole = concatenated(parts, static_cast<std::size_t>(rule.axis));
-  if (rule.sizes.empty()) return whole;
   const auto expected = shares(dim_at(whole, rule.axis), rule.sizes, parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (dim_at(parts[i], rule.axis) != expected[i]) {
-      throw Error(Errc::mismatch, fmt::format("part {} has {} of {}, which is not what \"sizes\" says", i + 1,
-                                              dim_at(parts[i], rule.axis), dim_at(whole, rule.axis)));
+      throw Error(Errc::mismatch, fmt::format("part {} has {} of {}, which is {}", i + 1, dim_at(parts[i], rule.axis),
+                                              dim_at(whole, rule.axis),
+                                              rule.sizes.empty() ? "no equal part" : "not what \"sizes\" says"))
+          .hint("say what the parts are to each other with \"sizes\", such as [4, 1, 1]");
     }
   }
   return whole;

@@ -1,6 +1,7 @@
 #include "tensor/encoded_storage.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -51,6 +52,9 @@ class EncodedStorage final : public Storage {
   void encode(std::uint64_t first, std::span<std::byte> blocks, std::span<float> buffer) const {
     const auto values = buffer.first(blocks.size() / bytes_ * elements_);
     values_.read(first * elements_ * sizeof(float), std::as_writable_bytes(values));
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      throw Error(Errc::unsupported, "a value that is NaN or infinite cannot be encoded as " + std::string(name(type_)))
+          .hint("stats shows which tensors have some; keep them with --dtype 'NAME=F16' before the others");
     kernels::encode_blocks(type_, values, blocks);
   }
 

@@ -9,6 +9,7 @@
 #include <ballast/hash.hpp>
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
+#include <ballast/summary.hpp>
 
 #include "builders/temp_dir.hpp"
 #include "builders/torch_file.hpp"
@@ -58,6 +59,12 @@ TEST(Compressed, ComesBackAsItWasInEveryDtype) {
     EXPECT_LT(folded.at("w").nbytes(), checkpoint.at("w").nbytes());
     expect_same_tensors(unfold_compressed(folded, {}), checkpoint);
   }
+}
+
+TEST(Compressed, IsNoWaste) {
+  const test::TempDir folder;
+  save(one(), folder / "m.safetensors", {.compress = true, .durable = false});
+  EXPECT_EQ(summarize(open(folder / "m.safetensors")).wasted_bytes, 0u);
 }
 
 TEST(Compressed, SaysWhatItDidInTheMetadata) {

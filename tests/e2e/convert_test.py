@@ -67,6 +67,10 @@ class Values(TestCase):
         self.assertEqual(json.loads(metadata["ballast.values"])["epoch"], 3)
         self.assertEqual(self.ballast("info", "kept.safetensors", "--json").json()["values"],
                          self.ballast("info", PT, "--json").json()["values"])
+        self.ballast("convert", "kept.safetensors", "copy.safetensors")
+        self.assertEqual((self.folder / "copy.safetensors").read_bytes(), (self.folder / "kept.safetensors").read_bytes())
+        result = self.ballast("convert", PT, "rooted.safetensors", "--root", "state_dict", "--keep-values")
+        self.assertIn('nothing stands beside the tensors below "state_dict"', result.err)
 
 
 class Checked(TestCase):

@@ -45,6 +45,11 @@ Checkpoint checkpoint_of(std::string_view architecture, const std::vector<std::p
   return checkpoint;
 }
 
+Checkpoint of_architecture(std::string_view architecture, Checkpoint checkpoint) {
+  checkpoint.fields.set(Field::of("general.architecture", architecture));
+  return checkpoint;
+}
+
 std::string with_block(std::string_view pattern, std::uint64_t block) {
   std::string name(pattern);
   if (const std::size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(block));
@@ -190,7 +195,7 @@ TEST(Names, ReorderTheQueriesAndKeysOfLlama) {
   EXPECT_EQ(bytes_of(gguf.at("blk.5.attn_v.weight")), bytes_of(v));
 
   // qwen2 rotates halves in llama.cpp too: nothing moves.
-  const Checkpoint qwen = to_names(model, NameStyle::gguf, {.architecture = "qwen2"});
+  const Checkpoint qwen = to_names(of_architecture("qwen2", model), NameStyle::gguf);
   EXPECT_EQ(bytes_of(qwen.at("blk.5.attn_q.weight")), bytes_of(q));
 }
 
@@ -364,7 +369,7 @@ TEST(Names, CannotChangeValuesOfAnUnknownType) {
   Checkpoint gguf = checkpoint_of("gpt2", {{"blk.0.ffn_up.weight", tensor_of({4})}});
   gguf.unknown_ggml["blk.0.ffn_up.weight"] = {.id = 99, .shape = {2, 2}};
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface), Errc::unsupported, "type 99, which is unknown");
-  const Checkpoint renamed = to_names(gguf, NameStyle::huggingface, {.architecture = "qwen2"});
+  const Checkpoint renamed = to_names(of_architecture("qwen2", gguf), NameStyle::huggingface);
   EXPECT_EQ(renamed.unknown_ggml.begin()->first, "model.layers.0.mlp.up_proj.weight");
 }
 
@@ -442,7 +447,15 @@ TEST(Names, KeepAliases) {
   EXPECT_EQ(gguf.aliases.begin()->first, "output.weight");
   EXPECT_EQ(gguf.aliases.begin()->second, "token_embd.weight");
   EXPECT_EQ(gguf.at("output.weight").storage(), gguf.at("token_embd.weight").storage());
-  EXPECT_TRUE(to_names(model, NameStyle::gguf, {.architecture = "gemma2"}).aliases.empty());
+  EXPECT_TRUE(to_names(of_architecture("gemma2", model), NameStyle::gguf).aliases.empty());
+}
+
+TEST(Names, DoNotLetOptionsContradictTheFile) {
+  Checkpoint gguf = checkpoint_of("llama", {{"blk.0.attn_q.weight", tensor_of({8, 4})}});
+  gguf.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
+  EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.architecture = "qwen2"}), Errc::mismatch, "not \"qwen2\"");
+  EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.head_count = 2}), Errc::mismatch, "the file says 4");
+  EXPECT_EQ(to_names(gguf, NameStyle::huggingface, {.architecture = "mistral", .head_count = 4}).size(), 1u);
 }
 
 }  // namespace

@@ -102,6 +102,27 @@ TEST_P(Ranks, HaveRangesThatAreDisjointAndCoverEverything) {
   }
 }
 
+// Views with a stride of 0 are read as often as they repeat.
+TEST(RankPlan, OfRepeatedBytesHasRangesThatRepeat) {
+  const test::TempDir folder;
+  Checkpoint plain;
+  plain.tensors.insert("w", test::numbers({6}));
+  save(plain, folder / "w.safetensors", {.durable = false});
+  const Tensor whole = open(folder / "w.safetensors").at("w");
+  Checkpoint views;
+  const auto add = [&](const std::string& name, const Shape& shape, const Strides& strides) {
+    views.tensors.insert(name, Tensor(whole.dtype(), shape, strides, whole.storage(), whole.offset()));
+  };
+  add("rows", {5, 3}, {0, 1});
+  add("scalar", {2, 4}, {0, 0});
+  add("middle", {2, 4, 3}, {3, 0, 1});
+  add("columns", {3, 2}, {1, 0});
+  for (const RankedTensor& tensor : plan_ranks(views, 1, {}).tensors) {
+    EXPECT_TRUE(tensor.is_plain);
+    EXPECT_EQ(read_ranges(tensor.parts.at(0).ranges), bytes_of(views.at(tensor.name))) << tensor.name;
+  }
+}
+
 TEST_P(Ranks, AssembleToTheWhole) {
   const Checkpoint checkpoint = sharded();
   const RankPlan plan = plan_ranks(checkpoint, GetParam(), parse_rank_rules(kRules));

@@ -148,6 +148,14 @@ TEST(Reversed, IsARuleOnlyWhereNothingIsForgotten) {
   EXPECT_EQ(back("\\d", "b"), "none");
 }
 
+// The way back could not tell where to cut.
+TEST(WeightMap, RefusesPartsThatAreNotEqualUnlessItIsToldTheirSizes) {
+  const std::string fuse = R"({"rules": [{"from": ["q", "k"], "to": "qk", "concat": 0}]})";
+  const Checkpoint unequal = checkpoint_with({{"q", numbers({4, 2})}, {"k", numbers({2, 2})}});
+  EXPECT_ERROR(apply(unequal, WeightMap::parse(fuse)), Errc::mismatch, "part 1 has 4 of 6, which is no equal part");
+  EXPECT_HINT(apply(unequal, WeightMap::parse(fuse)), "sizes");
+}
+
 TEST(WeightMap, WithAnIncompleteGroupSaysWhatIsMissing) {
   const std::string fuse = R"({"rules": [{"from": ["{x}.q", "{x}.k"], "to": "{x}.qk", "concat": 0}]})";
   EXPECT_ERROR(apply(checkpoint_with({{"a.q", numbers({2})}}), WeightMap::parse(fuse)), Errc::mismatch,

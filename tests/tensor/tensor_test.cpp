@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -99,6 +100,15 @@ TEST(Tensor, ReadsStridedViewsOfStorageThatIsNotMapped) {
   }
   const Tensor a = mapped.transpose().realize(), b = decoded.transpose().realize();
   EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin()));
+}
+
+TEST(Tensor, HasNoBlocksForWhatIsNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> values(64, 1.0F);
+    values[40] = bad;
+    const Tensor encoded = Tensor::from_values<float>(DType::f32, {2, 32}, values).to(DType::q8_0);
+    EXPECT_ERROR(encoded.realize(), Errc::unsupported, "cannot be encoded as Q8_0");
+  }
 }
 
 TEST(Tensor, RefusesACastThatDoesNotFit64Bits) {

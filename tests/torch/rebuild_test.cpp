@@ -237,7 +237,12 @@ TEST(TorchRebuild, RefusesMetadataOfAnotherLength) {
   for (int i = 0; i < 17; ++i) many.emplace_back(std::to_string(i), py::none());
   EXPECT_MALFORMED(rebuild("_rebuild_tensor_v2", {six(), integer(0), integers({1}), integers({1}), py::boolean(false),
                                                   py::ordered_dict(), py::dict(many)}),
-                   "the metadata of a tensor is too long");
+                   "the metadata of a tensor is no short dict");
+  // It would be looked through for every tensor.
+  const Ops object = py::build(py::call("collections", "Counter", {}), py::dict(many));
+  EXPECT_MALFORMED(rebuild("_rebuild_tensor_v2", {six(), integer(0), integers({1}), integers({1}), py::boolean(false),
+                                                  py::ordered_dict(), object}),
+                   "the metadata of a tensor is no short dict");
 }
 
 TEST(TorchRebuild, SwapsBigEndianStoragesButNotUntypedOnes) {

@@ -31,7 +31,7 @@ Stored stored(const StateDict::Entry& entry, const UnknownTypes& unknown) {
   const DTypeInfo& type = info(entry.tensor.dtype());
   if (type.ggml_id < 0) {
     refuse(entry, fmt::format("has dtype {}, which ggml has no type for", type.name),
-           "convert it with --dtype F32, or leave it out with --exclude");
+           "cast it with --dtype where it has floating values, or leave it out with --exclude");
   }
   return {static_cast<std::uint32_t>(type.ggml_id), &entry.tensor.shape()};
 }

@@ -227,10 +227,11 @@ Tensor Rebuilder::tensor_of(const Call& call, std::size_t dtype_argument, std::s
   Tensor tensor = view(stored, dtype.value_or(DType::u8), arguments, 1);
   if (!arguments.has(metadata_argument)) return tensor;
   constexpr std::uint64_t kMostMetadata = 16;  // torch writes two; it is looked through for every tensor that has it
-  if (graph_.length(arguments[metadata_argument]) > kMostMetadata)
-    arguments.complain(metadata_argument, "the metadata of a tensor is too long");
+  const NodeId metadata = arguments[metadata_argument];
+  if (graph_.kind(metadata) == Kind::object || graph_.length(metadata) > kMostMetadata)
+    arguments.complain(metadata_argument, "the metadata of a tensor is no short dict");
   const auto is_set = [&](std::string_view key) {
-    const NodeId flag = find_key(graph_, arguments[metadata_argument], key);
+    const NodeId flag = find_key(graph_, metadata, key);
     return flag != kNoNode && graph_.kind(flag) == Kind::boolean && graph_[flag].integer != 0;
   };
   return with_signs(std::move(tensor), is_set("conj"), is_set("neg"));
