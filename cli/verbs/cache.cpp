@@ -1,6 +1,7 @@
 // cache: what the conversion cache holds.
 #include <ballast/cache.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -48,6 +49,8 @@ void write_json(Session& session, std::string_view what, const std::vector<Cache
 }
 
 int run_path(Session& session, const Arguments& arguments) {
+  if (arguments.target && !std::filesystem::exists(*arguments.target))
+    throw Error(Errc::not_found, "no such file or folder").in(*arguments.target);
   const std::string path = arguments.target ? cache_path(*arguments.target) : cache_folder();
   if (path.empty()) {
     throw Error(Errc::not_found, "there is no place for a cache")

@@ -75,6 +75,7 @@ class Cache(TestCase):
         self.assertIn(CACHE, self.ballast("ls", "models/model.pt", "--json").out)
 
     def test_list_path_and_clear(self):
+        self.refused("cache", "path", "nosuch.pt", code=IO, says="no such file")
         self.assertEqual(self.ballast("cache", "list").err, "no caches\n")
         self.ballast("hash", "models/model.pt", "--cache")
         listed = self.ballast("cache", "list", "--json").json()["caches"]

@@ -146,6 +146,9 @@ class Gguf(TestCase):
         of_all = self.ballast("meta", "get", "a.gguf", "--json").json()["metadata"]["a.many"]
         self.assertEqual((of_all["count"], of_all["items"]), (3000, list(range(8))))
 
+    def test_a_whole_model_is_not_called_a_part(self):
+        self.refused("convert", "in.safetensors", "m-00001-of-00003.gguf", code=USAGE, says="part 1 of 3", hint="--max-shard-size")
+
     def test_splits_and_joins(self):
         self.ballast("convert", "in.safetensors", "whole.gguf", "-q")
         self.ballast("convert", "whole.gguf", "part.gguf", "--max-shard-size", "2kB", "-q")

@@ -107,6 +107,11 @@ std::vector<Part> lay_out_parts(Entries entries, const Fields& fields, const std
   const auto shares = max_bytes == 0 ? std::vector{entries} : split_by_bytes(entries, max_bytes);
   std::vector<Part> parts;
   if (shares.size() == 1) {
+    if (const auto part = parse_part_name(path))
+      throw Error(Errc::invalid_argument,
+                  fmt::format("a whole model cannot be called part {} of {}", part->number, part->count))
+          .in(path)
+          .hint("give it a name that does not end in -00001-of-00002.gguf; --max-shard-size makes parts");
     parts.push_back({path, lay_out(entries, split_of(fields) ? without_split(fields) : fields, unknown, limits)});
     return parts;
   }
