@@ -127,6 +127,37 @@ TEST(GetAdapter, RefusesAMaskThatNobodyCanDrawAgain) {
                Errc::unsupported, "does not say where the weights");
 }
 
+// P-tuning, with an LSTM whose directions have so many rows of weights.
+Names got_lstm(std::uint64_t forwards, std::uint64_t backwards) {
+  const std::string at = "prompt_encoder.default.";
+  std::vector<std::pair<std::string, Shape>> tensors = {{at + "embedding.weight", {3, 2}}};
+  for (const auto& [ending, rows] : {std::pair("_l0", forwards), std::pair("_l0_reverse", backwards)}) {
+    tensors.emplace_back(at + "lstm_head.weight_ih" + ending, Shape{rows, 2});
+    tensors.emplace_back(at + "lstm_head.weight_hh" + ending, Shape{rows, rows / 4});
+    tensors.emplace_back(at + "lstm_head.bias_ih" + ending, Shape{rows});
+    tensors.emplace_back(at + "lstm_head.bias_hh" + ending, Shape{rows});
+  }
+  return sorted_names(get_adapter_state_dict(state_of(tensors), config_of(R"({"peft_type": "P_TUNING"})")));
+}
+
+TEST(GetAdapter, RefusesAnLstmWhoseDirectionsDoNotLieSideBySide) {
+  EXPECT_EQ(got_lstm(8, 8), Names({"prompt_embeddings"}));
+  EXPECT_ERROR(got_lstm(8, 800), Errc::mismatch, "has the shape [800, 2] instead of [8, 2]");
+  EXPECT_ERROR(got_lstm(8, 4), Errc::mismatch, "has the shape [4, 2] instead of [8, 2]");
+  EXPECT_ERROR(got_lstm(7, 7), Errc::mismatch, "7 rows of weights, which are no 4 gates");
+}
+
+TEST(GetAdapter, RefusesToChooseRanksAmongPackedElements) {
+  const std::string at = "base_model.model.q.lora_";
+  StateDict state;
+  const std::vector<std::byte> bytes(8);
+  for (const char* part : {"A", "B", "E"})
+    state.insert(at + part + ".default", Tensor::from_bytes(DType::f4, {4, 4}, bytes));
+  const AdapterConfig config =
+      config_of(R"({"peft_type": "ADALORA", "rank_pattern": {"q.lora_E": [true, false, true, false]}})");
+  EXPECT_ERROR(get_adapter_state_dict(state, config), Errc::unsupported, "has dtype F4, of which no ranks");
+}
+
 TEST(GetAdapter, RefusesATypeThatNobodyKnows) {
   EXPECT_ERROR(got({"x"}, R"({"peft_type": "LORAX"})"), Errc::unsupported, "\"LORAX\" are not known");
   EXPECT_HINT(got({"x"}, R"({"peft_type": "LORAX"})"), "did you mean LORA?");

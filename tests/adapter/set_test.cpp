@@ -149,5 +149,16 @@ TEST(SetAdapter, SaysWhatIsWrongWithBadInput) {
                  bad.text);
 }
 
+TEST(SetAdapter, TakesOnlyIntegersAsTheIndicesOfVectors) {
+  const std::string logits = "base_model.model.q.vblora_logits_A";
+  for (const DType dtype : {DType::c128, DType::c64, DType::f32, DType::boolean}) {
+    StateDict file = state_of({{"base_model.vblora_vector_bank", {4, 2}}, {logits + "_topk_weights", {2, 2, 1}}});
+    file.insert(logits + "_topk_indices",
+                Tensor::from_bytes(dtype, {2, 2, 2}, std::vector<std::byte>(*bytes_of(dtype, 8))));
+    EXPECT_ERROR(set_adapter_state_dict(base(), file, config_of(R"({"peft_type": "VBLORA"})"), "default"),
+                 Errc::mismatch, "do not belong together");
+  }
+}
+
 }  // namespace
 }  // namespace ballast

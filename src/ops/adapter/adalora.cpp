@@ -57,6 +57,11 @@ void keep_at(StateDict& file, const std::string& module, std::string_view key, c
                                       " ranks, but rank_pattern speaks of " + std::to_string(mask.list().size()))
           .hint("is this the adapter_config.json that belongs to the weights?");
     }
+    if (info(tensor->dtype()).block_elements != 1) {  // whose elements have no bytes of their own
+      throw Error(Errc::unsupported, "tensor " + quote(name) + " has dtype " + std::string(info(tensor->dtype()).name) +
+                                         ", of which no ranks can be chosen")
+          .hint("convert it with --dtype F32");
+    }
     file.replace(name, chosen(*tensor, static_cast<std::size_t>(dim), kept));
   }
 }

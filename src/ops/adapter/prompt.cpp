@@ -87,12 +87,17 @@ class Encoder {
         const std::string at = "_l" + std::to_string(layer) + ending;
         const std::size_t taken = take({"lstm_head.weight_ih" + at, "lstm_head.weight_hh" + at,
                                         "lstm_head.bias_ih" + at, "lstm_head.bias_hh" + at});
-        const std::uint64_t gates = rows_of(taken);
+        if (ending.empty()) first = taken;
+        const std::uint64_t gates = rows_of(first);  // of both directions, whose outputs lie side by side
+        if (gates % 4 != 0) {
+          throw Error(Errc::mismatch, "the LSTM of the prompt encoder " + quote(prefix_) + " has " +
+                                          std::to_string(gates) + " rows of weights, which are no 4 gates")
+              .hint("was the file saved whole?");
+        }
         expect({gates, width_}, taken);
         expect({gates, gates / 4}, taken + 1);
         expect({gates}, taken + 2);
         expect({gates}, taken + 3);
-        if (ending.empty()) first = taken;
       }
       width_ = rows_of(first) / 2;
       steps_.push_back({Step::Kind::lstm, first, false, false});
@@ -110,7 +115,8 @@ class Encoder {
 
   void begin() {
     const Tensor& embedding = *find("embedding.weight");
-    if (embedding.rank() != 2) throw Error(Errc::malformed, "the embeddings of a prompt encoder must be a matrix");
+    if (embedding.rank() != 2 || embedding.numel() == 0)
+      throw Error(Errc::malformed, "the embeddings of a prompt encoder must be a matrix, and not an empty one");
     width_ = embedding.shape()[1];
   }
 

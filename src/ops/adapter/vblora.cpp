@@ -36,6 +36,13 @@ void append_integer(std::vector<std::byte>& out, std::uint64_t value, std::size_
   for (std::size_t i = 0; i < width; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
+// Whether each element is an integer of bytes of its own, no more than a word of ours has.
+bool holds_indices(DType dtype) {
+  const DTypeInfo& type = info(dtype);
+  const bool is_integer = type.kind == DTypeKind::unsigned_integer || type.kind == DTypeKind::signed_integer;
+  return is_integer && type.block_elements == 1 && type.block_bytes <= sizeof(std::uint64_t);
+}
+
 std::vector<std::uint64_t> integers_of(const Tensor& tensor) {
   const std::size_t width = info(tensor.dtype()).block_bytes;
   std::vector<std::byte> bytes(tensor.nbytes());
@@ -161,7 +168,7 @@ void spread_largest(StateDict& file) {
           .hint("was the file saved whole?");
     }
     const std::uint64_t count = tensor.shape()[tensor.rank() - 1];
-    if (count == 0 || weights->shape() != with_last(tensor.shape(), count - 1) || is_floating(tensor.dtype()))
+    if (count == 0 || weights->shape() != with_last(tensor.shape(), count - 1) || !holds_indices(tensor.dtype()))
       throw Error(Errc::mismatch, "the indices and the weights of " + quote(logits) + " do not belong together");
     spread.insert(logits, logits_of(tensor, *weights, bank->shape()[0]));
   }

@@ -98,7 +98,7 @@ Choice choose(std::span<const float> logits, std::uint64_t count) {
 // weight, which is what is missing to 1.
 std::vector<Choice> choices(const Module& module, const std::string& name, std::uint64_t count) {
   std::vector<Choice> result;
-  if (const Tensor* logits = module.find(name)) {
+  if (const Tensor* logits = module.find(name)) {  // not empty, as merge_vblora() made sure
     const std::uint64_t vectors = logits->shape()[logits->rank() - 1];
     const Matrix values = read_matrix(*logits, {logits->numel() / vectors, vectors});
     for (std::uint64_t i = 0; i < values.rows(); ++i) result.push_back(choose(values.row(i), count));
@@ -112,12 +112,31 @@ std::vector<Choice> choices(const Module& module, const std::string& name, std::
   auto weight = weights.begin();
   for (std::size_t i = 0; i < numbers.size(); i += count) {
     Choice choice;
-    for (std::size_t k = 0; k < count; ++k) choice.indices.push_back(static_cast<std::uint64_t>(numbers[i + k]));
+    for (std::size_t k = 0; k < count; ++k) {
+      if (!(numbers[i + k] >= 0 && numbers[i + k] < 0x1p53))  // NaN, too
+        throw Error(Errc::malformed, fmt::format("the adapter asks for vector {} for the module {}", numbers[i + k],
+                                                 quote(module.name)));
+      choice.indices.push_back(static_cast<std::uint64_t>(numbers[i + k]));
+    }
     for (std::size_t k = 0; k + 1 < count; ++k) choice.weights.push_back(*weight++);
     choice.weights.push_back(1 - std::accumulate(choice.weights.begin(), choice.weights.end(), 0.0F));
     result.push_back(std::move(choice));
   }
   return result;
+}
+
+// The shape of the logits of a module, or of the indices that were saved of them: what both must have for choices().
+Shape shape_of_choices(const Module& module, const std::string& name, std::uint64_t topk) {
+  const Tensor* logits = module.find(name);
+  const Shape shape = logits != nullptr ? logits->shape() : module.at(name + "_topk_indices").shape();
+  if (shape.rank() != 3 || shape[2] == 0)
+    throw Error(Errc::mismatch, fmt::format("{} of the module {} has the shape {}, which chooses no vectors", name,
+                                            quote(module.name), to_string(shape)))
+        .hint("was the file saved whole?");
+  if (logits != nullptr) return shape;
+  require_shape(module, name + "_topk_indices", {shape[0], shape[1], topk});
+  require_shape(module, name + "_topk_weights", {shape[0], shape[1], topk - 1});
+  return shape;
 }
 
 std::vector<float> combined(const Choice& choice, const Matrix& bank) {
@@ -139,7 +158,8 @@ std::function<RandomBases()> random_bases(const Task& task, std::uint64_t rank) 
   };
   const Tensor *a = find("randlora_A"), *b = find("randlora_B");
   if (a != nullptr && b != nullptr) {
-    if (a->rank() != 3 || b->rank() != 3 || a->shape()[0] != rank || b->shape()[2] != rank)
+    if (a->rank() != 3 || b->rank() != 3 || a->numel() == 0 || b->numel() == 0 || a->shape()[0] != rank ||
+        a->shape()[1] != 1 || b->shape()[2] != rank)
       throw Error(Errc::mismatch,
                   fmt::format("the bases of the module {} have the shapes {} and {}, which a rank of {} "
                               "does not go with",
@@ -175,14 +195,18 @@ void merge_randlora(const Task& task) {
   Extent whole = extent(task.base.at(task.weight_name()).shape());
   if (task.settings.flag("fan_in_fan_out")) whole = whole.transposed();
   const std::uint64_t smaller = std::min(whole.rows, whole.columns), larger = std::max(whole.rows, whole.columns);
-  const std::uint64_t bases = rank == 0 ? 0 : (smaller + rank - 1) / rank;
+  if (rank == 0 || smaller == 0)
+    throw Error(Errc::mismatch, fmt::format("the adapter has a rank of {} for the module {}, whose weight is {} by {}",
+                                            rank, quote(task.module.name), whole.rows, whole.columns))
+        .hint("look at r in adapter_config.json");
+  const std::uint64_t bases = smaller / rank + (smaller % rank != 0 ? 1 : 0);
   require_shape(task.module, "randlora_lambda", {rank, bases});
   require_shape(task.module, "randlora_gamma", {bases, smaller});
   const bool is_wide = smaller == whole.columns;  // as PEFT says it: the inputs are the smaller side
   LowRank low_rank{
       [=, make = random_bases(task, rank), name = task.module.name] {
         const RandomBases random = make();
-        if (random.smaller < smaller || random.bases < bases || random.b.size() < larger * random.bases * rank)
+        if (random.smaller < smaller || random.bases < bases || random.b.size() / rank / random.bases < larger)
           throw Error(Errc::mismatch,
                       fmt::format("the bases of the adapter are too small for the module {}", quote(name)));
         const Matrix by_rank = read_matrix(lambda), by_input = read_matrix(gamma);
@@ -205,12 +229,15 @@ void merge_vblora(const Task& task) {
   const Tensor bank = task.shared("vblora_vector_bank");
   const std::uint64_t topk = task.settings.count("topk"), rank = task.settings.count("r");
   const std::uint64_t length = extent(bank.shape()).columns;
-  const auto shape_of = [&](const std::string& name) {
-    const Tensor* logits = task.module.find(name);
-    return logits != nullptr ? logits->shape() : task.module.at(name + "_topk_indices").shape();
-  };
-  const Shape of_a = shape_of("vblora_logits_A"), of_b = shape_of("vblora_logits_B");
-  if (of_a.rank() != 3 || of_b.rank() != 3 || of_a[0] != rank || of_b[1] != rank)
+  if (bank.numel() == 0)
+    throw Error(Errc::mismatch, "vblora_vector_bank has no vectors").hint("was the file saved whole?");
+  if (topk == 0)
+    throw Error(Errc::malformed,
+                "the field \"topk\" of the adapter's configuration is 0, so that it chooses no vectors")
+        .hint("is this the adapter_config.json that the tensors were saved with?");
+  const Shape of_a = shape_of_choices(task.module, "vblora_logits_A", topk);
+  const Shape of_b = shape_of_choices(task.module, "vblora_logits_B", topk);
+  if (of_a[0] != rank || of_b[1] != rank)
     throw Error(Errc::mismatch, fmt::format("the rank of the module {} is {} in the configuration, but its logits have "
                                             "the shapes {} and {}",
                                             quote(task.module.name), rank, to_string(of_a), to_string(of_b)));

@@ -160,22 +160,35 @@ Matrix tucker(const Tensor& core, const Tensor& b) {
 
 void require_core(const Module& module, std::string_view part, const Tensor& a, const Tensor& b) {
   const Shape& core = module.at(part).shape();
-  if (core.rank() == 4 && a.rank() == 2 && b.rank() == 2 && core[0] == a.shape()[0] && core[1] == b.shape()[0]) return;
+  if (core.rank() == 4 && core.numel() != 0 && a.rank() == 2 && b.rank() == 2 && core[0] == a.shape()[0] &&
+      core[1] == b.shape()[0])
+    return;
   throw Error(Errc::mismatch,
               fmt::format("{} of the module {} has the shape {}, which does not go with {} and {}", part,
                           quote(module.name), to_string(core), to_string(a.shape()), to_string(b.shape())));
 }
 
-// One of LoHa's two products.
-LowRank hadamard_factor(const Task& task, const std::string& number, double times) {
+// One of LoHa's two products, and how large it is.
+struct HadamardFactor {
+  Extent extent;
+  LowRank low_rank;
+};
+HadamardFactor hadamard_factor(const Task& task, const std::string& number, double times) {
   const Tensor a = task.module.at("hada_w" + number + "_a"), b = task.module.at("hada_w" + number + "_b");
   const Tensor* core = task.module.find("hada_t" + number);
   if (core == nullptr) {
-    require_shape(task.module, "hada_w" + number + "_b", {a.shape()[a.rank() - 1], extent(b.shape()).columns});
-    return {[=] { return Factors{read_matrix(a), read_matrix(b)}; }, extent(a.shape()).columns, times};
+    const Extent of_a = extent(a.shape()), of_b = extent(b.shape());
+    require_shape(task.module, "hada_w" + number + "_a", {of_a.rows, of_a.columns});
+    require_shape(task.module, "hada_w" + number + "_b", {of_a.columns, of_b.columns});
+    return {{of_a.rows, of_b.columns}, {[=] { return Factors{read_matrix(a), read_matrix(b)}; }, of_a.columns, times}};
   }
   require_core(task.module, "hada_t" + number, a, b);
-  return {[=, core = *core] { return Factors{transposed(read_matrix(a)), tucker(core, b)}; }, a.shape()[0], times};
+  const std::uint64_t kernel = core->shape()[2] * core->shape()[3];
+  return {{a.shape()[1], b.shape()[1] * kernel},
+          {[=, core = *core] {
+             return Factors{transposed(read_matrix(a)), tucker(core, b)};
+           },
+           a.shape()[0], times}};
 }
 
 // A matrix that may be kept as a product, or as a product around a core.
@@ -193,6 +206,10 @@ Small kronecker_factor(const Task& task, const std::string& name) {
     return {{a.shape()[1], b.shape()[1] * kernel},
             [=, core = *core] { return product(transposed(read_matrix(a)), tucker(core, b)); }};
   }
+  if (a.numel() == 0)  // two of which would make a matrix of any size out of nothing
+    throw Error(Errc::mismatch, fmt::format("{}_a of the module {} has the shape {} and no values", name,
+                                            quote(task.module.name), to_string(a.shape())))
+        .hint("was the file saved whole?");
   require_shape(task.module, name + "_b", {extent(a.shape()).columns, extent(b.shape()).columns});
   return {{extent(a.shape()).rows, extent(b.shape()).columns}, [=] { return product(read_matrix(a), read_matrix(b)); }};
 }
@@ -206,6 +223,10 @@ void merge_ia3(const Task& task) {
   const Tensor& scales = task.module.at("ia3_l");
   const Tensor& weight = task.base.at(task.weight_name());
   const Extent whole = extent(weight.shape());
+  if (weight.numel() == 0)
+    throw Error(Errc::mismatch, fmt::format("the adapter scales {}, which has the shape {} and no values",
+                                            quote(task.weight_name()), to_string(weight.shape())))
+        .hint("the adapter belongs to another model, or the base was saved without its weights");
   const std::uint64_t count = scales.numel(), inputs = weight.rank() > 1 ? weight.shape()[1] : 1;
   const bool is_convolution = weight.rank() > 2;
   const bool of_inputs = is_convolution ? task.settings.matches("feedforward_modules", task.module.name)
@@ -225,15 +246,20 @@ void merge_ia3(const Task& task) {
 // LoHa: W + s (w1_a w1_b) * (w2_a w2_b).
 void merge_loha(const Task& task) {
   const double scaling = lycoris_scaling(task);
-  LowRank first = hadamard_factor(task, "1", scaling), second = hadamard_factor(task, "2", scaling);
-  const Extent whole = extent(task.base.at(task.weight_name()).shape());
-  const Tensor& a = task.module.at("hada_w1_a");
-  const bool has_core = task.module.find("hada_t1") != nullptr;
-  const std::uint64_t out = a.shape()[has_core ? 1 : 0], columns = extent(task.module.at("hada_w1_b").shape()).columns;
-  const std::uint64_t kernel = has_core ? task.module.at("hada_t1").numel() / first.rank / first.rank : 1;
-  if (whole != Extent{out, columns * kernel})
-    static_cast<void>(is_transposed(task, task.base.at(task.weight_name()), out, columns * kernel));
-  task.base.edit(task.weight_name(), std::make_unique<HadamardEdit>(task, whole, std::move(first), std::move(second)));
+  const Tensor& weight = task.base.at(task.weight_name());
+  const Extent whole = extent(weight.shape());
+  HadamardFactor factors[] = {hadamard_factor(task, "1", scaling), hadamard_factor(task, "2", scaling)};
+  if (factors[0].extent != factors[1].extent)
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter multiplies, for the module {}, a matrix of {} by {} with one of {} by {}",
+                            quote(task.module.name), factors[0].extent.rows, factors[0].extent.columns,
+                            factors[1].extent.rows, factors[1].extent.columns))
+        .hint("are all tensors of the same adapter?");
+  for (auto& [found, low_rank] : factors) {
+    if (found != whole && is_transposed(task, weight, found.rows, found.columns)) low_rank = low_rank.transposed();
+  }
+  task.base.edit(task.weight_name(), std::make_unique<HadamardEdit>(task, whole, std::move(factors[0].low_rank),
+                                                                    std::move(factors[1].low_rank)));
 }
 
 // LoKr: W + s kron(w1, w2).
@@ -241,9 +267,13 @@ void merge_lokr(const Task& task) {
   const double scaling = lycoris_scaling(task);
   Small first = kronecker_factor(task, "lokr_w1"), second = kronecker_factor(task, "lokr_w2");
   const Extent whole = extent(task.base.at(task.weight_name()).shape());
-  if (whole.rows != first.extent.rows * second.extent.rows)
-    static_cast<void>(is_transposed(task, task.base.at(task.weight_name()), first.extent.rows * second.extent.rows,
-                                    first.extent.columns * second.extent.columns));
+  const Extent made{first.extent.rows * second.extent.rows, first.extent.columns * second.extent.columns};
+  if (whole != made && is_transposed(task, task.base.at(task.weight_name()), made.rows, made.columns)) {
+    for (Small* factor : {&first, &second}) {  // the transpose of a Kronecker product is that of the transposes
+      factor->extent = factor->extent.transposed();
+      factor->make = [make = std::move(factor->make)] { return transposed(make()); };
+    }
+  }
   task.base.edit(task.weight_name(), std::make_unique<KroneckerEdit>(task, first.extent, std::move(first.make),
                                                                      second.extent, std::move(second.make), scaling));
 }
@@ -253,10 +283,15 @@ void merge_hira(const Task& task) {
   const bool is_embedding = task.module.find("hira_embedding_A") != nullptr;
   const Tensor a = task.module.at(is_embedding ? "hira_embedding_A" : "hira_A");
   const Tensor b = task.module.at(is_embedding ? "hira_embedding_B" : "hira_B");
-  const Extent of_a = extent(a.shape()), of_b{b.shape()[0], of_a.rows};
+  const Extent of_a = extent(a.shape()), of_b{extent(b.shape()).rows, of_a.rows};
   if (extent(b.shape()) != of_b)
-    require_shape(task.module, is_embedding ? "hira_embedding_B" : "hira_B", {b.shape()[0], of_a.rows});
+    require_shape(task.module, is_embedding ? "hira_embedding_B" : "hira_B", {of_b.rows, of_a.rows});
   const Tensor& weight = task.base.at(task.weight_name());
+  if (is_embedding && extent(weight.shape()) != Extent{of_a.columns, of_b.rows})
+    throw Error(Errc::mismatch,
+                fmt::format("the adapter changes {} tokens of {} values, but {} has the shape {}", of_a.columns,
+                            of_b.rows, quote(task.weight_name()), to_string(weight.shape())))
+        .hint("was the vocabulary of the base changed?");
   LowRank low_rank{[=] { return Factors{read_matrix(b, of_b), read_matrix(a, of_a)}; }, of_a.rows};
   const bool transposed = is_embedding || is_transposed(task, weight, of_b.rows, of_a.columns);
   if (transposed) low_rank = low_rank.transposed();

@@ -3,8 +3,24 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
 namespace ballast::merging {
 namespace {
+
+// The rules compare shapes with the weight's; this is the last door before memory, whatever a rule has forgotten.
+void require_fit(const Factors& factors, const Panel& panel) {
+  const Matrix &left = factors.left, &right = factors.right;
+  const bool has_rows = panel.first <= left.rows() && panel.count <= left.rows() - panel.first;
+  if (has_rows && left.columns() == right.rows() && right.columns() == panel.columns) return;
+  throw Error(Errc::mismatch,
+              fmt::format("the adapter multiplies a matrix of {} by {} with one of {} by {}, which does "
+                          "not give rows {} to {} of {} values",
+                          left.rows(), left.columns(), right.rows(), right.columns(), panel.first,
+                          panel.first + panel.count, panel.columns))
+      .hint("the adapter belongs to another model, or to another size of it");
+}
 
 class LowRankEdit final : public AdditiveEdit {
  public:
@@ -17,6 +33,7 @@ class LowRankEdit final : public AdditiveEdit {
   // A product can be added by the product itself.
   void apply(const Panel& panel, std::span<float> scratch) const override {
     if (addition().is_exact) return AdditiveEdit::apply(panel, scratch);
+    require_fit(factors_, panel);
     const double factor = addition().factor * low_rank_.times / low_rank_.over;
     kernels::multiply(factors_.left.view(panel.first, panel.count), factors_.right.view(), static_cast<float>(factor),
                       1, panel.values.data(), panel.columns);
@@ -46,6 +63,7 @@ LowRank LowRank::transposed() const {
 }
 
 void fill_product(const Factors& factors, bool in_order, const Panel& panel, std::span<float> out) {
+  require_fit(factors, panel);
   const auto left = factors.left.view(panel.first, panel.count), right = factors.right.view();
   if (in_order) return kernels::multiply_in_order(left, right, out.data(), panel.columns);
   kernels::multiply(left, right, 1, 0, out.data(), panel.columns);

@@ -128,6 +128,9 @@ std::vector<double> skew_symmetric(std::span<const float> triangle, std::uint64_
   return result;
 }
 
+// PEFT has 5; each is a product of matrices, and a float has seen the last of a series that converges long before.
+constexpr std::uint64_t kMostTerms = 100;
+
 // I + 2Q + 2Q^2 + ... + 2Q^(terms-2) + Q^(terms-1): nearly the Cayley transform where Q is small. In floats, as PEFT.
 Matrix neumann(const Matrix& skew, std::uint64_t terms) {
   Matrix result({skew.rows(), skew.rows()}), power = skew;
@@ -183,6 +186,14 @@ std::vector<std::uint64_t> butterfly_order(std::uint64_t inputs, std::uint64_t l
                           "shape {}",
                           quote(task.module.name), blocks, size, to_string(weight.shape())))
       .hint("the adapter belongs to another model, or to another size of it");
+}
+
+// A factor of a butterfly pairs pieces of half a block, in stretches that double from factor to factor: those must be
+// there, and be whole.
+bool is_butterfly(std::uint64_t factors, std::uint64_t blocks, std::uint64_t size) {
+  if (factors <= 1) return true;
+  if (size < 2 || size % 2 != 0 || factors > 64) return false;
+  return blocks != 0 && blocks % (std::uint64_t{1} << (factors - 1)) == 0;
 }
 
 // Reflections, one after the other: W (I - 2 u u^T) ...; or all at once where the u are orthonormal.
@@ -306,6 +317,12 @@ void merge_oft(const Task& task) {
     throw_wrong_blocks(task, of_r.rows, size, weight);
   const bool series = task.settings.flag("use_cayley_neumann", true), coft = task.settings.flag("coft");
   const std::uint64_t terms = task.settings.count("num_cayley_neumann_terms", 5);
+  if (series && terms > kMostTerms)
+    throw Error(Errc::unsupported,
+                fmt::format("the adapter computes the rotations of {} by a series of {} terms, of which "
+                            "{} are the most",
+                            quote(task.module.name), terms, kMostTerms))
+        .hint("correct num_cayley_neumann_terms in adapter_config.json: PEFT has 5");
   // PEFT divides by the root of the number of blocks.
   const double most = coft ? task.settings.number("eps") / std::sqrt(static_cast<double>(of_r.rows)) : 0;
   const auto make = [=] {
@@ -329,8 +346,15 @@ void merge_boft(const Task& task) {
   const Tensor& weight = task.base.at(task.weight_name());
   const Extent whole = extent(weight.shape());
   const Shape& shape = rotations.shape();
-  if (shape.rank() != 4 || shape[2] != shape[3] || shape[1] * shape[2] != whole.columns)
+  if (shape.rank() != 4 || rotations.numel() == 0 || shape[2] != shape[3] || shape[1] * shape[2] != whole.columns)
     throw_wrong_blocks(task, shape.rank() > 1 ? shape[1] : 0, shape.rank() > 2 ? shape[2] : 0, weight);
+  if (!is_butterfly(shape[0], shape[1], shape[2]))
+    throw Error(Errc::mismatch,
+                fmt::format("boft_R of the module {} has the shape {}: {} factors of a butterfly need "
+                            "blocks of an even size, a multiple of {} of them",
+                            quote(task.module.name), to_string(shape), shape[0],
+                            shape[0] > 64 ? "2^63" : std::to_string(std::uint64_t{1} << (shape[0] - 1))))
+        .hint("is this the adapter_config.json that the tensors were saved with?");
   const Tensor& scales = task.module.at("boft_s");
   if (scales.numel() != whole.rows) require_shape(task.module, "boft_s", {whole.rows, 1});
   const std::uint64_t factors = shape[0], blocks = shape[1], size = shape[2], inputs = whole.columns;
