@@ -88,6 +88,24 @@ TEST(Dialects, KeepTheScalingThereAndBack) {
   }
 }
 
+TEST(Dialects, RefuseFieldsOfTheConfigurationThatTheyHaveNoPlaceFor) {
+  TempDir dir;
+  for (const auto& [field, text] :
+       {std::pair(R"("fan_in_fan_out": true)", "[in, out], which "),
+        std::pair(R"("target_parameters": ["experts.w"])", "no modules' weights, which ")}) {
+    const Adapter adapter = small_lora(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, )" + std::string(field) + "}");
+    for (const AdapterDialect dialect : {AdapterDialect::kohya, AdapterDialect::diffusers, AdapterDialect::gguf}) {
+      EXPECT_ERROR(save_adapter(adapter, dir / (dialect == AdapterDialect::gguf ? "x.gguf" : "x.safetensors"),
+                                {.dialect = dialect}),
+                   Errc::unsupported, text + std::string(name(dialect)) + " has no place for");
+    }
+    save_adapter(adapter, dir / "peft", {.save = {.overwrite = true}});
+  }
+  const Adapter none = small_lora(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "fan_in_fan_out": false,
+                                      "target_parameters": []})");
+  save_adapter(none, dir / "x.safetensors", {.dialect = AdapterDialect::kohya});
+}
+
 TEST(Kohya, SaysAnAlphaForEachModule) {
   TempDir dir;
   save_adapter(llama_lora(), dir / "a.safetensors", {.dialect = AdapterDialect::kohya});

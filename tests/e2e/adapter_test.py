@@ -107,6 +107,15 @@ class Adapters(TestCase):
         problems = self.ballast("adapter", "info", "lora", "--json").json()["problems"]
         self.assertEqual([problem["harmless"] for problem in problems], [True])
 
+    def test_what_a_dialect_cannot_say_is_refused_and_not_left_out(self):
+        turned, experts = self.lora("turned", fan_in_fan_out=True), self.lora("experts", target_parameters=["experts.w"])
+        for folder, field in (turned, "fan_in_fan_out"), (experts, "target_parameters"):
+            for dialect, file in ("kohya", "x.safetensors"), ("diffusers", "x.safetensors"), ("gguf", "x.gguf"):
+                self.refused("adapter", "convert", folder, "--to", dialect, "-o", file, code=UNSUPPORTED,
+                             says=field, hint="merge the adapter into its base")
+            self.ballast("adapter", "convert", folder, "--to", "peft", "-o", f"{folder}-peft")
+        self.assertFalse((self.folder / "x.safetensors").exists())
+
     def test_what_must_be_given_is_asked_for(self):
         for rest, hint in ((["convert", LORA, "--to", "kohya"], "-o"), (["convert", LORA, "-o", "x"], "peft, diffusers"),
                            (["extract", TINY, "-o", "x"], "--config")):

@@ -171,6 +171,12 @@ LoraModules take_modules(const Adapter& adapter, AdapterDialect dialect, bool wi
   };
   const PeftType& type = peft_type(adapter.config);
   if (type.name != "LORA") throw refuse("this is an adapter of the type " + std::string(type.name));
+  // Which way round a weight lies is told by its shape, unless that is square; which parameter is meant, by nothing.
+  if (adapter.config.is_set("fan_in_fan_out"))
+    throw refuse("\"fan_in_fan_out\" is set, for weights that are kept [in, out]");
+  if (const Json* parameters = adapter.config.find("target_parameters");
+      parameters != nullptr && (!parameters->is_list() || !parameters->list().empty()))
+    throw refuse("\"target_parameters\" names parameters that are no modules' weights");
   LoraModules modules;
   for (const auto& [name, tensor] : adapter.tensors) {
     const auto parsed = parse_file_name(type, name);
