@@ -135,6 +135,28 @@ TEST(LoraFromDiff, KeepsConvolutionsEmbeddingsAndTurnedMatricesAsPeftDoes) {
   check_adapter(found.adapter);
 }
 
+TEST(LoraFromDiff, GivesARankOfItsOwnToOneModuleAndNotToAllThatEndLikeIt) {
+  Models models;
+  for (const auto& [module, size] : {std::pair<std::string, std::size_t>("q", 4), {"x.q", 16}, {"y.x.q", 6}})
+    models.add(module + ".weight", {size, size}, random_matrix(size, size, 1), random_matrix(size, size, 2));
+  const FromDiff found = lora_from_diff(models.base, models.tuned, {.rank = 8});
+  EXPECT_EQ(to_string(found.adapter.config.fields.at("rank_pattern")), R"({"^q":4,"^y\\.x\\.q":6})");
+  for (const char* module : {"q", "x.q", "y.x.q"}) EXPECT_EQ(lora_scaling(found.adapter.config, module), 1.0) << module;
+  check_adapter(found.adapter);
+}
+
+TEST(LoraFromDiff, LeavesIntegersAlone) {
+  Models models;
+  models.add("a.weight", {2, 2}, {1, 2, 3, 4}, {1, 0, 0, 0});
+  for (const auto& [checkpoint, number] : {std::pair(&models.base, 1), std::pair(&models.tuned, 2)}) {
+    const std::vector<std::int64_t> numbers(4, number);
+    checkpoint->tensors.insert("i.weight", Tensor::from_values<std::int64_t>(DType::i64, {2, 2}, numbers));
+  }
+  const FromDiff found = lora_from_diff(models.base, models.tuned, {.rank = 1});
+  EXPECT_EQ(found.report.left, std::vector<std::string>{"i.weight"});
+  EXPECT_EQ(found.report.layers.size(), 1u);
+}
+
 TEST(LoraFromDiff, SaysWhenThereIsNothingToFind) {
   Models models;
   models.add("a.weight", {2, 2}, {1, 2, 3, 4}, {0, 0, 0, 0});

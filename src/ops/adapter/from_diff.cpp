@@ -2,6 +2,7 @@
 #include <ballast/from_diff.hpp>
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -173,12 +174,19 @@ AdapterConfig config_of(const Checkpoint& base, const FromDiffOptions& options, 
 void note_smaller_rank(AdapterConfig& config, const std::string& module, std::uint64_t rank) {
   for (const char* field : {"rank_pattern", "alpha_pattern"}) {
     Json pattern = config.fields.at(field);
-    pattern.set(module, rank);
+    pattern.set("^" + re2::RE2::QuoteMeta(module), rank);  // else it would be every module that ends so
     config.fields.set(field, std::move(pattern));
   }
 }
 
 bool is_same(const Tensor& a, const Tensor& b) { return values_of(a) == values_of(b); }
+
+// Whether merging could add to it: integers have no halves, and codes no sums.
+bool holds_a_product(std::string_view name, const Tensor& tensor) {
+  const DTypeKind kind = info(tensor.dtype()).kind;
+  const bool is_real = kind == DTypeKind::floating || kind == DTypeKind::ggml;
+  return is_real && name.ends_with(kWeight) && tensor.rank() >= 2 && tensor.numel() != 0;
+}
 
 }  // namespace
 
@@ -192,7 +200,7 @@ FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const F
     const Tensor* other = tuned.find(name);
     if (other == nullptr || other->shape() != tensor.shape()) {
       result.report.missing.emplace_back(name);
-    } else if (name.ends_with(kWeight) && tensor.rank() >= 2 && tensor.numel() != 0) {
+    } else if (holds_a_product(name, tensor)) {
       works.push_back({name, &tensor, other});
       total += tensor.nbytes();
     } else if (is_same(tensor, *other)) {
