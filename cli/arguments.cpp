@@ -35,6 +35,14 @@ struct Adder {
   void operator()(T* value) const {
     finish(app.add_option(names(), *value));
   }
+  // CLI11 takes "-1" for the largest number there is, but only of 64 bits.
+  void operator()(std::uint64_t* value) const {
+    CLI::Option* option = app.add_option(names(), *value);
+    option->check(CLI::Validator(
+        [](std::string& text) { return text.find('-') == std::string::npos ? "" : text + " is less than nothing"; },
+        ""));
+    finish(option);
+  }
   template <class T>
   void operator()(const std::function<void(const T&)>& function) const {
     finish(app.add_option_function<T>(names(), function));

@@ -105,7 +105,8 @@ void add_adapter_merge(Command& adapter, Session& session) {
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
   verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
   verb.option("-o,--output", "PATH", &arguments->out, "a .safetensors, .pt, .gguf or other file, or a folder");
-  verb.option("--weight", "W", &arguments->weights, "how much of each adapter, in their order; 1 where not given");
+  verb.option("--weight", "W", &arguments->weights,
+              "how much of an adapter: one for each, in their order, or none for 1");
   verb.flag("--peft-exact", &arguments->peft_exact, "round where PEFT's merge_and_unload rounds, not once at the end");
   verb.flag("--unmerge", &arguments->unmerge, "take them out of a base that they were merged into");
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the result, and decode ggml's blocks");

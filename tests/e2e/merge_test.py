@@ -135,6 +135,17 @@ class Merge(TestCase):
         self.refused("adapter", "from-diff", "base.safetensors", "base.safetensors", "-o", "none", code=NO,
                      says="no matrix differs")
 
+    def test_numbers_below_zero_are_no_ranks(self):
+        self.refused("adapter", "from-diff", "base.safetensors", "base.safetensors", "--rank", "-1", "-o", "x", code=USAGE,
+                     says="--rank", hint="--help")
+        self.refused("adapter", "convert", "lora", "--to", "gguf", "--heads", "-4", "-o", "x.gguf", code=USAGE, says="--heads")
+
+    def test_weights_are_one_for_each_adapter_or_none(self):
+        merge = ["adapter", "merge", "base.safetensors", "lora", "lora", "-o", "x.safetensors"]
+        self.refused(*merge, "--weight", "0.5", code=USAGE, says="1 weight for 2 adapters")
+        self.assertIn("one for each", self.ballast("adapter", "merge", "--help").out)
+        self.ballast(*merge)
+
 
 if __name__ == "__main__":
     unittest.main()
