@@ -18,10 +18,11 @@ using Parts = std::vector<std::pair<std::string, Shape>>;
 
 // Where a weight is computed as it is read, reading belongs to it.
 std::vector<float> merged_values(const std::string& type, const Parts& parts, const Shape& weight,
-                                 const std::string& fields = R"(, "topk": 2)") {
+                                 const std::string& fields = R"(, "topk": 2)", int rank = 4) {
   Adapter adapter;
   adapter.config.fields =
-      Json::parse(R"({"peft_type": ")" + type + R"(", "r": 4, "alpha": 4, "randlora_alpha": 1)" + fields + "}");
+      Json::parse(R"({"peft_type": ")" + type + R"(", "alpha": 4, "randlora_alpha": 1)" + fields + "}");
+  adapter.config.fields.set("r", rank);
   for (const auto& [name, shape] : parts) {
     const bool is_shared = name == "vblora_vector_bank";
     adapter.tensors.insert((is_shared ? "base_model." : "base_model.model.m.") + name, test::counting(shape, 0));
@@ -173,6 +174,20 @@ TEST(HostileMerge, RefusesBasesOfAnotherShape) {
       {"no rows and very many bases", "RANDLORA", bases({4, 1, 8}, {0, std::uint64_t{1} << 61, 4}), {8, 8}, "[0, "},
       {"too few rows", "RANDLORA", bases({4, 1, 8}, {7, 2, 4}), {8, 8}, "too small"},
   });
+}
+
+TEST(HostileMerge, RefusesBlocksOfNoRank) {
+  const Parts parts = {{"gralora_A", {8, 1, 0}}, {"gralora_B", {8, 0, 1}}};
+  expect_refused({{"blocks", "GRALORA", parts, {8, 8}, "has the shape [8, 1, 0]"}});
+}
+
+// Of a rank of 0 there is nothing to add, and nothing to read it from.
+TEST(HostileMerge, AddsNothingWhereNothingWasChosen) {
+  Parts parts = bank_parts({0, 2, 2}, {0, 2, 1});
+  parts[3].second = {2, 0, 2};
+  parts[4].second = {2, 0, 1};
+  const std::vector<float> merged = merged_values("VBLORA", parts, {8, 8}, R"(, "topk": 2)", 0);
+  EXPECT_EQ(merged, test::values_of(test::counting({8, 8})));
 }
 
 TEST(HostileMerge, RefusesASeriesWithoutEnd) {

@@ -107,6 +107,7 @@ std::vector<Choice> choices(const Module& module, const std::string& name, std::
   const Tensor indices = module.at(name + "_topk_indices").to(DType::f64);
   const std::vector<float> weights = read_floats(module.at(name + "_topk_weights"));
   std::vector<double> numbers(indices.numel());
+  if (numbers.empty()) return result;
   indices.storage()->prepare({});
   indices.read(0, std::as_writable_bytes(std::span(numbers)));
   auto weight = weights.begin();
@@ -270,7 +271,7 @@ void merge_tinylora(const Task& task) {
   const std::vector<std::size_t> order = model_order(task.parts.modules);
   const auto number = static_cast<std::uint64_t>(std::ranges::find(order, self) - order.begin());
   const double free = static_cast<double>(modules) * (1 - task.settings.number("weight_tying", 0));
-  const auto groups = static_cast<std::uint64_t>(std::max(1.0, std::nearbyint(free)));
+  const auto groups = static_cast<std::uint64_t>(std::clamp(std::nearbyint(free), 1.0, static_cast<double>(modules)));
   const std::uint64_t group = std::min(number / std::max<std::uint64_t>(modules / groups, 1), groups - 1);
   const Tensor v = task.shared("tinylora_v." + std::to_string(group));
   const std::uint64_t count = v.numel();

@@ -96,7 +96,7 @@ void merge_gralora(const Task& task) {
   const Tensor a = task.module.at("gralora_A"), b = task.module.at("gralora_B");
   const Tensor* general_a = task.module.find("gralora_A_general.weight");
   const Tensor* general_b = task.module.find("gralora_B_general.weight");
-  if (a.rank() != 3 || a.shape()[0] == 0 || a.shape()[2] % a.shape()[0] != 0)
+  if (a.rank() != 3 || a.numel() == 0 || a.shape()[2] % a.shape()[0] != 0)
     throw_wrong_block(task, a, task.base.at(task.weight_name()));
   const std::uint64_t blocks = a.shape()[0], rank = a.shape()[2], part = rank / blocks, in = a.shape()[1];
   const std::uint64_t out = b.rank() == 3 ? b.shape()[2] : 0;

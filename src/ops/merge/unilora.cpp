@@ -70,6 +70,7 @@ LowRank saved(const Task& task, const Tensor& theta, std::uint64_t rank) {
               const Tensor& indices = module.at("unilora_indices_" + which);
               Matrix result = read_matrix(module.at("unilora_scales_" + which));
               std::vector<double> numbers(indices.numel());
+              if (numbers.empty()) return result;
               const Tensor wide = indices.to(DType::f64);
               wide.storage()->prepare({});
               wide.read(0, std::as_writable_bytes(std::span(numbers)));
