@@ -43,6 +43,11 @@ constexpr Row kRows[] = {
     {"osmium", "system", Verdict::inert},
     {"torch.distributed.checkpoint.metadata", "Metadata", Verdict::inert},
     {"", "", Verdict::inert},
+    {"model", "Net.Config", Verdict::inert},
+    {"model", "Net.eval", Verdict::inert},
+    {"model", "_Private.Config", Verdict::inert},
+    {"datetime", "datetime.fromisoformat", Verdict::inert},
+    {"builtins", "dict.fromkeys", Verdict::inert},
 
     {"os", "system", Verdict::dangerous},
     {"os.path", "join", Verdict::dangerous},  // submodules of what is denied
@@ -57,6 +62,17 @@ constexpr Row kRows[] = {
     {"torch", "load", Verdict::dangerous},
     {"torch", "serialization.os.system", Verdict::dangerous},  // the way through attributes
     {"torch.serialization", "os", Verdict::dangerous},
+    {"argparse", "_os.system", Verdict::dangerous},  // as Python's own modules call others
+    {"random", "_os.popen", Verdict::dangerous},
+    {"random", "_os", Verdict::dangerous},
+    {"collections", "_sys.modules.get", Verdict::dangerous},
+    {"enum", "bltns.eval", Verdict::dangerous},
+    {"tokenize", "_builtin_open", Verdict::dangerous},
+    {"plistlib", "codecs.open", Verdict::dangerous},
+    {"model", "Net.pickle.loads", Verdict::dangerous},
+    {"model", "Net.cPickle.loads", Verdict::dangerous},
+    {"model", "o.system", Verdict::dangerous},  // whatever somebody called it
+    {"torch", "_utils.helper.run", Verdict::dangerous},
     {"urllib.parse", "sys.modules", Verdict::dangerous},  // even of what is harmless itself
     {"collections", "OrderedDict.__init__.__globals__", Verdict::dangerous},
     {"torch.nn.modules.linear", "Linear.forward.__globals__", Verdict::dangerous},

@@ -597,16 +597,18 @@ constexpr Danger kDangers[] = {
 };
 
 // A name may lead from a harmless module to another one through attributes: "serialization.os.system" of torch.
+// Python's own modules import others under names of their own, with underscores before them ("_os") or as these
+// ("bltns").
 constexpr std::string_view kWaysOut[] = {
-    "__base__",    "__bases__",   "__builtins__", "__class__",
-    "__code__",    "__dict__",    "__getattr__",  "__getattribute__",
-    "__globals__", "__import__",  "__loader__",   "__mro__",
-    "__self__",    "__setattr__", "__spec__",     "__subclasses__",
-    "builtins",    "ctypes",      "f_builtins",   "f_globals",
-    "f_locals",    "func_code",   "func_globals", "gi_frame",
-    "importlib",   "nt",          "os",           "posix",
-    "pty",         "runpy",       "shutil",       "socket",
-    "subprocess",  "sys",
+    "__base__",     "__bases__",    "__builtins__", "__class__",
+    "__code__",     "__dict__",     "__getattr__",  "__getattribute__",
+    "__globals__",  "__import__",   "__loader__",   "__mro__",
+    "__self__",     "__setattr__",  "__spec__",     "__subclasses__",
+    "bltns",        "builtin_open", "builtins",     "ctypes",
+    "f_builtins",   "f_globals",    "f_locals",     "func_code",
+    "func_globals", "gi_frame",     "importlib",    "nt",
+    "os",           "posix",        "pty",          "runpy",
+    "shutil",       "socket",       "subprocess",   "sys",
 };
 
 static_assert(std::ranges::is_sorted(kKnown));

@@ -69,13 +69,35 @@ const Danger* danger_of(std::string_view path) {
 // No honest name is this long, and looking for the way out at the end of many long ones would take its time.
 constexpr std::size_t kLongestName = 1024;
 
-bool leads_out(std::string_view name) {
-  if (name.size() > kLongestName) return true;
-  while (true) {
+// "_os" is what half of Python's own modules call os.
+std::string_view without_underscores(std::string_view word) {
+  return word.substr(std::min(word.find_first_not_of('_'), word.size()));
+}
+
+bool is_way_out(std::string_view word) { return has(kWaysOut, word) || has(kWaysOut, without_underscores(word)); }
+
+// Classes have methods and other classes; what has attributes and a small letter is a module or a function.
+bool is_class(std::string_view module, std::string_view word, bool is_first) {
+  const std::string_view bare = without_underscores(word);
+  if (bare.empty() || bare[0] < 'a' || bare[0] > 'z') return true;
+  return is_first && has(kKnown, path_of(module, word));
+}
+
+// Why a name leads from its module to another one, or nothing. An attribute that has attributes and is no class is a
+// module that was imported there, under its own name or another one.
+std::string_view why_it_leads_out(std::string_view module, std::string_view name) {
+  if (name.size() > kLongestName) return kImports;
+  for (bool is_first = true;; is_first = false) {
     const auto dot = name.find('.');
-    if (has(kWaysOut, name.substr(0, dot))) return true;
-    if (dot == std::string_view::npos) return false;
-    name.remove_prefix(dot + 1);
+    const std::string_view word = name.substr(0, dot);
+    if (is_way_out(word)) return kImports;
+    if (dot == std::string_view::npos) return {};
+    const std::string_view rest = name.substr(dot + 1);
+    if (!is_class(module, word, is_first)) {
+      const Danger* danger = danger_of(path_of(without_underscores(word), rest));
+      return danger != nullptr && !danger->why.empty() ? danger->why : kImports;
+    }
+    name = rest;
   }
 }
 
@@ -93,7 +115,7 @@ Judgement judge(std::string_view module, std::string_view name) {
     if (danger != nullptr && !danger->why.empty()) return {Verdict::dangerous, danger->why};
     if (danger != nullptr) break;
   }
-  if (leads_out(name)) return {Verdict::dangerous, kImports};
+  if (const auto why = why_it_leads_out(module, name); !why.empty()) return {Verdict::dangerous, why};
   return {is_module_class(python3, name) ? Verdict::known : Verdict::inert, {}};
 }
 

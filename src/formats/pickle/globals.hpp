@@ -13,7 +13,8 @@ struct Judgement {
 };
 
 // Names as a file spells them: Python 2's are translated first. A dotted name ("Popen.wait" of "subprocess") is judged
-// by all of its beginnings.
+// by all of its beginnings and of its ends, and is dangerous where it goes through what is no class ("_os.system" of
+// "argparse"): an attribute of a module can be any other module.
 Judgement judge(std::string_view module, std::string_view name);
 
 // Whether torch.load(weights_only=True) would go on.
