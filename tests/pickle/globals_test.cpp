@@ -48,6 +48,7 @@ constexpr Row kRows[] = {
     {"model", "_Private.Config", Verdict::inert},
     {"datetime", "datetime.fromisoformat", Verdict::inert},
     {"builtins", "dict.fromkeys", Verdict::inert},
+    {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::inert},  // TorchScript's code, taken for a pickle
 
     {"os", "system", Verdict::dangerous},
     {"os.path", "join", Verdict::dangerous},  // submodules of what is denied

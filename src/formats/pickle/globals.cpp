@@ -76,6 +76,14 @@ std::string_view without_underscores(std::string_view word) {
 
 bool is_way_out(std::string_view word) { return has(kWaysOut, word) || has(kWaysOut, without_underscores(word)); }
 
+// Whether Python could know it. The lines of a text that is taken for a pickle ("import torch.nn") are no names.
+bool is_dotted_name(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
 // Classes have methods and other classes; what has attributes and a small letter is a module or a function.
 bool is_class(std::string_view module, std::string_view word, bool is_first) {
   const std::string_view bare = without_underscores(word);
@@ -87,13 +95,14 @@ bool is_class(std::string_view module, std::string_view word, bool is_first) {
 // module that was imported there, under its own name or another one.
 std::string_view why_it_leads_out(std::string_view module, std::string_view name) {
   if (name.size() > kLongestName) return kImports;
+  const bool may_be_reached = is_dotted_name(name) && is_dotted_name(module.substr(0, kLongestName));
   for (bool is_first = true;; is_first = false) {
     const auto dot = name.find('.');
     const std::string_view word = name.substr(0, dot);
     if (is_way_out(word)) return kImports;
     if (dot == std::string_view::npos) return {};
     const std::string_view rest = name.substr(dot + 1);
-    if (!is_class(module, word, is_first)) {
+    if (may_be_reached && !is_class(module, word, is_first)) {
       const Danger* danger = danger_of(path_of(without_underscores(word), rest));
       return danger != nullptr && !danger->why.empty() ? danger->why : kImports;
     }
