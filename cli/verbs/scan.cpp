@@ -26,12 +26,13 @@ void write_json(Session& session, const std::string& target, const ScanReport& r
   json.field("safe", report.is_safe());
   json.key("globals");
   json.begin_array(Layout::lines);
-  for (const Global& global : report.globals) {
+  for (const ScannedGlobal& global : report.globals) {
     json.begin_object();
     json.field("module", global.module);
     json.field("name", global.name);
     json.field("offset", global.offset);
     json.field("member", global.member);
+    if (!global.file.empty()) json.field("file", global.file);
     json.field("verdict", name(global.verdict));
     if (!global.why.empty()) json.field("why", global.why);
     json.end();
@@ -54,15 +55,16 @@ void write_json(Session& session, const std::string& target, const ScanReport& r
 
 // A global that is named a thousand times is one line, at its first place; the dangerous ones come first.
 struct Mention {
-  const Global* first;
+  const ScannedGlobal* first;
   std::uint64_t times = 0;
 };
 
 std::vector<Mention> mentions_of(const ScanReport& report) {
-  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> places;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>, std::size_t> places;
   std::vector<Mention> mentions;
-  for (const Global& global : report.globals) {
-    const auto [place, is_new] = places.try_emplace({global.member, global.module, global.name}, mentions.size());
+  for (const ScannedGlobal& global : report.globals) {
+    const auto [place, is_new] =
+        places.try_emplace({global.file, global.member, global.module, global.name}, mentions.size());
     if (is_new) mentions.push_back({&global});
     ++mentions[place->second].times;
   }
@@ -71,16 +73,20 @@ std::vector<Mention> mentions_of(const ScanReport& report) {
   return mentions;
 }
 
-std::string place_of(const Global& global) {
-  return global.member.empty() ? fmt::format("byte {}", global.offset)
-                               : fmt::format("{} byte {}", escape_for_terminal(global.member), global.offset);
+// "data.pkl byte 7", of a folder "models/a.pt!/data.pkl byte 7".
+std::string place_of(const ScannedGlobal& global) {
+  std::string where = global.file;
+  if (!where.empty() && !global.member.empty()) where += "!/";
+  where += global.member;
+  return where.empty() ? fmt::format("byte {}", global.offset)
+                       : fmt::format("{} byte {}", escape_for_terminal(where), global.offset);
 }
 
 void write_text(Session& session, const ScanReport& report) {
   const auto mentions = mentions_of(report);
   Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}, {.color = Color::dim}, {}});
   for (const Mention& mention : mentions) {
-    const Global& global = *mention.first;
+    const ScannedGlobal& global = *mention.first;
     const std::string verdict(name(global.verdict));
     table.row({global.verdict == Verdict::dangerous ? session.screen.paint(Color::red, verdict) : verdict,
                escape_for_terminal(global.module + "." + global.name),
@@ -119,7 +125,7 @@ int run_scan(Session& session, const std::string& target) {
 
 void add_scan(Command& verb, Session& session) {
   auto target = std::make_shared<std::string>();
-  verb.positional("TARGET", target.get(), "a file, or a folder, every file of which is looked at");
+  verb.positional("TARGET", target.get(), "a file, or a folder, every file of which is looked at, in its folders too");
   add_json_option(verb, session);
   verb.examples = "  ballast scan pytorch_model.bin\n  ballast scan downloads/ --json | jq '.globals[].module'\n";
   verb.run = [target, &session] { return run_scan(session, *target); };

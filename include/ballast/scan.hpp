@@ -17,18 +17,24 @@ struct ScanFinding {
   std::string what;
 };
 
+struct ScannedGlobal : Global {
+  std::string file;  // of a folder: which of its files; empty where the target is a file
+};
+
 struct ScanReport {
-  std::vector<Global> globals;        // each mention of one, in the order of the file
-  std::vector<ScanFinding> findings;  // what is wrong with the structure
-  std::uint64_t files = 0;            // looked at
-  std::uint64_t pickles = 0;          // members, files or strings that held one
+  std::vector<ScannedGlobal> globals;  // each mention of one, in the order of the file
+  std::vector<ScanFinding> findings;   // what is wrong with the structure
+  std::uint64_t files = 0;             // looked at
+  std::uint64_t pickles = 0;           // members, files or strings that held one
 
   bool is_safe() const noexcept;  // nothing dangerous is named
 };
 
-// A file, or every file of a folder. Lenient about structure: what a strict reading would refuse is a finding, and the
-// globals are named all the same. Files that hold no pickles at all (safetensors, GGUF) are safe unless they are
-// something else as well. Throws only where the target cannot be read.
+// A file, or every file of a folder and of the folders in it; links to files are followed, links to folders are not:
+// one that leads out of the folder is a finding. Lenient about structure: what a strict reading would refuse is a
+// finding, and the globals are named all the same. Files that hold no pickles at all (safetensors, GGUF) are safe
+// unless they are something else as well. Throws only where the target cannot be read. In a folder, a file that cannot
+// be read or looked into is a finding, and one of no kind that Ballast knows (a README) is none.
 ScanReport scan(const std::string& target, const OpenOptions& options = {});
 
 }  // namespace ballast

@@ -16,7 +16,8 @@
 namespace ballast {
 namespace {
 
-constexpr std::size_t kLookBytes = 512;  // a tar says what it is at byte 257
+constexpr std::size_t kLookBytes = 512;         // a tar says what it is at byte 257
+constexpr std::size_t kSmallestContainer = 22;  // an empty zip
 
 using namespace std::string_view_literals;
 
@@ -58,6 +59,13 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+std::span<const std::byte> first_bytes_of(const io::ByteSource& source, std::span<std::byte> buffer) {
+  const auto first =
+      buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(source.size_bytes(), buffer.size())));
+  source.read_at(0, first);
+  return first;
+}
+
 std::string_view skip_space(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   return first == std::string_view::npos ? std::string_view{} : text.substr(first);
@@ -89,6 +97,14 @@ bool is_old_pickle(const io::ByteSource& source, std::string_view text) {
   }
 }
 
+// Beyond the magic: gzip has one method and five flags, and the blocks of bzip2 begin with the digits of pi.
+bool is_surely_packed(const Magic& magic, std::string_view text) {
+  if (magic.hint != kUnpack) return false;
+  if (magic.bytes == "\x1f\x8b"sv) return text.size() > 3 && text[2] == '\x08' && (text[3] & 0xE0) == 0;
+  if (magic.bytes == "BZh"sv) return text.substr(std::min<std::size_t>(4, text.size())).starts_with("1AY&SY");
+  return true;
+}
+
 constexpr std::uint64_t kZipEndBytes = 22;
 
 bool is_all_zero(std::string_view text) {
@@ -111,8 +127,7 @@ Content detect(const io::ByteSource& source) try {
   if (size == 0) throw Error(Errc::malformed, "the file is empty").hint("an interrupted download or copy?");
 
   std::array<std::byte, kLookBytes> buffer;
-  const auto first = std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(size, kLookBytes)));
-  source.read_at(0, first);
+  const auto first = first_bytes_of(source, buffer);
   const std::string_view text = as_text(first);
 
   const auto found = find_content(first);
@@ -149,10 +164,22 @@ bool ends_as_zip(const io::ByteSource& source) {
 
 std::optional<Content> detect_quietly(const io::ByteSource& source) {
   std::array<std::byte, kLookBytes> buffer;
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(source.size_bytes(), kLookBytes));
-  const auto first = std::span(buffer).first(size);
-  source.read_at(0, first);
-  return find_content(first);
+  return find_content(first_bytes_of(source, buffer));
+}
+
+bool begins_like_a_container(std::span<const std::byte> first_bytes) {
+  if (first_bytes.size() < kSmallestContainer) return false;
+  const auto known = find_beginning(kKnown, as_text(first_bytes));
+  if (known != kKnown.end()) return known->content == Content::zip || known->content == Content::npy;
+  return archive::looks_like_tar(first_bytes);
+}
+
+std::optional<std::string> find_closed_content(const io::ByteSource& source, Within within) {
+  std::array<std::byte, kLookBytes> buffer;
+  const std::string_view text = as_text(first_bytes_of(source, buffer));
+  const auto magic = find_beginning(kMagics, text);
+  if (magic == kMagics.end() || (within == Within::archive && !is_surely_packed(*magic, text))) return std::nullopt;
+  return std::string(magic->what);
 }
 
 }  // namespace ballast

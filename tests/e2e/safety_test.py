@@ -75,11 +75,20 @@ def hostile_files(evidence):
                                     "archive/constants.pkl": b"\x80\x02" + system + stop}),
         "member.zip": archive_of({"inner/model.pkl": b"\x80\x02" + system + stop}),
         "object_array.npy": npy_of_objects(b"\x80\x02" + system + stop),
+        "object_array_by_another_name.npy": npy_of_objects(b"\x80\x02" + system + stop, b"i4,O"),
+        "zip_in_bytes.pkl": load_from_bytes(archive_of({"archive/data.pkl": b"\x80\x02" + system + stop})),
+        "complaint_in_bytes.pkl": load_from_bytes(b"ccollections\nCounter\n}b0" + system + stop),
     }
 
 
-def npy_of_objects(data):
-    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+def load_from_bytes(data):
+    """What a pickled storage is: a call with the bytes of a file of its own."""
+    return (b"\x80\x04" + text("torch.storage") + text("_load_from_bytes") + b"\x93B" + struct.pack("<I", len(data)) +
+            data + b"\x85R.")
+
+
+def npy_of_objects(data, descr=b"|O"):
+    header = b"{'descr': '" + descr + b"', 'fortran_order': False, 'shape': (1,), }"
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
 
@@ -185,6 +194,37 @@ class Made(Safety):
         content = hostile_files("x")["reduce_proto2.pkl"]
         self.assertEqual([opcode.name for opcode, _, _ in pickletools.genops(content)],
                          ["PROTO", "GLOBAL", "MARK", "UNICODE", "TUPLE", "REDUCE", "STOP"])
+
+    def test_a_module_by_another_name_is_refused(self):
+        for module, name in (("argparse", "_os.system"), ("enum", "bltns.eval"), ("plistlib", "codecs.open")):
+            with self.subTest(name):
+                content = b"\x80\x04" + text(module) + text(name) + b"\x93" + text("x") + b"\x85R."
+                report = self.look(self.write("alias.pkl", content))
+                self.assertIn(f"{module}.{name}", self.names_of(report))
+
+    def test_a_folder_is_looked_at_whole(self):
+        folder = self.folder / "models"
+        (folder / "sub").mkdir(parents=True)
+        (folder / "README.md").write_text("# A model\n\nand what it is good for.\n")
+        shutil.copy(TINY, folder)
+        self.assertEqual(self.confined("scan", folder).code, OK)
+        (folder / "a.tar.gz").write_bytes(b"\x1f\x8b\x08\x00packed")
+        (folder / "sub" / "evil.pkl").write_bytes(hostile_files("x")["reduce.pkl"])
+        result = self.confined("scan", folder, "--json")
+        self.assertEqual(result.code, NO)
+        report = result.json()
+        self.assertEqual({one["file"] for one in report["globals"]}, {str(folder / "sub" / "evil.pkl")})
+        self.assertEqual([(one["where"], one["what"]) for one in report["findings"]],
+                         [(str(folder / "a.tar.gz"), "this is a gzip file: not looked into")])
+        self.assertIn(str(folder / "sub" / "evil.pkl") + " byte 0", self.confined("scan", folder).out)
+
+    def test_a_folder_that_cannot_be_listed_is_an_error(self):
+        folder = self.folder / "closed"
+        folder.mkdir()
+        folder.chmod(0)
+        if os.access(folder, os.R_OK):
+            self.skipTest("nothing is closed to this user")
+        self.refused("scan", folder, code=IO, says="cannot list the folder")
 
     def test_what_only_looks_like_danger_is_not_called_so(self):
         words = {"system": "os.system('id')", "eval": ["__import__", "subprocess"], b"cos\nsystem\n": 1}

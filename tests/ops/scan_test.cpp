@@ -3,6 +3,8 @@
 
 #include <ballast/scan.hpp>
 
+#include <filesystem>
+
 #include "builders/safetensors_file.hpp"
 #include "builders/tar_file.hpp"
 #include "builders/temp_dir.hpp"
@@ -26,8 +28,15 @@ ScanReport scan_text(const std::string& file) {
   return scan(dir.write("file", file));
 }
 
-const Global* find(const ScanReport& report, std::string_view name) {
-  for (const Global& global : report.globals) {
+bool has_finding(const ScanReport& report, std::string_view where, std::string_view what) {
+  for (const ScanFinding& finding : report.findings) {
+    if (finding.where.ends_with(where) && finding.what.find(what) != std::string::npos) return true;
+  }
+  return false;
+}
+
+const ScannedGlobal* find(const ScanReport& report, std::string_view name) {
+  for (const ScannedGlobal& global : report.globals) {
     if (global.name == name) return &global;
   }
   return nullptr;
@@ -114,6 +123,95 @@ TEST(Scan, LooksIntoAnArrayOfObjects) {
   expect_system(scan_text(npy + py::pickle(kSystem)), "", npy.size() + 2);
 }
 
+std::string npy_of(const std::string& descr) {
+  const std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,), }";
+  return "\x93NUMPY\x01" + std::string(1, '\0') + test::u16(header.size()) + header;
+}
+
+TEST(Scan, LooksIntoAnArrayOfObjectsByAnyOfTheirNames) {
+  for (const char* descr : {"object", "object_", "O8", "i4,O", "O,O", "=O"}) {
+    SCOPED_TRACE(descr);
+    expect_system(scan_text(npy_of(descr) + py::pickle(kSystem)), "", npy_of(descr).size() + 2);
+  }
+}
+
+TEST(Scan, DoesNotTakeTheLettersOfAnArrayForAPickle) {
+  const ScanReport report = scan_text(npy_of("|S12") + "cat\ndog\ni.R.");
+  EXPECT_TRUE(report.globals.empty());
+  EXPECT_TRUE(report.findings.empty());
+}
+
+// torch.storage._load_from_bytes takes all that torch.load takes.
+TEST(Scan, LooksIntoArchivesInStrings) {
+  const std::string evil = py::pickle(kSystem);
+  const std::string files[] = {
+      ZipFile().stored("archive/data.pkl", evil).text(), ZipFile().deflated("archive/data.pkl", evil).text(),
+      ZipFile().stored("x.bin", std::string(100'000, 'x')).stored("archive/data.pkl", evil).text(),  // a far one
+      TarFile().file("archive/data.pkl", evil).text(), npy_of("|O") + evil};
+  for (const std::string& file : files) {
+    const ScanReport report = scan_text(py::pickle(py::call("torch.storage", "_load_from_bytes", {py::bytes(file)})));
+    EXPECT_FALSE(report.is_safe());
+    ASSERT_NE(find(report, "system"), nullptr);
+    EXPECT_TRUE(find(report, "system")->member.starts_with("@"));
+  }
+}
+
+// A name that is computed is in no list of names. Without PROTO at its beginning the member could be anything.
+TEST(Scan, TellsOfNamesThatAnOldPickleComputes) {
+  const std::string computed =
+      "coperator\nconcat\n(S'o'\nS's'\ntRcoperator\nconcat\n(S'sys'\nS'tem'\ntR\x93(S'id'\ntR.";
+  const ScanReport report = scan_text(ZipFile().stored("archive/data.pkl", computed).text());
+  EXPECT_EQ(report.pickles, 1u);
+  EXPECT_TRUE(has_finding(report, "archive/data.pkl", "STACK_GLOBAL"));
+  std::string noisy = "coperator\nconcat\n0";
+  for (int i = 0; i < 200; ++i) noisy += "K\x01}b0";  // complaints that hide the one that counts
+  EXPECT_FALSE(scan_text(ZipFile().stored("archive/data.pkl", noisy + computed).text()).findings.empty());
+}
+
+TEST(Scan, ReadsATarWhoseFirstNameIsAPickle) {
+  const ScanReport report = scan_text(TarFile().file("cos\nsystem\n(S'id'\ntR.", "x").text());
+  expect_system(report, "", 0);
+  EXPECT_TRUE(has_finding(report, "file", "can be read as a pickle, too"));
+}
+
+// The length of the header is the opcode of a string and the length of that.
+TEST(Scan, ReadsASafetensorsFileThatIsAPickle) {
+  constexpr std::size_t kString = 0x20, kHeader = kString * 256 + 'X';
+  std::string header = R"({"__metadata__":{"a":")";
+  header.resize(kString - 3, 'p');  // the string ends here, and the pickle goes on inside the one of the JSON
+  header += "U~" + std::string(126, 'q');
+  const std::string end = R"("},"t":{"dtype":"U8","shape":[31],"data_offsets":[0,31]}})";
+  while (kHeader - header.size() > 256) header += "U@" + std::string(64, 'q');
+  const std::size_t left = kHeader - header.size() - 4;  // for two strings, the last of which ends with the header
+  const std::size_t last = 100, first = left - last;
+  header += "U" + std::string(1, static_cast<char>(first)) + std::string(first, 'q');
+  header += "U" + std::string(1, static_cast<char>(last)) + std::string(last - end.size(), 'q') + end;
+  const std::string evil = "0cos\nsystem\n(S'touch'\ntR.";
+  const ScanReport report = scan_text(test::u64(kHeader) + header + evil + std::string(31 - evil.size(), '.'));
+  EXPECT_FALSE(report.is_safe());
+  EXPECT_TRUE(has_finding(report, "file", "can be read as a pickle, too"));
+}
+
+TEST(Scan, TellsOfPackedMembersThatItDoesNotLookInto) {
+  const std::string gzip("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10);
+  EXPECT_TRUE(has_finding(scan_text(ZipFile().stored("x.pkl.gz", gzip).text()), "x.pkl.gz",
+                          "this is a gzip file: not looked into"));
+  // Numbers of a tensor that begin like one.
+  EXPECT_TRUE(scan_text(ZipFile().stored("data/0", "\x1f\x8b\x3f\x12 numbers").text()).findings.empty());
+}
+
+TEST(Scan, InflatesSoMuchOfAFileAndNoMoreHoweverItIsNested) {
+  const std::string inner = ZipFile().deflated("zeros", std::string(100'000, '\0')).text();
+  ZipFile outer;
+  for (int i = 0; i < 20; ++i) outer.deflated("inner" + std::to_string(i) + ".zip", inner);
+  const TempDir dir;
+  const std::string file = dir.write("bomb.zip", outer.text());
+  EXPECT_TRUE(scan(file).findings.empty());
+  OpenOptions options;
+  options.limits.max_inflated_bytes = 1'000'000;
+  EXPECT_TRUE(has_finding(scan(file, options), ".zip", "does not end after"));
+}
+
 // What a strict reading would refuse is a finding here, and the globals are named all the same.
 TEST(Scan, GoesOnWhereTheArchiveLies) {
   const auto lying = ZipFile().stored("x/data.pkl", py::pickle(kSystem)).change([](test::ZipEntry& e) {
@@ -147,6 +245,55 @@ TEST(Scan, LooksAtEveryFileOfAFolder) {
   const ScanReport report = scan(dir.path());
   EXPECT_EQ(report.files, 2u);
   EXPECT_FALSE(report.is_safe());
+}
+
+TEST(Scan, SaysInWhichFileOfAFolderAGlobalIs) {
+  const TempDir dir;
+  const std::string path = dir.write("a.pkl", py::pickle(kSystem));
+  EXPECT_EQ(find(scan(dir.path()), "system")->file, path);
+  EXPECT_EQ(find(scan(path), "system")->file, "");
+}
+
+TEST(Scan, LooksIntoFoldersOfAFolder) {
+  const TempDir dir, other;
+  std::filesystem::create_directories(dir / "sub/deeper");
+  dir.write("sub/deeper/evil.pkl", py::pickle(kSystem));
+  std::filesystem::create_directory_symlink(dir / "sub", dir / "sub/deeper/loop");
+  const ScanReport report = scan(dir.path());
+  EXPECT_EQ(report.files, 1u);
+  EXPECT_FALSE(report.is_safe());
+  EXPECT_TRUE(report.findings.empty());
+  std::filesystem::create_directory_symlink(other.path(), dir / "elsewhere");
+  EXPECT_TRUE(has_finding(scan(dir.path()), "elsewhere", "not looked into"));
+}
+
+TEST(Scan, GoesOnInAFolderWhereOneFileCannotBeLookedInto) {
+  const TempDir dir;
+  dir.write("a.tar.gz", "\x1f\x8b....");
+  dir.write("b.xz", std::string("\xfd"
+                                "7zXZ\0",
+                                6));
+  dir.write("z.pkl", py::pickle(kSystem));
+  const ScanReport report = scan(dir.path());
+  EXPECT_EQ(report.files, 3u);
+  EXPECT_FALSE(report.is_safe());
+  EXPECT_TRUE(has_finding(report, "a.tar.gz", "this is a gzip file: not looked into"));
+  EXPECT_TRUE(has_finding(report, "b.xz", "this is an xz file: not looked into"));
+}
+
+TEST(Scan, FindsNothingWrongWithTheTextsBesideAModel) {
+  const TempDir dir;
+  dir.write("README.md", "# A model\n\ncalled so. It is good.\n");
+  dir.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+  dir.write("merges.txt", "#version: 0.2\nc a\nc ar\n");
+  dir.write("vocab.txt", "cat\ndog\nis\n.\n");
+  dir.write("config.json", "{}");
+  dir.write("page.html", "<!doctype html>");
+  dir.write("model.safetensors", test::SafetensorsFile().tensor("w", "F32", {1}, 0, 4).data(4).text());
+  const ScanReport report = scan(dir.path());
+  EXPECT_EQ(report.files, 7u);
+  EXPECT_TRUE(report.globals.empty());
+  EXPECT_TRUE(report.findings.empty());
 }
 
 TEST(Scan, SaysWhatItCannotRead) {

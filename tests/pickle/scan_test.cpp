@@ -278,5 +278,42 @@ TEST(PickleScan, CallsNothingDangerousThatIsNot) {
   }
 }
 
+// Python makes what comes before the complaint, and after it, too.
+TEST(PickleScan, LooksAtOldPicklesInStringsThatEndBadly) {
+  const char* const kBad[] = {"ccollections\nCounter\n}b0cos\nsystem\n(S'id'\ntR.", "cos\nsystem\n(S'id'\ntR",
+                              "(S'id'\nios\nsystem\n\xff"};
+  for (const char* inner : kBad) {
+    SCOPED_TRACE(inner);
+    const Scan scan = scan_of(PickleWriter(4).bytes(inner).stop().bytes());
+    EXPECT_TRUE(std::ranges::any_of(scan.globals, [](const Global& g) { return g.verdict == Verdict::dangerous; }));
+  }
+}
+
+TEST(PickleScan, TakesWordsForWords) {
+  EXPECT_TRUE(scan_of(PickleWriter(4).bytes("cos\nsystem\n").stop().bytes()).globals.empty());
+}
+
+TEST(PickleScan, HandsFilesInStringsToWhoeverKnowsThem) {
+  const pickle::FileTest is_file = [](std::span<const std::byte> first) {
+    return std::string_view(reinterpret_cast<const char*>(first.data()), first.size()).starts_with("PK\x03\x04");
+  };
+  const std::string latin1 = "PK\x03\x04\xC2\x80\xC3\xBF", zip = "PK\x03\x04\x80\xFF";  // as text and as bytes
+  const std::string far = zip + std::string(100'000, 'x');
+  const std::string inner = PickleWriter(4).bytes(zip).stop().bytes();
+  const std::string bytes =
+      PickleWriter(4).bytes(zip).text(latin1).bytes(far).text(base64(zip)).bytes(inner).stop().bytes();
+  const auto source = test::source_of(bytes);
+  Scan scan;
+  pickle::scan_pickles(source, 0, source->size_bytes(), "m", {}, scan, is_file);
+  std::vector<std::uint64_t> sizes, depths;
+  for (const pickle::HiddenFile& file : scan.files) {
+    EXPECT_TRUE(file.member.starts_with("m@"));
+    sizes.push_back(file.source->size_bytes());
+    depths.push_back(file.depth);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{zip.size(), zip.size(), far.size(), zip.size(), zip.size()}));
+  EXPECT_EQ(depths, (std::vector<std::uint64_t>{1, 1, 1, 1, 2}));
+}
+
 }  // namespace
 }  // namespace ballast

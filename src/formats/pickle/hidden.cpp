@@ -60,23 +60,6 @@ std::optional<std::string> from_base64(std::string_view text) {
   return decode(text, kBase64, 6);
 }
 
-// Bytes as protocols 0 to 2 write them: every byte a character, for _codecs.encode(text, "latin1").
-std::optional<std::string> from_latin1(std::string_view text) {
-  if (!text.starts_with("\xC2\x80")) return std::nullopt;
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead < 0x80) {
-      out += text[i];
-    } else if ((lead == 0xC2 || lead == 0xC3) && i + 1 < text.size()) {
-      out += static_cast<char>((lead & 0x03) << 6 | (static_cast<unsigned char>(text[++i]) & 0x3F));
-    } else {
-      return std::nullopt;
-    }
-  }
-  return out;
-}
-
 // b'\x80\x04...' as somebody printed it.
 std::optional<std::string> from_escapes(std::string_view text) {
   const auto first = text.find("\\x80\\x0");
@@ -99,20 +82,41 @@ bool begins_with_proto(std::string_view bytes) {
 }
 
 bool may_name_a_global(std::string_view bytes) {
-  // STOP, and GLOBAL or INST with its two lines, or STACK_GLOBAL.
-  if (bytes.find('.') == std::string_view::npos) return false;
+  // GLOBAL or INST with its two lines, or STACK_GLOBAL. No STOP: all that comes before its absence is run.
   if (bytes.find('\x93') != std::string_view::npos) return true;
   const auto first_line = bytes.find('\n');
   return first_line != std::string_view::npos && bytes.find('\n', first_line + 1) != std::string_view::npos &&
          bytes.find_first_of("ci") < bytes.rfind('\n');
 }
 
-std::vector<std::string> readings_of(std::string_view text) {
+std::optional<std::string> from_latin1(std::string_view text) {
+  if (text.find_first_of("\xC2\xC3") == std::string_view::npos) return std::nullopt;  // it is what it is
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x80) {
+      out += text[i];
+    } else if (lead == 0xC2 || lead == 0xC3) {
+      if (i + 1 == text.size()) break;  // the text was cut here
+      out += static_cast<char>((lead & 0x03) << 6 | (static_cast<unsigned char>(text[++i]) & 0x3F));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+bool begins_like_a_file(std::string_view bytes, FileTest is_file) {
+  return is_file != nullptr && is_file(std::as_bytes(std::span(bytes.substr(0, kFileTestBytes))));
+}
+
+std::vector<std::string> readings_of(std::string_view text, FileTest is_file) {
   std::vector<std::string> readings;
   if (text.size() < kShortestText) return readings;
   for (const auto& read : {from_hex, from_base64, from_latin1, from_escapes}) {
     auto bytes = read(text);
-    if (bytes && (begins_with_proto(*bytes) || may_name_a_global(*bytes))) readings.push_back(std::move(*bytes));
+    if (bytes && (begins_with_proto(*bytes) || may_name_a_global(*bytes) || begins_like_a_file(*bytes, is_file)))
+      readings.push_back(std::move(*bytes));
   }
   return readings;
 }

@@ -52,7 +52,6 @@ class Machine {
     std::string_view name;
     void (Machine::*run)();  // nothing: no instruction
   };
-  static constexpr std::size_t kMostComplaints = 100;  // that are kept; a pickle with more of them is noise
   static const std::array<Opcode, 68> kOpcodes;
   static const std::array<Opcode, 256> kByByte;
   static constexpr std::array<Opcode, 256> by_byte(const std::array<Opcode, 68>& opcodes);

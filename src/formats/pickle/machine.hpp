@@ -25,6 +25,8 @@ struct Pickle {
 // source.
 Pickle run(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits);
 
+inline constexpr std::size_t kMostComplaints = 100;  // that are kept; a pickle with more of them is noise
+
 // The same for those who only look for globals: an instruction that makes no sense is a complaint, and the machine goes
 // on behind it. Throws where that is not possible: at a byte that is no instruction, at the end, over a limit.
 Pickle run_leniently(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,

@@ -57,9 +57,21 @@ bool names_something(const Graph& graph) {
                              [](const GlobalName& g) { return is_plausible(g.module) && is_plausible(g.name); });
 }
 
+bool names_danger(const Graph& graph) {
+  return std::ranges::any_of(graph.globals(),
+                             [](const GlobalName& g) { return judge(g.module, g.name).verdict == Verdict::dangerous; });
+}
+
+bool calls_something(const Graph& graph) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.kind(id) == Kind::object) return true;
+  }
+  return false;
+}
+
 class Scanner {
  public:
-  Scanner(const Limits& limits, Scan& scan) : limits_(limits), scan_(scan) {}
+  Scanner(const Limits& limits, Scan& scan, FileTest is_file) : limits_(limits), scan_(scan), is_file_(is_file) {}
 
   void look_at(Place place) {
     places_.push_back(std::move(place));
@@ -117,7 +129,21 @@ class Scanner {
     return attempt;
   }
 
+  // Whether it imports something by a name that is not in the file as it is. Behind too many complaints nobody knows.
+  static bool computes_names(const Place& place, const Attempt& attempt) {
+    constexpr std::string_view kExtAndStackGlobal = "\x82\x83\x84\x93";
+    if (!names_something(attempt.graph)) return false;
+    return attempt.complaints.size() >= kMostComplaints ||
+           std::ranges::any_of(attempt.complaints, [&](const Error& complaint) {
+             const std::uint64_t at = complaint.offset().value_or(place.last);
+             char opcode = 0;
+             if (at < place.last) place.source->read_at(at, std::as_writable_bytes(std::span(&opcode, 1)));
+             return opcode != 0 && kExtAndStackGlobal.find(opcode) != std::string_view::npos;
+           });
+  }
+
   void report(const Place& place, const Attempt& attempt) {
+    scan_.computes_names = scan_.computes_names || computes_names(place, attempt);
     for (const GlobalName& global : attempt.graph.globals()) add(place, global);
     for (const Error& complaint : attempt.complaints)
       find(place, complaint.offset().value_or(place.first), complaint.message());
@@ -156,7 +182,8 @@ class Scanner {
   // Strings of a pickle that are pickles themselves. A node is looked at once, however often it is used.
   void look_inside(const Place& place, const Graph& graph) {
     for (NodeId id = 0; id < graph.size(); ++id) {
-      if (may_hold_a_pickle(graph, id) && !is_it_a_pickle(place, graph, id)) try_readings(place, graph, id);
+      if (!may_hold_a_pickle(graph, id)) continue;
+      if (!is_it_a_file(place, graph, id) && !is_it_a_pickle(place, graph, id)) try_readings(place, graph, id);
     }
   }
 
@@ -164,6 +191,36 @@ class Scanner {
     const Kind kind = graph.kind(id);
     return (kind == Kind::text || kind == Kind::bytes || kind == Kind::bytearray) &&
            graph.length(id) >= kShortestPickle;
+  }
+
+  // One that holds others: torch.storage._load_from_bytes takes whatever torch.load takes. Text stands for bytes: see
+  // from_latin1.
+  bool is_it_a_file(const Place& place, const Graph& graph, NodeId id) {
+    const Node& node = graph[id];
+    char beginning[kFileTestBytes];
+    if (node.is_far) place.source->read_at(node.offset, std::as_writable_bytes(std::span(beginning)));
+    const std::string_view first = node.is_far ? std::string_view(beginning, sizeof beginning) : graph.chars(id);
+    if (!begins_like_a_file(first, is_file_)) return false;
+
+    const std::uint64_t offset = content_offset(graph, id).value_or(node.offset);
+    if (node.kind == Kind::text && graph.length(id) <= limits_.max_inflated_bytes) {
+      const std::string text = graph.read_chars(id);
+      take_file(place, offset, memory_of(place, from_latin1(text).value_or(text)));
+    } else {
+      take_file(place, offset,
+                node.is_far ? io::section(place.source, offset, graph.length(id), place.source->name())
+                            : memory_of(place, first));
+    }
+    return true;
+  }
+
+  void take_file(const Place& place, std::uint64_t offset, io::ByteSourcePtr source) {
+    scan_.files.push_back({std::move(source), fmt::format("{}@{}", place.member, offset), place.depth + 1});
+  }
+
+  static io::ByteSourcePtr memory_of(const Place& place, std::string_view bytes) {
+    const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+    return io::from_memory({first, first + bytes.size()}, place.source->name());
   }
 
   // As it is. The bytes stay where they are in the file.
@@ -182,35 +239,39 @@ class Scanner {
       if (graph.length(id) > limits_.max_inflated_bytes || !begins_like_writing(place, graph[id])) return;
       far = graph.read_chars(id);
     }
-    for (std::string& bytes : readings_of(graph[id].is_far ? far : graph.chars(id))) {
+    for (std::string& bytes : readings_of(graph[id].is_far ? far : graph.chars(id), is_file_)) {
       if (try_copy(place, content_offset(graph, id).value_or(graph[id].offset), std::move(bytes))) return;
     }
   }
 
   // Before a large string is read whole: numbers of tensors do not look like letters for long.
-  static bool begins_like_writing(const Place& place, const Node& far) {
-    char beginning[64];
+  bool begins_like_writing(const Place& place, const Node& far) const {
+    char beginning[2 * kFileTestBytes];
     place.source->read_at(far.offset, std::as_writable_bytes(std::span(beginning)));
     const std::string_view chars(beginning, sizeof beginning);
-    return chars.starts_with("\xC2\x80") || std::ranges::all_of(chars, [](char c) { return c >= '\t' && c <= '~'; });
+    if (std::ranges::all_of(chars.substr(0, 64), [](char c) { return c >= '\t' && c <= '~'; })) return true;
+    const auto bytes = from_latin1(chars);
+    return bytes && (begins_with_proto(*bytes) || begins_like_a_file(*bytes, is_file_));
   }
 
   bool try_copy(const Place& place, std::uint64_t offset, std::string bytes) {
-    const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-    return take(place, offset, io::from_memory({first, first + bytes.size()}, place.source->name()));
+    if (begins_like_a_file(bytes, is_file_)) {
+      take_file(place, offset, memory_of(place, bytes));
+      return true;
+    }
+    return take(place, offset, memory_of(place, bytes));
   }
 
   // Whether it is a pickle; then it is looked at later. One that begins with PROTO must end well or name something, one
-  // that does not both.
+  // that does not both, or harm whoever loads it: what Python makes of it before it breaks is made.
   bool take(const Place& place, std::uint64_t offset, io::ByteSourcePtr source) {
     Place inner{std::move(source), 0, 0, fmt::format("{}@{}", place.member, offset), place.depth + 1};
     inner.last = inner.source->size_bytes();
     const bool proto = has_proto(inner, 0);
     const Attempt attempt = run(inner, 0, proto ? limits_ : guess_limits());
-    const bool names = names_something(attempt.graph), ends_well = attempt.stopped && attempt.complaints.empty();
     if (proto && !attempt.complaints.empty() && attempt.complaints.back().code() == Errc::limit)
       find(place, offset, fmt::format("a string that begins like a pickle: {}", attempt.complaints.back().message()));
-    if (proto ? !names && !ends_well : !names || !ends_well) return false;
+    if (!(proto ? is_new_pickle(attempt) : is_old_pickle(inner, attempt))) return false;
     if (attempt.stopped && attempt.end == inner.last && is_plain(attempt.graph)) return true;
     if (inner.depth > limits_.max_archive_depth) {
       find(place, offset, fmt::format("pickles inside each other, deeper than {}", limits_.max_archive_depth));
@@ -218,6 +279,15 @@ class Scanner {
       places_.push_back(std::move(inner));
     }
     return true;
+  }
+
+  static bool ends_well(const Attempt& attempt) { return attempt.stopped && attempt.complaints.empty(); }
+
+  static bool is_new_pickle(const Attempt& attempt) { return names_something(attempt.graph) || ends_well(attempt); }
+
+  static bool is_old_pickle(const Place& place, const Attempt& attempt) {
+    if (names_something(attempt.graph) && ends_well(attempt)) return true;
+    return calls_something(attempt.graph) && (names_danger(attempt.graph) || computes_names(place, attempt));
   }
 
   static bool is_plain(const Graph& graph) {
@@ -229,15 +299,21 @@ class Scanner {
 
   const Limits& limits_;
   Scan& scan_;
+  const FileTest is_file_;
   std::deque<Place> places_;
   bool told_of_many_ = false;
 };
 
 }  // namespace
 
+bool Scan::is_telling() const {
+  return computes_names ||
+         std::ranges::any_of(globals, [](const Global& global) { return global.verdict != Verdict::inert; });
+}
+
 void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
-                  const Limits& limits, Scan& scan) {
-  Scanner(limits, scan).look_at({source, first, last, member, 0});
+                  const Limits& limits, Scan& scan, FileTest is_file) {
+  Scanner(limits, scan, is_file).look_at({source, first, last, member, 0});
 }
 
 }  // namespace ballast::pickle

@@ -10,6 +10,7 @@
 #include <ballast/limits.hpp>
 
 #include "formats/pickle/graph.hpp"
+#include "formats/pickle/hidden.hpp"
 
 namespace ballast::pickle {
 
@@ -19,15 +20,29 @@ struct ScanFinding {
   std::string what;
 };
 
+// A string that is a file of another kind, for the caller to look into.
+struct HiddenFile {
+  io::ByteSourcePtr source;
+  std::string member;
+  std::uint64_t depth = 0;  // 1 in a pickle that was asked about, 2 in one that lies in a string of that, ...
+};
+
 struct Scan {
   std::vector<Global> globals;
   std::vector<ScanFinding> findings;
+  std::vector<HiddenFile> files;
+  bool computes_names = false;  // a pickle imports what it, or the program that wrote it, makes the name of
+
+  // Where nobody said that the bytes are a pickle: nothing is wrong with it, or it names what is worth naming. Numbers
+  // and texts name nonsense at most.
+  bool is_surely_a_pickle() const { return findings.empty() || is_telling(); }
+  bool is_telling() const;
 };
 
 // Every pickle in [first, last) of the source, and every pickle inside their bytes and text (raw, hex or base64), down
 // to Limits::max_archive_depth. `member` is what the globals are reported under; offsets are positions in the source.
-// A nested pickle's member is "MEMBER@OFFSET".
+// A nested pickle's member is "MEMBER@OFFSET", and so is that of a string for which `is_file` says yes.
 void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
-                  const Limits& limits, Scan& scan);
+                  const Limits& limits, Scan& scan, FileTest is_file = nullptr);
 
 }  // namespace ballast::pickle
