@@ -76,8 +76,8 @@ def hostile_files(evidence):
         "member.zip": archive_of({"inner/model.pkl": b"\x80\x02" + system + stop}),
         "object_array.npy": npy_of_objects(b"\x80\x02" + system + stop),
         "object_array_by_another_name.npy": npy_of_objects(b"\x80\x02" + system + stop, b"i4,O"),
-        "zip_in_bytes.pkl": load_from_bytes(archive_of({"archive/data.pkl": b"\x80\x02" + system + stop})),
-        "complaint_in_bytes.pkl": load_from_bytes(b"ccollections\nCounter\n}b0" + system + stop),
+        "zip_inside_bytes.pkl": load_from_bytes(archive_of({"archive/data.pkl": b"\x80\x02" + system + stop})),
+        "complaint_inside_bytes.pkl": load_from_bytes(b"ccollections\nCounter\n}b0" + system + stop),
     }
 
 
