@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "checkpoint/detect.hpp"
 #include "checkpoint/read_source.hpp"
+#include "core/name_hash.hpp"
 #include "formats/archive/tar.hpp"
 #include "formats/archive/zip.hpp"
 #include "formats/archive/zip_format.hpp"
@@ -145,7 +145,7 @@ class Scanner {
   void scan_tar(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
     const archive::Tar tar = archive::read_tar(source, options_.limits);
     const auto under = [&](const std::string& name) { return member.empty() ? name : member + "/" + name; };
-    std::unordered_map<std::string_view, const archive::TarMember*> members;
+    NameViewMap<const archive::TarMember*> members;
     for (const archive::TarMember& inner : tar.members) members.try_emplace(inner.name, &inner);
     // In those of a checkpoint, pickles and numbers take turns.
     std::unordered_set<const archive::TarMember*> done;
