@@ -129,7 +129,7 @@ std::vector<Choice> choices(const Module& module, const std::string& name, std::
 // The shape of the logits of a module, or of the indices that were saved of them: what both must have for choices().
 Shape shape_of_choices(const Module& module, const std::string& name, std::uint64_t topk) {
   const Tensor* logits = module.find(name);
-  const Shape shape = logits != nullptr ? logits->shape() : module.at(name + "_topk_indices").shape();
+  Shape shape = logits != nullptr ? logits->shape() : module.at(name + "_topk_indices").shape();
   if (shape.rank() != 3 || shape[2] == 0)
     throw Error(Errc::mismatch, fmt::format("{} of the module {} has the shape {}, which chooses no vectors", name,
                                             quote(module.name), to_string(shape)))
