@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/checked.hpp"
+#include "core/expansion.hpp"
 #include "core/json_string.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
@@ -120,12 +121,6 @@ void measure_all(std::vector<Measured>& all, const SaveOptions& options) {
   });
 }
 
-// Whether so many bytes may become so many more.
-bool is_within(const Limits& limits, std::uint64_t stored, std::uint64_t added) {
-  return added <= limits.max_expansion_bytes ||
-         added / std::max<std::uint64_t>(limits.max_expansion_ratio, 1) <= stored;
-}
-
 std::uint64_t stored_bytes(const StateDict& tensors) {
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : tensors)
@@ -141,7 +136,7 @@ void keep_within(const Limits& limits, const StateDict& tensors, std::vector<Mea
   std::uint64_t stored = stored_bytes(tensors), added = 0;
   for (const Measured& measured : chosen) added += measured.saved_bytes() * measured.names.size();
   stored -= added;
-  while (!chosen.empty() && !is_within(limits, stored, added)) {
+  while (!chosen.empty() && expands_too_much(limits, added, stored)) {
     const std::uint64_t saved = chosen.back().saved_bytes() * chosen.back().names.size();
     stored += saved;
     added -= saved;
@@ -241,7 +236,7 @@ Checkpoint unfold_compressed(Checkpoint checkpoint, const Limits& limits) {
     tensors.replace(entry.name, std::move(*tensor));
   }
   const std::uint64_t stored = stored_bytes(checkpoint.tensors);
-  if (!is_within(limits, stored, added)) {
+  if (expands_too_much(limits, added, stored)) {
     throw Error(Errc::limit,
                 fmt::format("{} of tensors would decompress to {} more", format_bytes(stored), format_bytes(added)))
         .in(checkpoint.target)

@@ -101,14 +101,7 @@ class AtomicFile final : public Sink {
   }
 
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n =
-          retry([&] { return pwrite(temp_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
-      if (n < 0) throw failure_to_write(errno);
-      if (n == 0) throw failure_to_write(EIO);  // never for a regular file; a loop for ever is no answer to never
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-      offset += static_cast<std::uint64_t>(n);
-    }
+    if (const int error = write_all_at(temp_.fd(), offset, bytes)) throw failure_to_write(error);
   }
 
   // Whole blocks, and only where they lie alike in both files.
@@ -123,13 +116,10 @@ class AtomicFile final : public Sink {
   }
 
   void read_back(std::uint64_t offset, std::span<std::byte> out) const override {
-    while (!out.empty()) {
-      const ssize_t n = retry([&] { return pread(temp_.fd(), out.data(), out.size(), static_cast<off_t>(offset)); });
-      if (n < 0) throw system_error("cannot be read back", errno).in(path_);
-      if (n == 0) throw Error(Errc::io, "ends before what was written to it").in(path_);
-      out = out.subspan(static_cast<std::size_t>(n));
-      offset += static_cast<std::uint64_t>(n);
-    }
+    std::size_t done = 0;
+    if (const int error = read_all_at(temp_.fd(), offset, out, done))
+      throw system_error("cannot be read back", error).in(path_);
+    if (done < out.size()) throw Error(Errc::io, "ends before what was written to it").in(path_);
   }
 
   // Pages that are on the disk can be given up, so that the next read is one of the disk.

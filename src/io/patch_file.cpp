@@ -37,24 +37,15 @@ UniqueFd open_to_write(const std::string& path) {
 }
 
 void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = retry([&] { return pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
-    if (n <= 0) throw system_error("cannot be written", n < 0 ? errno : EIO);
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-    offset += static_cast<std::uint64_t>(n);
-  }
+  if (const int error = write_all_at(fd, offset, bytes)) throw system_error("cannot be written", error);
 }
 
 // Nothing where the file ends before.
 std::optional<Bytes> read_at(int fd, std::uint64_t offset, std::uint64_t size) {
   Bytes bytes(size);
-  for (std::uint64_t done = 0; done < size;) {
-    const ssize_t n =
-        retry([&] { return pread(fd, bytes.data() + done, size - done, static_cast<off_t>(offset + done)); });
-    if (n < 0) throw system_error("cannot be read", errno);
-    if (n == 0) return std::nullopt;
-    done += static_cast<std::uint64_t>(n);
-  }
+  std::size_t done = 0;
+  if (const int error = read_all_at(fd, offset, bytes, done)) throw system_error("cannot be read", error);
+  if (done < size) return std::nullopt;
   return bytes;
 }
 

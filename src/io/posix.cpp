@@ -49,6 +49,28 @@ Error system_error(std::string_view what, int error) {
   return failure;
 }
 
+int write_all_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = retry([&] { return pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (n < 0) return errno;
+    if (n == 0) return EIO;  // never for a regular file; a loop for ever is no answer to never
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return 0;
+}
+
+int read_all_at(int fd, std::uint64_t offset, std::span<std::byte> out, std::size_t& done) {
+  for (done = 0; done < out.size();) {
+    const auto rest = out.subspan(done);
+    const ssize_t n = retry([&] { return pread(fd, rest.data(), rest.size(), static_cast<off_t>(offset + done)); });
+    if (n < 0) return errno;
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
 bool is_name_taken(const std::string& path) {
   struct stat found = {};
   return lstat(path.c_str(), &found) == 0;

@@ -5,6 +5,9 @@
 #include <sys/types.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,6 +42,12 @@ auto retry(Call call) {
 
 // "cannot be opened: permission denied", as Errc::not_found or Errc::io, with a hint where there is one to give.
 Error system_error(std::string_view what, int error);
+
+// All of it, whatever a single call does of it. Returns what errno says, or 0.
+int write_all_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes);
+
+// As much of it as the file has, which is told by `done`. Returns what errno says, or 0.
+int read_all_at(int fd, std::uint64_t offset, std::span<std::byte> out, std::size_t& done);
 
 // Whether there is anything of that name, a link that leads nowhere included.
 bool is_name_taken(const std::string& path);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.hpp"
+#include "core/expansion.hpp"
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "ops/dequantized_storage.hpp"
@@ -31,7 +32,7 @@ class Expansion {
     }
     if (made_ <= real_) return;
     const std::uint64_t added = made_ - real_;
-    if (added > limits_.max_expansion_bytes && added / limits_.max_expansion_ratio > real_) {
+    if (expands_too_much(limits_, added, real_)) {
       throw Error(Errc::limit, fmt::format("the parts of tensor {} would become {}, far more than the file holds",
                                            quote(composite.name), format_bytes(whole.nbytes())))
           .hint("leave it out with --exclude, or keep it as its parts");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/expansion.hpp"
 #include "core/text.hpp"
 #include "tensor/ancestors.hpp"
 
@@ -25,8 +26,7 @@ void RepeatedBytes::add(std::string_view name, const Tensor& tensor) {
     if (storages_.insert(part.storage().get()).second) add_to(real_, part.storage()->size_bytes());
   });
   const std::uint64_t repeated = viewed_ - std::min(viewed_, real_);
-  const std::uint64_t ratio = std::max<std::uint64_t>(limits_.max_expansion_ratio, 1);
-  if (repeated <= limits_.max_expansion_bytes || repeated / ratio <= real_) return;
+  if (!expands_too_much(limits_, repeated, real_)) return;
   const std::string which = name.empty() ? "a tensor" : "tensor " + quote(name);
   throw Error(Errc::limit,
               which + " repeats bytes: " + std::to_string(viewed_) + " would be made of " + std::to_string(real_))

@@ -213,6 +213,13 @@ TEST(RepeatedBytes, AreNotReadWithoutMeasure) {
   EXPECT_ERROR(plan_save(many, "out.safetensors"), Errc::limit, "repeats bytes");
 }
 
+// The limits are the user's, and 0 is a number.
+TEST(RepeatedBytes, TakeARatioOfZeroForNone) {
+  Checkpoint views;
+  views.tensors.insert("w", Tensor(DType::u8, {100}, Strides{0}, memory_storage(std::vector<std::byte>(4))));
+  EXPECT_ERROR(hash(views, {.limits = {.max_expansion_bytes = 0, .max_expansion_ratio = 0}}), Errc::limit, "repeats");
+}
+
 TEST(RepeatedBytes, MayBeAFew) {
   Checkpoint views;
   const auto shared = memory_storage(std::vector<std::byte>(4));

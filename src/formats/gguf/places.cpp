@@ -8,6 +8,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/expansion.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/types.hpp"
 
@@ -117,9 +118,8 @@ class Placer {
     if (shared_bytes_ == 0) result_.oddities.push_back("tensor " + quote(tensor.name) + " " + what);
     // A header of a megabyte could say of every byte of the data ten thousand times that it is a tensor.
     shared_bytes_ = fits(checked_add(shared_bytes_, all()[number].size), "what tensors share");
-    const bool is_too_much = shared_bytes_ > options_.limits.max_expansion_bytes &&
-                             shared_bytes_ / options_.limits.max_expansion_ratio > data_bytes_;
-    if (is_too_much) fail(tensor, Errc::limit, what + ", and so much is shared that it would grow beyond the limits");
+    if (expands_too_much(options_.limits, shared_bytes_, data_bytes_))
+      fail(tensor, Errc::limit, what + ", and so much is shared that it would grow beyond the limits");
     result_.end = std::max(result_.end, aligned_end(number));
   }
 
