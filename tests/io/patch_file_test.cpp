@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "builders/temp_dir.hpp"
+#include "io/posix.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast::io {
