@@ -4,9 +4,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <ballast/text.hpp>
-
-#include "terminal.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -24,8 +21,8 @@ std::size_t height(std::uint64_t count, std::uint64_t largest, std::size_t rows)
   return std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(share * static_cast<double>(rows * 8))));
 }
 
-std::string axis_labels(double min, double max, std::size_t columns) {
-  const std::string left = fmt::format("{:.4g}", min), right = fmt::format("{:.4g}", max);
+std::string axis_labels(const Terminal& screen, double min, double max, std::size_t columns) {
+  const std::string left = screen.number(min), right = screen.number(max);
   if (left.size() + right.size() + 1 > columns) return left + " … " + right;
   return left + std::string(columns - left.size() - right.size(), ' ') + right;
 }
@@ -39,15 +36,17 @@ std::string sparkline(std::span<const std::uint64_t> counts) {
   return text;
 }
 
-std::size_t chart_margin(std::uint64_t largest) { return columns_of(format_count(largest)) + 2; }
+std::size_t chart_margin(const Terminal& screen, std::uint64_t largest) {
+  return columns_of(screen.count(largest)) + 2;
+}
 
-std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options) {
+std::string chart(const Terminal& screen, std::span<const std::uint64_t> counts, const ChartOptions& options) {
   const std::uint64_t largest = largest_of(counts);
-  const std::size_t label = chart_margin(largest) - 2;
+  const std::size_t label = chart_margin(screen, largest) - 2;
   const std::size_t bin_columns = std::max<std::size_t>(1, options.columns / std::max<std::size_t>(1, counts.size()));
   std::string text;
   for (std::size_t row = options.rows; row-- > 0;) {
-    const std::string count = row + 1 == options.rows ? format_count(largest) : "";
+    const std::string count = row + 1 == options.rows ? screen.count(largest) : "";
     std::string line = fmt::format("{:>{}} │", count, label);
     for (const std::uint64_t c : counts) {
       const std::size_t above = height(c, largest, options.rows);
@@ -59,7 +58,8 @@ std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& opt
   std::string axis = fmt::format("{:>{}} └", 0, label);
   for (std::size_t i = 0; i < counts.size() * bin_columns; ++i) axis += "─";
   text += axis + "\n";
-  return text + std::string(label + 2, ' ') + axis_labels(options.min, options.max, counts.size() * bin_columns) + "\n";
+  return text + std::string(label + 2, ' ') +
+         axis_labels(screen, options.min, options.max, counts.size() * bin_columns) + "\n";
 }
 
 }  // namespace ballast::cli

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "terminal.hpp"
+
 namespace ballast::cli {
 
 // "▁▃█▅▁": one line, one column a bin.
@@ -18,9 +20,9 @@ struct ChartOptions {
 };
 
 // Several lines with axes, chart_margin() wider than the bars.
-std::string chart(std::span<const std::uint64_t> counts, const ChartOptions& options);
+std::string chart(const Terminal& screen, std::span<const std::uint64_t> counts, const ChartOptions& options);
 
 // Columns left of the bars for counts up to `largest`.
-std::size_t chart_margin(std::uint64_t largest);
+std::size_t chart_margin(const Terminal& screen, std::uint64_t largest);
 
 }  // namespace ballast::cli

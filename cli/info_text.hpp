@@ -20,11 +20,11 @@ class InfoText {
     session_.out.line(
         fmt::format("{}{}", session_.screen.paint(Color::bold, fmt::format("{:<{}}", label, kLabelWidth)), text));
   }
-  // Several lines under one label; long ones are cut unless -v asks for all of them.
+  // Several lines under one label. A terminal gets long ones cut, unless -v asks for all of them.
   void list(std::string_view label, const std::vector<std::string>& items) {
     for (const std::string& item : items) {
       const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
-      line(label, session_.verbose ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
+      line(label, session_.shows_all() ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
       label = "";
     }
   }

@@ -91,15 +91,14 @@ std::string steps_text(const SavePlan& plan) {
 }
 
 void write_plan(Session& session, const SavePlan& plan) {
-  const bool for_people = session.screen.interactive;
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
     const bool is_index = file.path.ends_with(".index.json"), is_config = file.path.ends_with("_config.json");
     table.row({escape_for_terminal(file.path),
                is_index    ? "index"
                : is_config ? "configuration"
-                           : plural(file.tensors, "tensor"),
-               for_people ? format_bytes(file.size_bytes) : std::to_string(file.size_bytes)});
+                           : session.screen.plural(file.tensors, "tensor"),
+               session.screen.bytes(file.size_bytes)});
   }
   table.finish();
   session.out.flush();  // before what is said about it

@@ -153,7 +153,7 @@ std::vector<std::size_t> natural_order(const Checkpoint& checkpoint) {
 }
 
 std::string plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+  return Terminal{.interactive = true}.plural(count, noun);
 }
 
 std::string format_duration(double seconds) {

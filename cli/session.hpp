@@ -43,6 +43,8 @@ struct Session {
   OpenOptions open_options() const;  // never makes a cache
   OpenOptions data_options() const;  // makes one where the user asks for it
   SaveOptions save_options() const;
+  // Whether long values and lists are shown whole: a program gets everything.
+  bool shows_all() const noexcept { return verbose || !screen.interactive; }
   ProgressBar progress_bar() const { return ProgressBar(errors, !quiet); }
 
   // A line for the person, on stderr; silent with -q. Escaped here.
@@ -63,7 +65,8 @@ Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const s
 // Indices of the tensors in natural order, as people read names.
 std::vector<std::size_t> natural_order(const Checkpoint& checkpoint);
 
-std::string plural(std::uint64_t count, std::string_view noun);  // "1 tensor", "12 tensors"
-std::string format_duration(double seconds);                     // "3 ms", "1.2 s"
+std::string plural(std::uint64_t count,
+                   std::string_view noun);    // for people, in messages: "1 tensor", "11 008 tensors"
+std::string format_duration(double seconds);  // "3 ms", "1.2 s"
 
 }  // namespace ballast::cli

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <ballast/text.hpp>
 
 namespace ballast::cli {
 namespace {
@@ -29,6 +30,26 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) !=
 std::string Terminal::paint(Color color, std::string_view text) const {
   if (!colored || color == Color::plain || text.empty()) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", kSequences[static_cast<std::size_t>(color)], text);
+}
+
+std::string Terminal::bytes(std::uint64_t count) const {
+  return interactive ? format_bytes(count) : std::to_string(count);
+}
+
+std::string Terminal::bytes_in_words(std::uint64_t count) const {
+  return interactive ? format_bytes(count) : plural(count, "byte");
+}
+
+std::string Terminal::count(std::uint64_t count) const {
+  return interactive ? format_count(count) : std::to_string(count);
+}
+
+std::string Terminal::plural(std::uint64_t count, std::string_view noun) const {
+  return fmt::format("{} {}{}", this->count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string Terminal::number(double value, int digits) const {
+  return interactive ? fmt::format("{:.{}g}", value, digits) : fmt::format("{}", value);
 }
 
 Terminal terminal_on(int descriptor, ColorMode mode) {

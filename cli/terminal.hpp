@@ -1,4 +1,4 @@
-// What a stream can show: whether a person looks at it, how wide it is, and colours.
+// What a stream can show: whether a person looks at it, how wide it is, colours, and numbers as its reader wants them.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,14 @@ struct Terminal {
 
   // `text` between the escape sequences of `color`, or as it is.
   std::string paint(Color color, std::string_view text) const;
+
+  // Numbers. A person gets "1.02 kB", "1.23 M" and four digits; a program, which reads a pipe or a file, gets all of
+  // it.
+  std::string bytes(std::uint64_t count) const;                          // a cell of a table: "1.02 kB", "1024"
+  std::string bytes_in_words(std::uint64_t count) const;                 // "1.02 kB", "1024 bytes"
+  std::string count(std::uint64_t count) const;                          // "11 008", "11008"
+  std::string plural(std::uint64_t count, std::string_view noun) const;  // "11 008 tensors", "11008 tensors"
+  std::string number(double value, int digits = 4) const;                // "0.3333", "0.3333333333333333"
 };
 
 // NO_COLOR and a dumb terminal turn colours off; an explicit ColorMode wins over both.

@@ -128,13 +128,14 @@ void write_json(Session& session, const Adapter& adapter, const AdapterSummary& 
 
 void write_text(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
   InfoText text(session);
+  const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(adapter.source));
   text.line("type", fmt::format("{}, as {} has it", summary.type, name(adapter.dialect)));
   if (!summary.base_model.empty()) text.line("base", escape_for_terminal(summary.base_model));
   std::vector<std::string> lines;
   for (const auto& scale : summary.scales)
-    lines.push_back(fmt::format("rank {}, alpha {}: scaling {:.6g}, {}", scale.rank, scale.alpha, scale.scaling,
-                                plural(scale.modules, "module")));
+    lines.push_back(fmt::format("rank {}, alpha {}: scaling {}, {}", scale.rank, scale.alpha,
+                                screen.number(scale.scaling, 6), screen.plural(scale.modules, "module")));
   text.list("scaling", lines);
   lines.clear();
   for (const auto& module : summary.modules) lines.push_back(fmt::format("{} ×{}", module.name, module.count));
@@ -145,9 +146,9 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
     text.line("merge", rule->why_not.empty() ? fmt::format("each of these becomes {}", rule->formula)
                                              : fmt::format("cannot be merged: {}", rule->why_not));
   }
-  text.line("tensors", format_count(summary.tensors));
-  text.line("parameters", format_count(summary.parameters));
-  text.line("bytes", format_bytes(summary.bytes));
+  text.line("tensors", screen.count(summary.tensors));
+  text.line("parameters", screen.count(summary.parameters));
+  text.line("bytes", screen.bytes(summary.bytes));
   lines.clear();
   for (const DType dtype : summary.dtypes) lines.emplace_back(name(dtype));
   text.line("dtypes", fmt::format("{}", fmt::join(lines, ", ")));

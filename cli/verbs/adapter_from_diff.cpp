@@ -50,7 +50,7 @@ void write_text(Session& session, const FromDiffReport& report) {
   table.header({"weight", "shape", "rank", "change", "error left"});
   for (const auto& layer : report.layers) {
     table.row({escape_for_terminal(layer.name), to_string(layer.shape), std::to_string(layer.rank),
-               fmt::format("{:.3g}%", 100 * layer.change), fmt::format("{:.3g}%", 100 * layer.error)});
+               session.screen.number(100 * layer.change, 3) + "%", session.screen.number(100 * layer.error, 3) + "%"});
   }
   table.finish();
   session.out.flush();  // before what is said about it

@@ -66,10 +66,9 @@ int run_list(Session& session) {
     write_json(session, "caches", entries);
     return 0;
   }
-  const bool for_people = session.screen.interactive;
   Table table(session.out, session.screen, {{}, {.right = true, .color = Color::green}, {.color = Color::yellow}});
   for (const CacheEntry& entry : entries) {
-    table.row({escape_for_terminal(entry.source), for_people ? format_bytes(entry.bytes) : std::to_string(entry.bytes),
+    table.row({escape_for_terminal(entry.source), session.screen.bytes(entry.bytes),
                entry.is_valid ? "" : escape_for_terminal(entry.why_not)});
   }
   table.finish();

@@ -72,14 +72,14 @@ std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
 }
 
-std::string describe(const DiffReport::Change& change) {
+std::string describe(const Terminal& screen, const DiffReport::Change& change) {
   if (change.what == What::shape)
     return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
   if (change.what == What::dtype) return fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
-  std::string text =
-      fmt::format("{} of {} differ, by at most {:.4g} (relative {:.4g})", plural(change.different, "value"),
-                  format_count(change.shape_a.numel().value_or(0)), change.max_abs, change.max_rel);
-  if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", format_count(change.nan_mismatch));
+  std::string text = fmt::format(
+      "{} of {} differ, by at most {} (relative {})", screen.plural(change.different, "value"),
+      screen.count(change.shape_a.numel().value_or(0)), screen.number(change.max_abs), screen.number(change.max_rel));
+  if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", screen.count(change.nan_mismatch));
   return text;
 }
 
@@ -89,15 +89,16 @@ void write_text(Session& session, const Checkpoint& a, const Checkpoint& b, cons
   };
   for (const auto& name : report.only_in_a) line(Color::red, '-', name, describe(a.at(name)));
   for (const auto& name : report.only_in_b) line(Color::green, '+', name, describe(b.at(name)));
-  for (const auto& change : report.changed) line(Color::yellow, '~', change.name, describe(change));
+  for (const auto& change : report.changed) line(Color::yellow, '~', change.name, describe(session.screen, change));
   if (session.quiet) return;
   if (report.equal()) {
-    session.out.line(fmt::format("equal: {}", plural(report.equal_count, "tensor")));
+    session.out.line(fmt::format("equal: {}", session.screen.plural(report.equal_count, "tensor")));
     return;
   }
-  session.out.line(fmt::format("{} equal, {} only in A, {} only in B, {} changed", format_count(report.equal_count),
-                               format_count(report.only_in_a.size()), format_count(report.only_in_b.size()),
-                               format_count(report.changed.size())));
+  session.out.line(fmt::format("{} equal, {} only in A, {} only in B, {} changed",
+                               session.screen.count(report.equal_count), session.screen.count(report.only_in_a.size()),
+                               session.screen.count(report.only_in_b.size()),
+                               session.screen.count(report.changed.size())));
 }
 
 int run_diff(Session& session, const Arguments& arguments) {

@@ -40,7 +40,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const HashReport
     session.out.line(
         fmt::format("{}  {}", session.screen.paint(Color::dim, sha256 ? *sha256 : kNoData), escape_for_terminal(name)));
   }
-  session.out.line(fmt::format("{}  (all {})", report.digest, plural(checkpoint.size(), "tensor")));
+  session.out.line(fmt::format("{}  (all {})", report.digest, session.screen.plural(checkpoint.size(), "tensor")));
 }
 
 int run_hash(Session& session, const Arguments& arguments) {

@@ -54,8 +54,8 @@ void write_patterns(JsonWriter& json, const Summary& summary) {
   json.end();
 }
 
-std::string array_text(const Field& field) {
-  return fmt::format("{} of {}", plural(field.count, "item"), name(field.element_type));
+std::string array_text(const Terminal& screen, const Field& field) {
+  return fmt::format("{} of {}", screen.plural(field.count, "item"), name(field.element_type));
 }
 
 // Where the file's own nesting is known, its subtrees; elsewhere the first parts of dotted names.
@@ -103,7 +103,7 @@ void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
 // Arrays in short: a vocabulary is not what somebody asks info for.
 void write_field(JsonWriter& json, const Field& field) {
   json.key(field.key);
-  if (field.is_array()) return json.value(array_text(field));
+  if (field.is_array()) return json.value(array_text(Terminal(), field));
   std::visit([&](const auto& held) { json.value(held); }, field.value().get());
 }
 
@@ -167,12 +167,12 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.finish();
 }
 
-std::vector<std::string> metadata_lines(const Checkpoint& checkpoint) {
+std::vector<std::string> metadata_lines(const Session& session, const Checkpoint& checkpoint) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : checkpoint.metadata)
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
   for (const Field& field : checkpoint.fields) {
-    const std::string value = field.is_array() ? array_text(field) : text(field);
+    const std::string value = field.is_array() ? array_text(session.screen, field) : text(field);
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(field.key), escape_for_terminal(value)));
   }
   return lines;
@@ -195,7 +195,7 @@ std::vector<std::string> value_lines(const Session& session, const Checkpoint& c
   constexpr std::size_t kMost = 20;
   std::vector<std::string> lines;
   for (const PlainValue& value : checkpoint.values) {
-    if (!session.verbose && lines.size() == kMost) {
+    if (!session.shows_all() && lines.size() == kMost) {
       lines.push_back(fmt::format("… and {} more; -v shows all", checkpoint.values.size() - kMost));
       break;
     }
@@ -204,12 +204,16 @@ std::vector<std::string> value_lines(const Session& session, const Checkpoint& c
   return lines;
 }
 
-std::vector<std::string> root_lines(const Checkpoint& checkpoint) {
+std::vector<std::string> root_lines(const Session& session, const Checkpoint& checkpoint) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> lines;
   for (const Root& root : checkpoint.roots) {
-    if (lines.size() == kMost) break;
-    lines.push_back(escape_for_terminal(fmt::format("{}, {}", root.path, plural(root.tensors, "tensor"))));
+    if (!session.shows_all() && lines.size() == kMost) {
+      lines.push_back(fmt::format("… and {} more; -v shows all", checkpoint.roots.size() - kMost));
+      break;
+    }
+    lines.push_back(
+        escape_for_terminal(fmt::format("{}, {}", root.path, session.screen.plural(root.tensors, "tensor"))));
   }
   if (!lines.empty())
     lines[0] += fmt::format("  (--root {} takes it alone)", escape_for_terminal(checkpoint.roots[0].path));
@@ -237,11 +241,11 @@ std::vector<std::string> note_lines(const Checkpoint& checkpoint) {
   return lines;
 }
 
-std::vector<std::string> dtype_lines(const Summary& summary) {
+std::vector<std::string> dtype_lines(const Terminal& screen, const Summary& summary) {
   std::vector<std::string> lines;
   for (const auto& total : summary.dtypes) {
-    lines.push_back(
-        fmt::format("{:<5} {}, {}", name(total.dtype), plural(total.tensors, "tensor"), format_bytes(total.bytes)));
+    lines.push_back(fmt::format("{:<5} {}, {}", name(total.dtype), screen.plural(total.tensors, "tensor"),
+                                screen.bytes_in_words(total.bytes)));
   }
   return lines;
 }
@@ -254,19 +258,19 @@ void write_pattern_table(Session& session, const Summary& summary) {
               {{}, {.right = true}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}}, "  ");
   for (const auto& pattern : summary.patterns) {
     table.row({escape_for_terminal(pattern.name), pattern.tensors == 1 ? "" : fmt::format("×{}", pattern.tensors),
-               std::string(name(pattern.dtype)), to_string(pattern.shape), format_bytes(pattern.bytes)});
+               std::string(name(pattern.dtype)), to_string(pattern.shape), session.screen.bytes(pattern.bytes)});
   }
   table.finish();
 }
 
 // What people want to know first about a language model.
-std::vector<std::string> model_lines(const Checkpoint& checkpoint) {
+std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& checkpoint) {
   const auto architecture = checkpoint.fields.find_string("general.architecture");
   if (!architecture) return {};
   std::string line = escape_for_terminal(*architecture);
   const auto add = [&](std::string_view what, const Field* field) {
     if (!field) return;
-    line += fmt::format(", {} {}", what, field->is_array() ? format_count(field->count) : text(*field));
+    line += fmt::format(", {} {}", what, field->is_array() ? screen.count(field->count) : text(*field));
   };
   const std::string prefix = std::string(*architecture) + ".";
   add("blocks", checkpoint.fields.find(prefix + "block_count"));
@@ -279,22 +283,23 @@ std::vector<std::string> model_lines(const Checkpoint& checkpoint) {
 
 void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
   InfoText text(session);
+  const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(checkpoint.target));
   text.line("format", name(checkpoint.format));
   const std::uint64_t files = checkpoint.files.size();
-  text.line("files", fmt::format("{}, {}", format_count(files), format_bytes(bytes_of_files(checkpoint))));
-  if (checkpoint.shards > 1) text.line("shards", format_count(checkpoint.shards));
-  text.line("tensors", format_count(summary.tensors));
-  text.line("parameters", format_count(summary.parameters));
-  text.line("bytes", format_bytes(summary.bytes));
-  text.list("dtypes", dtype_lines(summary));
-  text.list("model", model_lines(checkpoint));
+  text.line("files", fmt::format("{}, {}", screen.count(files), screen.bytes_in_words(bytes_of_files(checkpoint))));
+  if (checkpoint.shards > 1) text.line("shards", screen.count(checkpoint.shards));
+  text.line("tensors", screen.count(summary.tensors));
+  text.line("parameters", screen.count(summary.parameters));
+  text.line("bytes", screen.bytes(summary.bytes));
+  text.list("dtypes", dtype_lines(screen, summary));
+  text.list("model", model_lines(screen, checkpoint));
   text.list("dangerous", dangerous_lines(checkpoint));
-  text.list("metadata", metadata_lines(checkpoint));
-  text.list("roots", root_lines(checkpoint));
+  text.list("metadata", metadata_lines(session, checkpoint));
+  text.list("roots", root_lines(session, checkpoint));
   text.list("values", value_lines(session, checkpoint));
   text.list("tied", tied_lines(summary));
-  if (summary.wasted_bytes > 0) text.line("wasted", format_bytes(summary.wasted_bytes));
+  if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
   text.list("notes", note_lines(checkpoint));
   if (summary.patterns.empty()) return;
   session.out.write('\n');

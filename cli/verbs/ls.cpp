@@ -64,20 +64,16 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
 }
 
 void write_text(Session& session, const Checkpoint& checkpoint) {
-  // A person wants "4.2 MB", a program that cuts columns wants the number.
-  const bool for_people = session.screen.interactive;
   Table table(session.out, session.screen,
               {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}, {.color = Color::dim}});
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, tensor] = checkpoint.tensors[i];
-    const std::uint64_t bytes = tensor.nbytes();
     const auto unknown = checkpoint.unknown_ggml.find(name);
     const bool is_known = unknown == checkpoint.unknown_ggml.end();
     std::vector<std::string> cells = {
         escape_for_terminal(name),
         is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second),
-        to_string(is_known ? tensor.shape() : unknown->second.shape),
-        for_people ? format_bytes(bytes) : std::to_string(bytes)};
+        to_string(is_known ? tensor.shape() : unknown->second.shape), session.screen.bytes(tensor.nbytes())};
     if (const auto alias = checkpoint.aliases.find(name); alias != checkpoint.aliases.end())
       cells.push_back("= " + escape_for_terminal(alias->second));
     table.row(std::move(cells));

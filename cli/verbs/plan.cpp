@@ -92,9 +92,8 @@ void write_text(Session& session, const RankPlan& plan, const Arguments& argumen
               {{.color = Color::bold}, {.right = true}, {.right = true, .color = Color::green}});
   for (unsigned rank = 0; rank < plan.ranks; ++rank) {
     if (arguments.rank && *arguments.rank != rank) continue;
-    const std::uint64_t bytes = plan.bytes_of_rank(rank);
-    table.row({fmt::format("rank {}", rank), plural(plan.rank(rank).size(), "tensor"),
-               session.screen.interactive ? format_bytes(bytes) : std::to_string(bytes)});
+    table.row({fmt::format("rank {}", rank), session.screen.plural(plan.rank(rank).size(), "tensor"),
+               session.screen.bytes(plan.bytes_of_rank(rank))});
   }
   table.finish();
 }

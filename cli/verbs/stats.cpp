@@ -42,7 +42,7 @@ std::size_t room_beside(const Session& session, std::size_t taken, std::size_t m
 }
 
 std::size_t chart_columns(const Session& session, const Tensor& tensor) {
-  return room_beside(session, chart_margin(tensor.numel()) + 1, kChartColumns);
+  return room_beside(session, chart_margin(session.screen, tensor.numel()) + 1, kChartColumns);
 }
 
 // Few values in many bins are noise: Rice's rule says how many they fill.
@@ -109,11 +109,6 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
   json.finish();
 }
 
-// A program gets every digit.
-std::string number(const Session& session, double value) {
-  return session.screen.interactive ? fmt::format("{:.4g}", value) : fmt::format("{}", value);
-}
-
 std::vector<std::string> cells(const Session& session, const TensorStats& result, bool with_sparkline) {
   std::vector<std::string> cells = {escape_for_terminal(result.name), std::string(name(result.tensor->dtype())),
                                     to_string(result.tensor->shape())};
@@ -122,7 +117,7 @@ std::vector<std::string> cells(const Session& session, const TensorStats& result
   } else {
     const Stats& s = *result.stats;
     for (const double value : {s.min, s.max, s.mean, s.std})
-      cells.push_back(s.finite() == 0 ? "-" : number(session, value));
+      cells.push_back(s.finite() == 0 ? "-" : session.screen.number(value));
     for (const std::uint64_t count : {s.zeros, s.nans, s.infinities}) cells.push_back(std::to_string(count));
   }
   if (with_sparkline) cells.push_back(result.stats ? sparkline(result.stats->histogram) : "");
@@ -164,8 +159,9 @@ int run_stats(Session& session, const Arguments& arguments) {
   write_table(session, checkpoint, results, bins > 0 && !single);
   if (single && results[0].stats && !results[0].stats->histogram.empty()) {
     const Stats& s = *results[0].stats;
-    session.out.write(
-        "\n" + chart(s.histogram, {.columns = chart_columns(session, *results[0].tensor), .min = s.min, .max = s.max}));
+    session.out.write("\n" +
+                      chart(session.screen, s.histogram,
+                            {.columns = chart_columns(session, *results[0].tensor), .min = s.min, .max = s.max}));
   }
   return 0;
 }

@@ -45,6 +45,12 @@ std::optional<std::pair<std::string, std::string>> manifest_entry(const std::str
   return std::pair(line.substr(kHexDigits + 2), line.substr(0, kHexDigits));
 }
 
+// A manifest may be copied from a terminal, which shows counts as people read them.
+bool is_last_line(std::string_view line, std::size_t tensors) {
+  return line.ends_with(fmt::format("  (all {})", Terminal().plural(tensors, "tensor"))) ||
+         line.ends_with(fmt::format("  (all {})", plural(tensors, "tensor")));
+}
+
 Manifest read_manifest(const std::string& path) {
   std::ifstream file(path);
   if (!file)
@@ -53,7 +59,7 @@ Manifest read_manifest(const std::string& path) {
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     if (line.starts_with("no data ")) continue;
-    if (line.ends_with(fmt::format("  (all {})", plural(number - 1, "tensor"))) && file.peek() == EOF) break;
+    if (is_last_line(line, number - 1) && file.peek() == EOF) break;
     const auto entry = manifest_entry(line);
     if (!entry) {
       throw Error(Errc::malformed, fmt::format("line {} is no digest and name", number))
@@ -116,7 +122,8 @@ void write_text(Session& session, const Arguments& arguments, const VerifyReport
   session.out.flush();  // before what is said about it
   if (!report.ok()) return session.say(plural(report.findings.size(), "finding"));
   session.out.line(fmt::format("{} {}, {} read", session.screen.paint(Color::green, "ok:"),
-                               plural(report.tensors, "tensor"), format_bytes(report.bytes_read)));
+                               session.screen.plural(report.tensors, "tensor"),
+                               session.screen.bytes_in_words(report.bytes_read)));
 }
 
 int run_verify(Session& session, const Arguments& arguments) {

@@ -52,6 +52,19 @@ class Adapters(TestCase):
         self.assertIn("model.layers.0.mlp.up.lora_A.weight", tensors)
         self.assertEqual(self.ballast("adapter", "info", "out", "--json").json()["modules"], {"qkv": 2, "up": 2})
 
+    def test_a_pipe_gets_all_of_info_exactly(self):
+        modules = [f"a_module_with_a_long_name_{i}" for i in range(40)]
+        tensors = {f"base_model.model.{module}.lora_{part}.weight": ("F32", shape, range(18))
+                   for module in modules for part, shape in (("A", [3, 6]), ("B", [6, 3]))}
+        self.lora(tensors=tensors, r=3, lora_alpha=1, target_modules=modules)
+        text = self.ballast("adapter", "info", "lora").out
+        self.assertIn("scaling 0.3333333333333333, 40 modules", text)
+        self.assertIn("parameters  1440\n", text)
+        for module in modules:
+            self.assertIn(module, text)
+        _, text = Terminal("adapter", "info", "lora", "--color=never", cwd=self.folder, columns=80).finish()
+        self.assertIn("scaling 0.333333, 40 modules", text)
+
     def test_dry_runs_write_nothing(self):
         before = sorted(self.folder.iterdir())
         for rest in (["inject", TINY, LORA, "-o", "x.safetensors"], ["convert", LORA, "--to", "peft", "-o", "x"],

@@ -12,7 +12,7 @@ from support import *
 class Info(TestCase):
     def test_says_what_is_in_a_file(self):
         text = self.ballast("info", TINY).out
-        for fact in ("safetensors", "12", "4 168", "BF16", "toy transformer", "model.embed.weight = lm_head.weight",
+        for fact in ("safetensors", "12", "4168", "BF16", "toy transformer", "model.embed.weight = lm_head.weight",
                      "model.layers.#.mlp.up.weight", "×2", "[32, 16]"):
             self.assertIn(fact, text)
 
@@ -39,10 +39,24 @@ class Info(TestCase):
         self.assertEqual(self.ballast("info", "empty.safetensors", "--json").json()["tensors"], 0)
         self.assertIn("tensors     0", self.ballast("info", "empty.safetensors").out)
 
-    def test_abbreviates_long_metadata_unless_asked_for_all_of_it(self):
-        self.write("m.safetensors", {}, {"long": "word " * 200})
-        self.assertIn("…", self.ballast("info", "m.safetensors").out)
-        self.assertIn("word " * 200, self.ballast("info", "m.safetensors", "-v").out)
+    def test_a_pipe_gets_everything_and_exactly(self):
+        self.write("m.safetensors", {"w": ("U8", [1_234_567], bytes(1_234_567))}, {"long": "word " * 200})
+        text = self.ballast("info", "m.safetensors").out
+        self.assertIn("word " * 200, text)
+        size = (self.folder / "m.safetensors").stat().st_size
+        for line in (f"files       1, {size} bytes", "parameters  1234567", "bytes       1234567",
+                     "dtypes      U8    1 tensor, 1234567 bytes"):
+            self.assertIn(line + "\n", text)
+        self.assertIn("[1234567]  1234567\n", text)
+        for rounded in ("…", "MB", " M\n"):
+            self.assertNotIn(rounded, text)
+
+    def test_a_pipe_gets_every_value_and_every_root(self):
+        import pickle
+        (self.folder / "m.pkl").write_bytes(pickle.dumps({f"value_{i}": i for i in range(50)}, protocol=2))
+        text = self.ballast("info", "m.pkl").out
+        self.assertIn("value_49 = 49\n", text)
+        self.assertNotIn("…", text)
 
     def test_notes_are_part_of_the_answer(self):
         self.write("m.safetensors", with_header('  {"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"x"))

@@ -39,6 +39,34 @@ class OnATerminal(TestCase):
             self.assertGreater(len(chart), 8)
             self.assertLessEqual(max(map(len, chart)), columns)
 
+    def test_long_metadata_is_cut_unless_v_asks_for_all_of_it(self):
+        self.write("m.safetensors", {"w": ("U8", [1_234_567], bytes(1_234_567))}, {"long": "word " * 200})
+        _, text = self.show("info", "m.safetensors", "--color=never", columns=80)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertIn("…", text)
+        self.assertIn("parameters  1.23 M", text)
+        _, text = self.show("info", "m.safetensors", "-v", columns=80)
+        self.assertIn("word " * 200, text.replace("\r", ""))
+
+    def test_what_a_terminal_rounds_a_pipe_gets_exactly(self):
+        many = bytes(1_234_567)
+        self.write("a.safetensors", {"w": ("U8", [1_234_567], many)})
+        self.write("b.safetensors", {"w": ("U8", [1_234_567], b"\1" * 1_234_567)})
+        cases = ((["diff", "a.safetensors", "b.safetensors"], "1.23 M values of 1.23 M differ", "1234567 values of 1234567"),
+                 (["verify", "a.safetensors"], "1.23 MB read", "1234567 bytes read"),
+                 (["stats", "a.safetensors"], "1.23 M │", "1234567 │"))
+        for args, rounded, exact in cases:
+            _, text = self.show(*args, "--color=never")
+            self.assertIn(rounded, text, args)
+            self.assertIn(exact, self.run_raw(*args).out, args)
+
+    def test_a_manifest_may_be_copied_from_a_terminal(self):
+        self.write("m.safetensors", {f"t{i}": ("U8", [1], b"x") for i in range(1200)})
+        for text in (self.show("hash", "m.safetensors", "--color=never")[1].replace("\r", ""),
+                     self.ballast("hash", "m.safetensors").out):
+            (self.folder / "manifest").write_text(text)
+            self.ballast("verify", "m.safetensors", "--manifest", "manifest")
+
     def test_errors_and_diffs_are_coloured(self):
         code, text = self.show("ls", "nope")
         self.assertEqual(code, IO)
