@@ -114,6 +114,12 @@ Checkpoint open_target(const Session& session, const std::string& target) {
   return open_with(session, target, session.open_options());
 }
 
+Checkpoint open_original(const Session& session, const std::string& target) {
+  OpenOptions options = session.open_options();
+  options.cache = Cache::ignore;
+  return open_with(session, target, options);
+}
+
 Checkpoint open_data(const Session& session, const std::string& target) {
   auto bar = session.progress_bar();
   OpenOptions options = session.data_options();

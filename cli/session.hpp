@@ -55,6 +55,9 @@ struct Session {
 // A file, a folder, an index, or "-" for standard input, which is read into memory. Says the checkpoint's notes.
 Checkpoint open_target(const Session& session, const std::string& target);
 
+// The same, and never from a cache: for what is said of the file to somebody else, such as its digests.
+Checkpoint open_original(const Session& session, const std::string& target);
+
 // The same for verbs that read the data: where the user asks for it, from a cache that is made first.
 Checkpoint open_data(const Session& session, const std::string& target);
 void say_notes(const Session& session, const Checkpoint& checkpoint);

@@ -44,7 +44,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const HashReport
 }
 
 int run_hash(Session& session, const Arguments& arguments) {
-  Checkpoint checkpoint = open_data(session, arguments.target);
+  Checkpoint checkpoint = open_original(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   auto bar = session.progress_bar();

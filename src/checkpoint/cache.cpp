@@ -12,8 +12,10 @@
 #include "checkpoint/cache_identity.hpp"
 #include "checkpoint/cache_place.hpp"
 #include "checkpoint/cache_record.hpp"
+#include "checkpoint/cache_seal.hpp"
 #include "checkpoint/cache_tensors.hpp"
 #include "checkpoint/conversion_lock.hpp"
+#include "checkpoint/user_secret.hpp"
 #include "core/text.hpp"
 #include "io/posix.hpp"
 #include "tensor/transformed_storage.hpp"
@@ -31,9 +33,12 @@ OpenOptions without_cache(const OpenOptions& options) {
 // Throws Errc::mismatch, or whatever is wrong with the file, where it is not to be used.
 Checkpoint read_cache(const std::string& path, const std::string& target, const OpenOptions& options) {
   const CacheFile file = examine_cache(path, target);
+  const auto secret = read_user_secret();
+  if (!secret) throw Error(Errc::mismatch, "was not made by this user, who has no key");
+  check_seal(path, *secret);
   const Checkpoint stored = open(path, {.limits = options.limits, .threads = 1, .cache = Cache::ignore});
   const auto text = stored.metadata.find(kCacheMetadataKey);
-  if (text == stored.metadata.end()) throw Error(Errc::mismatch, "is no conversion cache");
+  if (text == stored.metadata.end()) throw Error(Errc::mismatch, "is not a conversion cache");
   CacheRecord record = decode_cache_record(text->second, target);
   if (file.modified_s != record.modified_s || file.modified_ns != 0)
     throw Error(Errc::mismatch, "was changed after it was made, or never finished");
@@ -89,24 +94,34 @@ SaveOptions save_options(const OpenOptions& options) {
   return save;
 }
 
+// The key must list the files that were read, all of them, or a later open() could not tell that one has changed.
+void check_sources(const CacheKey& key, const Checkpoint& checkpoint, const std::string& target) {
+  const auto path = [&](const SourceIdentity& source) { return path_of_source(target, source.name); };
+  if (!std::ranges::equal(key.sources, checkpoint.files, {}, path, &CheckpointFile::path))
+    throw Error(Errc::unsupported, "it consists of other files than its name says").in(target);
+}
+
 // The files must be the same before they are opened and after they are read: then it is they that were read.
-void convert(const std::string& target, const std::string& place, const Checkpoint& original,
+void convert(const std::string& target, const std::string& place, const UserSecret& secret,
              const OpenOptions& options) {
   CacheRecord record;
-  record.key = key_of(target, original.files, options);
+  record.key = key_of(target, options);
   record.modified_s = stamp();
   record.checkpoint = open(target, without_cache(options));
+  check_sources(record.key, record.checkpoint, target);
   StoredTensors stored = to_stored(record.checkpoint.tensors);
   record.tensors = std::move(stored.recorded);
 
   Checkpoint plain;
   plain.tensors = std::move(stored.tensors);
   plain.metadata.emplace(kCacheMetadataKey, encode_cache_record(record, target));
+  plain.metadata.emplace(kSealKey, blank_seal());
   register_cache(place, target);
   NewCache cache(place, permissions_for(record.checkpoint));
   save(plain, place, save_options(options));
-  if (key_of(target, record.checkpoint.files, options) != record.key)
+  if (key_of(target, options) != record.key)
     throw Error(Errc::changed, "the file was changed while it was being read").in(target);
+  seal_cache(place, secret);
   cache.publish(record.modified_s);
   register_cache(place, target);  // again: a list that was made meanwhile found no cache, and forgot it
 }
@@ -116,9 +131,10 @@ Checkpoint converted(const std::string& target, const Checkpoint& original, cons
   const std::string place = place_for_cache(target, true);
   if (place.empty())
     throw Error(Errc::unsupported, "there is no folder for it that this user, and nobody else, can write to");
+  const UserSecret secret = make_user_secret();
   const ConversionLock lock(target, options.progress);
   if (auto made_meanwhile = open_cached(target, options)) return std::move(*made_meanwhile);
-  convert(target, place, original, options);
+  convert(target, place, secret, options);
   return read_cache(place, target, options);
 }
 

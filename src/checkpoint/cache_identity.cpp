@@ -11,7 +11,10 @@
 #include <span>
 #include <type_traits>
 
+#include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoint/shard_index.hpp"
+#include "formats/gguf/split.hpp"
 #include "io/posix.hpp"
 #include "kernels/digest.hpp"
 
@@ -22,7 +25,7 @@ namespace fs = std::filesystem;
 
 // The number after the slash is that of the cache: to be raised with every change to what it holds, or to what a reader
 // makes of a file.
-constexpr std::string_view kVersion = BALLAST_VERSION "/1";
+constexpr std::string_view kVersion = BALLAST_VERSION "/2";
 
 constexpr std::uint64_t kEndBytes = 64 << 10;
 
@@ -75,13 +78,31 @@ std::uint64_t digest_of(const OpenOptions& options) {
   return digest.digest_64();
 }
 
-// The names that a folder would be opened by.
-std::vector<std::string> names_in_folder(const std::string& folder) {
-  const FolderContents contents = look_into(folder);
-  std::vector<std::string> names;
-  if (!contents.index.empty()) names.push_back(fs::path(contents.index).filename().string());
-  for (const std::string& file : contents.files) names.push_back(fs::path(file).filename().string());
-  return names;
+std::vector<std::string> files_of_index(const std::string& index, const Limits& limits) {
+  std::vector<std::string> files;
+  const ShardIndex shards = parse_shard_index(io::read_text_file(index, limits.max_index_bytes), limits);
+  for (const std::string& shard : shards.files) files.push_back((fs::path(index).parent_path() / shard).string());
+  files.push_back(index);
+  return files;
+}
+
+std::vector<std::string> files_of_gguf(const std::string& path, const OpenOptions& options) {
+  const auto part = gguf::parse_part_name(path);
+  if (options.single || !part || part->count < 2) return {path};
+  if (part->count > options.limits.max_shards) throw Error(Errc::limit, "the set has too many parts").in(path);
+  std::vector<std::string> files;
+  for (std::uint64_t number = 1; number <= part->count; ++number)
+    files.push_back(gguf::part_path(part->prefix, number, part->count));
+  return files;
+}
+
+std::vector<std::string> files_of_file(const std::string& path, const OpenOptions& options) {
+  switch (detect(*io::open_file(path))) {
+    case Content::safetensors: throw Error(Errc::unsupported, "a safetensors file needs no cache").in(path);
+    case Content::json: return files_of_index(path, options.limits);
+    case Content::gguf: return files_of_gguf(path, options);
+    default: return {path};
+  }
 }
 
 fs::path folder_of(const std::string& target) {
@@ -104,27 +125,31 @@ std::string path_of_source(const std::string& target, const std::string& name) {
   return name.empty() ? target : (folder_of(target) / name).string();
 }
 
-CacheKey key_of(const std::string& target, const std::vector<CheckpointFile>& files, const OpenOptions& options) {
+std::vector<std::string> files_of_target(const std::string& target, const OpenOptions& options) {
+  if (!is_folder(target)) return files_of_file(target, options);
+  const FolderContents contents = look_into(target);
+  if (!contents.index.empty()) return files_of_index(contents.index, options.limits);
+  return contents.files.size() == 1 ? files_of_file(contents.files.front(), options) : contents.files;
+}
+
+CacheKey key_of(const std::string& target, const OpenOptions& options) {
   CacheKey key;
   key.version = kVersion;
   key.options_digest = digest_of(options);
-  if (is_folder(target)) key.in_folder = names_in_folder(target);
-  for (const CheckpointFile& file : files)
-    key.sources.push_back(identify(name_of_source(target, file.path), file.path));
+  for (const std::string& file : files_of_target(target, options))
+    key.sources.push_back(identify(name_of_source(target, file), file));
   return key;
 }
 
 void check_key(const CacheKey& key, const std::string& target, const OpenOptions& options) {
   if (key.version != kVersion) refuse("was made by another version of Ballast");
   if (key.options_digest != digest_of(options)) refuse("was made by an open with other options");
-  if (key.in_folder != (is_folder(target) ? names_in_folder(target) : std::vector<std::string>{}))
-    refuse("the folder has other checkpoints now");
-  for (const SourceIdentity& source : key.sources) {
-    const std::string path = path_of_source(target, source.name);
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) refuse("the source is gone");
-    if (identify(source.name, path) != source) refuse("the source has changed");
-  }
+  std::error_code ignored;
+  if (!fs::exists(target, ignored)) refuse("the source is gone");
+  const CacheKey now = key_of(target, options);
+  if (!std::ranges::equal(now.sources, key.sources, {}, &SourceIdentity::name, &SourceIdentity::name))
+    refuse("the checkpoint consists of other files now");
+  if (now != key) refuse("the source has changed");
 }
 
 }  // namespace ballast

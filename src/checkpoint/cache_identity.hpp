@@ -24,15 +24,19 @@ struct SourceIdentity {
 struct CacheKey {
   std::string version;                  // of the library, and of what it makes of a file
   std::uint64_t options_digest = 0;     // of the options that change what is read; a root is taken afterwards
-  std::vector<std::string> in_folder;   // of a target that is a folder: which files of it would be opened
   std::vector<SourceIdentity> sources;  // in the order of Checkpoint::files
 
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };
 
-// As things are now, for a checkpoint that consists of these files (paths as in Checkpoint::files). Throws Errc::io or
-// Errc::not_found where one cannot be read, and Errc::unsupported where one lies elsewhere than the target.
-CacheKey key_of(const std::string& target, const std::vector<CheckpointFile>& files, const OpenOptions& options);
+// The files that open() would read for a target, told by the target alone: a file, or an index and the shards that it
+// names, or what a folder holds; in the order of Checkpoint::files. Throws Errc::unsupported for a safetensors file,
+// which never has a cache.
+std::vector<std::string> files_of_target(const std::string& target, const OpenOptions& options);
+
+// As things are now. Throws Errc::io or Errc::not_found if a file cannot be read, and Errc::unsupported if one lies
+// elsewhere than the target.
+CacheKey key_of(const std::string& target, const OpenOptions& options);
 
 // Throws Errc::mismatch with what has changed since the key was made.
 void check_key(const CacheKey& key, const std::string& target, const OpenOptions& options);

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "checkpoint/user_folders.hpp"
 #include "io/byte_source.hpp"
 #include "io/posix.hpp"
 #include "io/sink.hpp"
@@ -28,7 +28,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kHiddenName = ".ballast-cache.safetensors";
 constexpr std::string_view kCentralEnding = ".safetensors", kRegisterEnding = ".source";
 constexpr std::uint64_t kMostRegisterBytes = 64 << 10;
-constexpr mode_t kOthersCanWrite = S_IWGRP | S_IWOTH;
 
 std::string hashed(std::string_view text) { return kernels::to_hex(kernels::xxh3_64(std::as_bytes(std::span(text)))); }
 
@@ -56,26 +55,8 @@ std::string absolute(const std::string& path) {
   return fs::canonical(path, ignored).string();
 }
 
-bool is_trusted(uid_t owner, uid_t owner_of_target) {
-  return owner == geteuid() || owner == 0 || owner == owner_of_target;
-}
-
-// Whether nobody but those whom we trust anyway can put a file there.
-bool is_private(const std::string& folder, uid_t owner_of_target) {
-  const auto found = stat_of(folder);
-  return found && S_ISDIR(found->st_mode) && (found->st_mode & kOthersCanWrite) == 0 &&
-         is_trusted(found->st_uid, owner_of_target);
-}
-
 bool can_write_into(const std::string& folder) {
   return faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
-}
-
-void make_cache_folder() {
-  std::error_code ignored;
-  const std::string folder = cache_folder();
-  fs::create_directories(fs::path(folder).parent_path(), ignored);
-  mkdir(folder.c_str(), S_IRWXU);
 }
 
 // With its folder's own path, however it was spelled.
@@ -113,15 +94,6 @@ std::optional<RegisteredCache> read_register_entry(const std::string& path) try 
 
 }  // namespace
 
-std::string cache_folder() {
-  // A relative path here is to be ignored, says the specification.
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && folder[0] == '/')
-    return (fs::path(folder) / "ballast").string();
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
-    return (fs::path(home) / ".cache/ballast").string();
-  return "";
-}
-
 std::string cache_beside(const std::string& target) {
   const auto found = stat_of(target);
   if (!found) return "";
@@ -138,25 +110,23 @@ std::string cache_in_folder(const std::string& target) {
 
 std::string place_for_cache(const std::string& target, bool make_folder) {
   std::string beside = cache_beside(target), central = cache_in_folder(target);
-  const auto found = stat_of(target);
-  if (beside.empty() || !found) return "";
-  if (is_private(folder_of(beside), found->st_uid) && can_write_into(folder_of(beside))) return beside;
+  if (beside.empty()) return "";
+  if (is_private_folder(folder_of(beside)) && can_write_into(folder_of(beside))) return beside;
   if (central.empty()) return "";
-  if (make_folder) make_cache_folder();
+  if (make_folder) make_user_folder(cache_folder());
   const bool will_be_made = !make_folder && !stat_of(cache_folder());
-  const bool is_good = is_private(cache_folder(), geteuid()) && can_write_into(cache_folder());
+  const bool is_good = is_private_folder(cache_folder()) && can_write_into(cache_folder());
   return will_be_made || is_good ? central : "";
 }
 
 CacheFile examine_cache(const std::string& path, const std::string& target) {
   struct stat cache = {};
   if (lstat(path.c_str(), &cache) != 0) throw io::system_error("cannot be examined", errno).in(path);
-  const auto source = stat_of(target);
-  if (!source) refuse("the source is gone");
-  if (!S_ISREG(cache.st_mode)) refuse("is no plain file");
-  if (!is_trusted(cache.st_uid, source->st_uid)) refuse("belongs to another user");
-  if ((cache.st_mode & kOthersCanWrite) != 0) refuse("others can write to it");
-  if (!is_private(folder_of(path), source->st_uid)) refuse("others can write to its folder");
+  if (!stat_of(target)) refuse("the source is gone");
+  if (!S_ISREG(cache.st_mode)) refuse("is not a plain file");
+  if (cache.st_uid != geteuid()) refuse("belongs to another user");
+  if ((cache.st_mode & (S_IWGRP | S_IWOTH)) != 0) refuse("others can write to it");
+  if (!is_private_folder(folder_of(path))) refuse("others can write to its folder");
   return {static_cast<std::uint64_t>(cache.st_size), cache.st_mtim.tv_sec, cache.st_mtim.tv_nsec};
 }
 
@@ -183,7 +153,7 @@ void NewCache::publish(std::int64_t modified_s) {
 // Whatever goes wrong here: the cache itself is there and of use.
 void register_cache(const std::string& path, const std::string& target) try {
   if (cache_folder().empty()) return;
-  make_cache_folder();
+  make_user_folder(cache_folder());
   const std::string cache = canonical_place(path);
   const std::string text = cache + '\0' + absolute(target);
   const auto sink = io::create_file(register_entry(cache), {.overwrite = true, .durable = false});
@@ -195,7 +165,7 @@ void register_cache(const std::string& path, const std::string& target) try {
 
 std::vector<RegisteredCache> registered_caches() {
   std::vector<RegisteredCache> caches;
-  if (!is_private(cache_folder(), geteuid())) return caches;
+  if (!is_private_folder(cache_folder())) return caches;
   std::error_code error;
   for (fs::directory_iterator i(cache_folder(), error), end; !error && i != end; i.increment(error)) {
     if (i->path().extension() != kRegisterEnding) continue;

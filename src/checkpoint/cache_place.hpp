@@ -24,8 +24,8 @@ struct CacheFile {
   std::int64_t modified_s = 0, modified_ns = 0;
 };
 
-// A plain file of this user, of root, or of the owner of the target, in a folder of one of them, that nobody else can
-// write to. Throws Errc::not_found where there is none, and Errc::mismatch where it is not to be trusted.
+// A plain file of this user that nobody else can write to, in such a folder. Throws Errc::not_found if there is none,
+// and Errc::mismatch if it is not to be trusted. Who made the file is proved by its seal: see cache_seal.hpp.
 CacheFile examine_cache(const std::string& path, const std::string& target);
 
 // NewCache: a file that is no cache yet. While it is written it is private; it becomes a cache by publish(), and

@@ -178,7 +178,6 @@ void describe(auto& coder, SourceIdentity& source) {
 void describe(auto& coder, CacheKey& key) {
   coder.item(key.version);
   coder.item(key.options_digest);
-  coder.item(key.in_folder);
   coder.item(key.sources);
 }
 

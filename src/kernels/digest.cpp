@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <new>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <xxhash.h>
 
 #include <ballast/error.hpp>
@@ -57,6 +59,19 @@ Sha256::Digest Sha256::finish() {
   require(EVP_DigestFinal_ex(evp(context_.get()), reinterpret_cast<unsigned char*>(digest.data()), nullptr));
   reset();
   return digest;
+}
+
+Sha256::Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes) {
+  Sha256::Digest digest;
+  const auto* const done =
+      HMAC(sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(bytes.data()),
+           bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  require(done == nullptr ? 0 : 1);
+  return digest;
+}
+
+bool is_equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }

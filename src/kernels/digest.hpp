@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace ballast::kernels {
 
@@ -31,6 +32,12 @@ class Sha256 {
   };
   std::unique_ptr<void, Free> context_;
 };
+
+// Only who has the key can compute it.
+Sha256::Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
+
+// Whether two texts are equal, in a time that does not tell where they differ.
+bool is_equal_in_constant_time(std::string_view a, std::string_view b) noexcept;
 
 // The digests of the xxHash library, version 0.8 and later, without a seed.
 struct Xxh128 {

@@ -7,9 +7,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include "checkpoint/cache_identity.hpp"
+#include "checkpoint/cache_seal.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
+#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {
@@ -21,6 +25,7 @@ using test::kAlways;
 using test::kAutomatic;
 using test::kIgnore;
 using test::strided_file;
+using test::TempDir;
 using test::TorchZip;
 namespace py = test::py;
 
@@ -108,16 +113,159 @@ TEST_F(CacheTrust, IsNotBelievedWhereOthersCanWrite) {
   EXPECT_FALSE(fs::is_symlink(beside()));
 }
 
-TEST_F(CacheTrust, BelongsToTheUserWhoseItIs) {
+TEST_F(CacheTrust, IsOfThisUserAndOfNobodyElse) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const std::string path = dir.write("model.pt", strided_file());
   open(path, kAutomatic);
-  ASSERT_EQ(chown(beside().c_str(), 12345, 12345), 0);
-  EXPECT_FALSE(is_from_cache(open(path)));
-  ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
-  open(path, kAutomatic);  // the owner of the source has changed, and so has the source
-  ASSERT_EQ(chown(beside().c_str(), 12345, 12345), 0);
+  for (const auto& of : {beside(), dir.path()}) {
+    ASSERT_EQ(chown(of.c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(is_from_cache(open(path))) << of;
+    ASSERT_EQ(chown(of.c_str(), 0, 0), 0);
+    EXPECT_TRUE(is_from_cache(open(path))) << of;
+  }
+}
+
+TEST_F(CacheTrust, IsNotTakenFromAnotherUser) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const std::string own = getenv("XDG_STATE_HOME");
+  setenv("XDG_STATE_HOME", (home / "another").c_str(), 1);
+  EXPECT_FALSE(is_from_cache(open(path)));  // who has no key
+  ASSERT_TRUE(is_from_cache(open(dir.write("other.pt", strided_file()), kAutomatic)));
+  EXPECT_FALSE(is_from_cache(open(path)));  // who has a key, and another one
+  setenv("XDG_STATE_HOME", own.c_str(), 1);
   EXPECT_TRUE(is_from_cache(open(path)));
+  EXPECT_FALSE(is_from_cache(open(dir / "other.pt")));
+}
+
+// Of a cache that somebody packed: everything about the files is right, but the seal cannot be.
+TEST_F(CacheTrust, IsNotBelievedWithoutASealOrWithAForgedOne) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  struct stat made = {};
+  ASSERT_EQ(stat(beside().c_str(), &made), 0);
+  const auto replace = [&](const std::function<void(std::string&)>& change) {
+    std::string bytes = dir.read(std::string(".model.pt") + kEnding);
+    change(bytes);
+    std::ofstream(beside(), std::ios::binary | std::ios::in) << bytes;
+    const struct timespec times[2] = {made.st_atim, made.st_mtim};
+    ASSERT_EQ(utimensat(AT_FDCWD, beside().c_str(), times, 0), 0);
+  };
+  UserSecret guess{};
+  seal_cache(beside(), guess);
+  replace([](std::string&) {});
+  EXPECT_FALSE(is_from_cache(open(path)));
+  replace([](std::string& bytes) { bytes[bytes.find(kSealKey)] = 'B'; });
+  EXPECT_FALSE(is_from_cache(open(path)));
+  replace([](std::string& bytes) { bytes[bytes.find("Ballast.cache.seal")] = 'b'; });
+  seal_cache(beside(), *read_user_secret());
+  replace([](std::string&) {});
+  EXPECT_TRUE(is_from_cache(open(path)));
+}
+
+TEST_F(CacheTrust, IsMadeOfExactlyTheFilesThatTheTargetNames) {
+  const std::string path = dir.write("model.pt", strided_file());
+  const auto key_with = [&](const std::function<void(CacheKey&)>& change) {
+    CacheKey key = key_of(path, {});
+    change(key);
+    return key;
+  };
+  check_key(key_with([](CacheKey&) {}), path, {});
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.clear(); }), path, {}), Errc::mismatch,
+               "the checkpoint consists of other files now");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.push_back(key.sources[0]); }), path, {}),
+               Errc::mismatch, "the checkpoint consists of other files now");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources[0].name = "another.pt"; }), path, {}), Errc::mismatch,
+               "the checkpoint consists of other files now");
+
+  dir.write("a-00001-of-00002.bin", strided_file());
+  dir.write("a-00002-of-00002.bin", strided_file());
+  const std::string index = dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin"}})");
+  EXPECT_EQ(files_of_target(index, {}), (std::vector<std::string>{dir / "a-00001-of-00002.bin", index}));
+  const CacheKey of_one = key_of(index, {});
+  dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin","v":"a-00002-of-00002.bin"}})");
+  EXPECT_ERROR(check_key(of_one, index, {}), Errc::mismatch, "the checkpoint consists of other files now");
+}
+
+TEST_F(CacheTrust, IsNotBelievedInACopiedFolderOrARestoredBackup) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const auto copy_with_times = [](const fs::path& from, const fs::path& to) {
+    const std::string command = "cp -a '" + from.string() + "' '" + to.string() + "'";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  };
+  const TempDir elsewhere;
+  ASSERT_EQ(chmod(elsewhere.path().c_str(), 0700), 0);
+  copy_with_times(dir.path() + "/.", elsewhere.path());
+  ASSERT_TRUE(fs::exists(elsewhere / (std::string(".model.pt") + kEnding)));
+  EXPECT_FALSE(is_from_cache(open(elsewhere / "model.pt")));
+
+  fs::remove(path);
+  copy_with_times(elsewhere / "model.pt", path);
+  EXPECT_FALSE(is_from_cache(open(path)));
+}
+
+// The seal was made long before the file was last changed, whatever its time of modification says.
+TEST_F(CacheTrust, IsNotBelievedAfterItsBytesWereReplaced) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  check_seal(beside(), *read_user_secret());
+  constexpr std::int64_t kAnHour = 3600;
+  for (const std::int64_t seconds : {-kAnHour, kAnHour}) {
+    seal_cache(beside(), *read_user_secret(), seconds);
+    EXPECT_ERROR(check_seal(beside(), *read_user_secret()), Errc::mismatch, "was changed, copied or restored");
+    EXPECT_FALSE(is_from_cache(open(path)));
+  }
+}
+
+TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
+  const std::string path = dir.write("model.pt", strided_file());
+  const fs::path folder = home / "state/ballast", key = folder / "cache.key";
+  EXPECT_FALSE(is_from_cache(open(path)));
+  EXPECT_FALSE(fs::exists(folder)) << "only making a cache makes a key";
+  open(path, kAutomatic);
+  EXPECT_EQ(mode_of(key), 0600u);
+  EXPECT_EQ(mode_of(folder), 0700u);
+  EXPECT_EQ(fs::file_size(key), 32u);
+
+  const auto expect_none = [&](const char* why) {
+    EXPECT_FALSE(is_from_cache(open(path))) << why;
+    const Checkpoint opened = open(path, kAutomatic);
+    EXPECT_FALSE(is_from_cache(opened)) << why;
+    EXPECT_TRUE(test::has_note(opened, why));
+  };
+  for (const mode_t mode : {0640u, 0604u, 0620u}) {
+    ASSERT_EQ(chmod(key.c_str(), mode), 0);
+    expect_none("others can read or write it");
+  }
+  ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+  ASSERT_EQ(chmod(folder.c_str(), 0770), 0);
+  expect_none("others can write to its folder");
+  ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+  EXPECT_TRUE(is_from_cache(open(path)));
+
+  std::ofstream(key, std::ios::app) << "x";
+  expect_none("it has another size");
+  fs::remove(key);
+  fs::create_symlink("/dev/null", key);
+  expect_none("cannot be opened");
+  fs::remove_all(folder);
+  std::ofstream(folder) << "not a folder";
+  expect_none("no conversion cache was made");
+}
+
+// What an archive brought along: a checkpoint, and a cache of it with other numbers that somebody else made.
+TEST_F(CacheTrust, IsNotPlantedByAnArchive) {
+  SKIP_WITHOUT_SHARED("vectors/found");
+  const std::string archive = test::shared_path("vectors/found/cache_poison.tar");
+  ASSERT_EQ(std::system(("tar -C '" + dir.path() + "' -xf '" + archive + "'").c_str()), 0);
+  std::size_t checkpoints = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir.path())) {
+    if (entry.path().filename().string().starts_with('.') || !entry.is_regular_file()) continue;
+    ++checkpoints;
+    EXPECT_FALSE(is_from_cache(open(entry.path().string()))) << entry.path();
+  }
+  EXPECT_GT(checkpoints, 0u);
 }
 
 TEST_F(CacheTrust, ShowsNothingThatTheSourceDoesNotShow) {
@@ -153,6 +301,10 @@ TEST_F(CacheTrust, NeedsNoHome) {
   EXPECT_EQ(cache_folder(), "");
   EXPECT_TRUE(is_from_cache(open(dir.write("model.pt", strided_file()), kAutomatic)));
   EXPECT_TRUE(list_cache().empty());
+  unsetenv("XDG_STATE_HOME");
+  const Checkpoint without = open(dir.write("other.pt", strided_file()), kAutomatic);
+  EXPECT_FALSE(is_from_cache(without));
+  EXPECT_TRUE(test::has_note(without, "there is no folder for this user's key"));
   setenv("HOME", "/somewhere", 1);
   EXPECT_EQ(cache_folder(), "/somewhere/.cache/ballast");
   setenv("XDG_CACHE_HOME", "relative", 1);

@@ -1,6 +1,7 @@
 """The conversion cache, from outside: made when asked, used when valid, never half there."""
 
 import random
+import shutil
 import unittest
 import zipfile
 
@@ -28,56 +29,78 @@ class Cache(TestCase):
                 new.writestr("tiny/extra", random.Random(1).randbytes(padding))
 
     def run_raw(self, *args, env=None, **more):
-        return super().run_raw(*args, env=env or environment(XDG_CACHE_HOME=str(self.home)), **more)
+        return super().run_raw(*args, env=env or self.environment(), **more)
+
+    def environment(self, **more):
+        return environment(XDG_CACHE_HOME=str(self.home), XDG_STATE_HOME=str(self.folder / "state"), **more)
 
     def made(self):
         return (self.models / CACHE).exists()
 
     def test_is_made_by_verbs_that_read_data_and_only_when_asked(self):
         self.ballast("hash", "models/model.pt")
-        for verb in (["info"], ["ls"], ["scan"], ["verify"], ["meta", "get"]):
+        for verb in (["info"], ["ls"], ["scan"], ["verify"], ["hash"], ["meta", "get"]):
             self.ballast(*verb, "models/model.pt", "--cache")
         self.assertFalse(self.made())
         self.ballast("stats", "models/model.pt", "--cache")
         self.assertTrue(self.made())
 
     def test_the_environment_asks_too(self):
-        self.ballast("hash", "models/model.pt", env=environment(XDG_CACHE_HOME=str(self.home), BALLAST_CACHE="1"))
+        self.ballast("stats", "models/model.pt", env=self.environment(BALLAST_CACHE="1"))
         self.assertTrue(self.made())
 
     def test_a_file_that_is_mapped_as_it_lies_gets_one_only_with_cache_all(self):
         self.ballast("convert", TINY, "models/plain.pt", "-q")
-        self.ballast("hash", "models/plain.pt", "--cache")
+        self.ballast("stats", "models/plain.pt", "--cache")
         self.assertFalse((self.models / ".plain.pt.ballast-cache.safetensors").exists())
-        self.ballast("hash", "models/plain.pt", "--cache-all")
+        self.ballast("stats", "models/plain.pt", "--cache-all")
         self.assertTrue((self.models / ".plain.pt.ballast-cache.safetensors").exists())
 
     def test_gives_the_same_answers(self):
         questions = [["info", "--json"], ["hash", "--json"], ["ls", "--root", "state_dict"], ["stats", "--json"]]
         before = [self.ballast(verb, "models/model.pt", *more).out for verb, *more in questions]
-        self.ballast("hash", "models/model.pt", "--cache")
+        self.ballast("stats", "models/model.pt", "--cache")
         after = [self.ballast(verb, "models/model.pt", *more).out for verb, *more in questions]
         self.assertEqual(before, after)
         self.assertIn(CACHE, self.ballast("ls", "models/model.pt", "--json").out)
         self.assertNotIn(CACHE, self.ballast("ls", "models/model.pt", "--json", "--no-cache").out)
 
+    def test_is_not_planted_by_an_archive(self):
+        """Another user packed a checkpoint with a cache of another one: the numbers are those of the checkpoint."""
+        self.write("other.safetensors", {"w": ("F32", [2], b"\0" * 8)})
+        self.ballast("stats", "models/model.pt", "--cache")
+        packed = self.folder / "packed"
+        shutil.copytree(self.models, packed)
+        shutil.copy(self.folder / "other.safetensors", packed / CACHE)
+        packed.chmod(0o700)
+        for target in ("packed/model.pt", "packed"):
+            self.assertNotIn(CACHE, self.ballast("ls", target, "--json").out)
+            self.assertEqual(self.ballast("hash", target, "--json").out, self.ballast("hash", PT, "--json").out)
+
+    def test_without_a_place_for_a_key_there_is_none(self):
+        (self.folder / "file").write_text("")
+        result = self.ballast("stats", "models/model.pt", "--cache", env=environment(
+            XDG_CACHE_HOME=str(self.home), XDG_STATE_HOME=str(self.folder / "file")))
+        self.assertFalse(self.made())
+        self.assertIn("no conversion cache was made", result.err)
+
     def test_a_compressed_one_gives_them_too(self):
-        before = self.ballast("hash", "models/model.pt", "--json").out
-        self.assertEqual(self.ballast("hash", "models/model.pt", "--json", "--cache", "--compress-cache").out, before)
-        self.assertEqual(self.ballast("hash", "models/model.pt", "--json").out, before)
+        before = self.ballast("stats", "models/model.pt", "--json").out
+        self.assertEqual(self.ballast("stats", "models/model.pt", "--json", "--cache", "--compress-cache").out, before)
+        self.assertEqual(self.ballast("stats", "models/model.pt", "--json").out, before)
 
     def test_a_source_that_changed_is_converted_anew(self):
-        self.ballast("hash", "models/model.pt", "--cache")
+        self.ballast("stats", "models/model.pt", "--cache")
         self.write_deflated(self.models / "model.pt", padding=100)
         self.assertEqual(self.ballast("cache", "list", "--json").json()["caches"][0]["valid"], False)
         self.assertNotIn(CACHE, self.ballast("ls", "models/model.pt", "--json").out)
-        self.ballast("hash", "models/model.pt", "--cache")
+        self.ballast("stats", "models/model.pt", "--cache")
         self.assertIn(CACHE, self.ballast("ls", "models/model.pt", "--json").out)
 
     def test_list_path_and_clear(self):
         self.refused("cache", "path", "nosuch.pt", code=IO, says="no such file")
         self.assertEqual(self.ballast("cache", "list").err, "no caches\n")
-        self.ballast("hash", "models/model.pt", "--cache")
+        self.ballast("stats", "models/model.pt", "--cache")
         listed = self.ballast("cache", "list", "--json").json()["caches"]
         self.assertEqual([(c["path"], c["source"], c["valid"]) for c in listed],
                          [(str(self.models / CACHE), str(self.models / "model.pt"), True)])
@@ -89,7 +112,7 @@ class Cache(TestCase):
 
     def test_a_folder_that_others_can_write_to_gets_none(self):
         self.models.chmod(0o777)
-        self.ballast("hash", "models/model.pt", "--cache")
+        self.ballast("stats", "models/model.pt", "--cache")
         self.assertFalse(self.made())
         self.assertTrue(self.ballast("cache", "path", "models/model.pt").out.startswith(str(self.home)))
 
@@ -101,10 +124,10 @@ class Cache(TestCase):
                 zipfile.ZipFile(self.models / "big.pt", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as new:
             for member in old.namelist():
                 new.writestr(member, old.read(member))
-        wanted = self.ballast("hash", "models/big.pt", "--json").out
+        wanted = self.ballast("stats", "models/big.pt", "--json").out
         for turn in range(3):
-            processes = [subprocess.Popen([COMMAND, "hash", "models/big.pt", "--json", "--cache", "-q"], cwd=self.folder,
-                                          env=environment(XDG_CACHE_HOME=str(self.home)), stdout=subprocess.PIPE)
+            processes = [subprocess.Popen([COMMAND, "stats", "models/big.pt", "--json", "--cache", "-q"], cwd=self.folder,
+                                          env=self.environment(), stdout=subprocess.PIPE)
                          for _ in range(16)]
             victims = random_bytes.sample(processes, 5)
             for process in victims:
@@ -114,7 +137,7 @@ class Cache(TestCase):
                 out = process.communicate(timeout=120)[0].decode()
                 if process not in victims:
                     self.assertEqual((process.returncode, out), (OK, wanted))
-            self.assertEqual(self.ballast("hash", "models/big.pt", "--json", "--cache").out, wanted)
+            self.assertEqual(self.ballast("stats", "models/big.pt", "--json", "--cache").out, wanted)
             self.assertEqual(sorted(path.name for path in self.models.iterdir()),
                              [".big.pt.ballast-cache.safetensors", "big.pt", "model.pt"], "nothing else is left")
             self.ballast("cache", "clear")

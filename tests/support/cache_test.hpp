@@ -1,4 +1,5 @@
-// CacheTest: a folder to cache in, a cache folder of the test's own, and a checkpoint that is worth caching.
+// CacheTest: a folder to cache in, folders for caches and for a key of the test's own, and a checkpoint that is worth
+// caching.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,8 +39,14 @@ inline bool is_from_cache(const Checkpoint& checkpoint) {
 
 class CacheTest : public testing::Test {
  protected:
-  CacheTest() { setenv("XDG_CACHE_HOME", (home / "cache").c_str(), 1); }
-  ~CacheTest() override { unsetenv("XDG_CACHE_HOME"); }
+  CacheTest() {
+    setenv("XDG_CACHE_HOME", (home / "cache").c_str(), 1);
+    setenv("XDG_STATE_HOME", (home / "state").c_str(), 1);
+  }
+  ~CacheTest() override {
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("XDG_STATE_HOME");
+  }
 
   std::string beside(const std::string& name = "model.pt") const { return dir / ("." + name + kEnding); }
 
