@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include <ballast/error.hpp>
 #include <ballast/progress.hpp>
@@ -11,9 +12,9 @@ namespace ballast {
 
 class ProgressMeter {
  public:
-  // `progress` may be empty, and must outlive the meter.
-  ProgressMeter(const Progress& progress, const char* phase, std::uint64_t total_bytes)
-      : progress_(progress), state_{phase, 0, total_bytes} {}
+  // `progress` may be empty. The meter has a copy of it: callers pass options that are gone by the next statement.
+  ProgressMeter(Progress progress, const char* phase, std::uint64_t total_bytes)
+      : progress_(std::move(progress)), state_{phase, 0, total_bytes} {}
 
   void add(std::uint64_t bytes) {
     if (!progress_) return;
@@ -23,7 +24,7 @@ class ProgressMeter {
   }
 
  private:
-  const Progress& progress_;
+  Progress progress_;
   std::mutex mutex_;
   ProgressState state_;
 };

@@ -18,6 +18,7 @@ namespace ballast {
 class Digests {
  public:
   explicit Digests(const SavePlan::File& file);  // which must outlive it
+  explicit Digests(SavePlan::File&&) = delete;
 
   // Bytes of an item from `first` on, which is a multiple of kernels::kLeafBytes; so is their number, unless they reach
   // the item's end. Thread-safe for different bytes; owns nothing, so it may be abandoned half-way.

@@ -20,7 +20,7 @@ class RepeatedBytes {
   void add(std::string_view name, const Tensor& tensor);
 
  private:
-  const Limits& limits_;
+  Limits limits_;
   std::set<const Storage*> storages_;    // that lie in a file, or in memory, as they are
   std::uint64_t viewed_ = 0, real_ = 0;  // bytes: of views, and of those storages
 };

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 
+#include <ballast/merge.hpp>
 #include <ballast/save.hpp>
 
 #include "builders/safetensors_file.hpp"
 #include "builders/torch_file.hpp"
 #include "support/adapter_parts.hpp"
 #include "support/expect_error.hpp"
+#include "support/opencl_device.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast {
@@ -49,6 +51,25 @@ TEST(SavedAdapter, IsLoadedWhereItIsWanted) {
   EXPECT_EQ(sorted_names(shapes.tensors), kSmall);
   EXPECT_EQ(shapes.tensors[0].tensor.shape(), small_lora().tensors[0].tensor.shape());
   EXPECT_FALSE(shapes.tensors[0].tensor.has_data());
+}
+
+using test::OnOpenCl;
+
+TEST_F(OnOpenCl, AnAdapterIsLoadedAndMergedFromThere) {
+  TempDir dir;
+  save_adapter(small_lora(), dir / "out");
+  save_adapter(small_lora(), dir / "diffusers.safetensors", {.dialect = AdapterDialect::diffusers});
+  for (const char* path : {"out", "diffusers.safetensors"}) {
+    const Adapter here = load_adapter(dir / path), there = load_adapter(dir / path, {.device = "opencl:0"});
+    ASSERT_EQ(sorted_names(there.tensors), sorted_names(here.tensors));
+    for (const auto& [name, tensor] : there.tensors) {
+      EXPECT_EQ(place_of(tensor).device, Device("opencl:0")) << path << " " << name;
+      EXPECT_EQ(test::bytes_of(tensor), test::bytes_of(here.tensors.at(name))) << path << " " << name;
+    }
+    Checkpoint base;
+    base.tensors = state_of({{"q.weight", {4, 3}}});
+    EXPECT_EQ(test::bytes_of(merge(base, {there}).at("q.weight")), test::bytes_of(merge(base, {here}).at("q.weight")));
+  }
 }
 
 TEST(SavedAdapter, IsReadWithoutItsPrefix) {

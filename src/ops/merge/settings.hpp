@@ -13,7 +13,8 @@ namespace ballast::merging {
 
 class Settings {
  public:
-  explicit Settings(const AdapterConfig& config) : config_(config) {}
+  explicit Settings(const AdapterConfig& config) : config_(config) {}  // which must outlive it
+  explicit Settings(AdapterConfig&&) = delete;
 
   // Null and missing are the same. Each throws Errc::malformed, naming the field, where it is something else.
   const Json* find(std::string_view key) const;
