@@ -43,7 +43,7 @@ std::uint64_t count_of(const Graph& graph, Graph::Items items) {
 }
 
 void check_object(const Graph& graph, NodeId id) {
-  const ObjectParts& parts = graph.object(id);
+  const ObjectParts parts = graph.object(id);
   require(parts.callee < graph.size(), "an object of no global");
   require(graph.kind(parts.arguments) == Kind::tuple, "arguments that are no tuple");
   require(parts.keywords == kNoNode || graph.kind(parts.keywords) == Kind::dict, "keywords that are no dict");
@@ -53,9 +53,9 @@ void check_object(const Graph& graph, NodeId id) {
 
 void check(const Graph& graph, std::uint64_t size) {
   for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph[id];
+    const Node node = graph[id];
     require(node.offset < size, "a node from outside the file");
-    require(!node.is_far || node.far_bytes <= size - node.offset, "a string from outside the file");
+    require(!node.is_far || graph.length(id) <= size - node.offset, "a string from outside the file");
     require(node.is_far || graph.chars(id).size() <= size * 3, "a string that is longer than the file");
     if (node.kind == Kind::object) check_object(graph, id);
     if (node.kind == Kind::dict) require(count_of(graph, graph.pairs(id)) == 2 * graph.length(id), "wrong length");

@@ -1,18 +1,19 @@
 // Pickles made to cost more than their bytes: deep ones, those that multiply themselves, those that promise much.
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "builders/pickle_writer.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/pickle/scan.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
+#include "support/peak_memory.hpp"
 #include "support/shared_files.hpp"
 
 namespace ballast {
@@ -20,6 +21,7 @@ namespace {
 
 using pickle::Graph;
 using test::PickleWriter;
+using namespace std::string_view_literals;
 
 void run_whole(const io::ByteSourcePtr& source, const Limits& limits = {}) {
   Graph graph(source);
@@ -39,12 +41,6 @@ void on_a_small_stack(const std::function<void()>& work) {
   ASSERT_EQ(pthread_create(&thread, &attributes, start, const_cast<std::function<void()>*>(&work)), 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
-}
-
-std::size_t peak_memory() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
 constexpr std::size_t kTenMillion = 10'000'000;
@@ -73,17 +69,54 @@ TEST(PickleGrowth, NestedScansTakeNoStack) {
   });
 }
 
-// The node of a value is 32 bytes; a link to it eight, its place on the stack four. An object has parts besides.
-TEST(PickleGrowth, AByteCostsAtMostSixtyFourBytes) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory would be measured";
-#endif
-  constexpr std::size_t kCount = 4'000'000;
-  for (const char* instruction : {"N", "]", "(", "\x85", "2", "\x94", "K\1", ")R", "K\1q\1", "b", "Q"}) {
-    const auto source = PickleWriter(2).global("m", "n").repeat(kCount, instruction).source();
-    const std::size_t before = peak_memory();
-    static_cast<void>(test::error_of([&] { run_whole(source); }));
-    EXPECT_LE(peak_memory() - before, 64 * source->size_bytes()) << instruction;
+// A node takes eight bytes, a link to it four, its place on the stack four; what else some have lies beside them.
+TEST(PickleGrowth, AByteOfAnyPickleCostsAtMostSixteenBytes) {
+  constexpr std::size_t kBytes = 8'000'000;
+  for (const std::string_view instructions : {"N"sv,
+                                              "]"sv,
+                                              "}"sv,
+                                              "("sv,
+                                              "\x85"sv,
+                                              "2"sv,
+                                              "\x94"sv,
+                                              "K\1"sv,
+                                              ")R"sv,
+                                              "K\1q\1"sv,
+                                              "b"sv,
+                                              "Q"sv,
+                                              "2\x86"sv,
+                                              "22\x87"sv,
+                                              "U\1a"sv,
+                                              "c\n\n"sv,
+                                              "(No"sv,
+                                              "(i\n\n"sv,
+                                              ")\x81Nb"sv,
+                                              "ca\nb\n"sv,
+                                              "]Na"sv,
+                                              "22s"sv,
+                                              "22\x86"
+                                              "a"sv,
+                                              "F1\n"sv,
+                                              "L1\n"sv,
+                                              "U\0"sv,
+                                              "\x8a\0"sv,
+                                              "h\0Na0h\1Na0"sv}) {
+    const std::size_t count = kBytes / instructions.size();
+    const auto source = PickleWriter(2).empty_list().put(0).empty_list().put(1).repeat(count, instructions).source();
+    const auto run = [&] { static_cast<void>(test::error_of([&] { run_whole(source); })); };
+    EXPECT_LE(test::peak_memory_of(run), 16 * source->size_bytes()) << instructions;
+  }
+}
+
+// What stands on the stack until one instruction takes it all is never held twice.
+TEST(PickleGrowth, AByteOfAPickleThatIsOneContainerCostsAtMostSixteenBytes) {
+  constexpr std::size_t kBytes = 8'000'000;
+  for (const std::string_view item : {"N"sv, "]"sv, "2"sv, "K\1"sv, "U\0"sv}) {
+    for (const char* end : {"t", "l", "\x91", "d"}) {
+      const std::size_t count = kBytes / item.size();
+      const auto source = PickleWriter(2).mark().none().none().repeat(count, item).raw(end).stop().source();
+      EXPECT_LE(test::peak_memory_of([&] { run_whole(source); }), 16 * source->size_bytes()) << item << end;
+    }
   }
 }
 
@@ -92,9 +125,7 @@ TEST(PickleGrowth, AHugeMemoIndexCostsNothing) {
   writer.none();
   for (std::uint32_t i = 0; i < 1000; ++i) writer.put(0xFFFFFFFF - i * 65537);
   const auto source = writer.raw("p9223372036854775807\n").get(0xFFFFFFFF).stop().source();
-  const std::size_t before = peak_memory();
-  run_whole(source);
-  EXPECT_LE(peak_memory() - before, std::size_t{8} << 20);
+  EXPECT_LE(test::peak_memory_of([&] { run_whole(source); }), std::size_t{8} << 20);
 }
 
 using Build = std::function<PickleWriter(std::size_t count)>;
@@ -204,16 +235,18 @@ TEST(PickleGrowth, ScansOfTextThatLooksLikePicklesAreLinear) {
 // Fixtures that would fill 256 GB of Python's memory.
 TEST(PickleGrowth, ABillionLaughsCostNothing) {
   SKIP_WITHOUT_SHARED("fixtures/malicious");
-  const std::size_t before = peak_memory();
   for (const char* name : {"pickle_injector__billionLaughsAlt.pkl", "pickle_injector__globalLaughs.pt"}) {
     const auto source = io::open_file(test::shared_path(std::string("fixtures/malicious/") + name));
+    const auto look = [&] {
+      run_whole(source);
+      pickle::Scan scan;
+      pickle::scan_pickles(source, 0, source->size_bytes(), "", Limits{}, scan);
+    };
     const double start = test::cpu_seconds();
-    run_whole(source);
-    pickle::Scan scan;
-    pickle::scan_pickles(source, 0, source->size_bytes(), "", Limits{}, scan);
+    look();
     EXPECT_LT(test::cpu_seconds() - start, 0.05) << name;
+    EXPECT_LE(test::peak_memory_of(look), std::size_t{32} << 20) << name;
   }
-  EXPECT_LE(peak_memory() - before, std::size_t{32} << 20);
 }
 
 }  // namespace

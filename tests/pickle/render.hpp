@@ -85,7 +85,7 @@ class Renderer {
 
   std::string object(pickle::NodeId id) {
     static constexpr std::string_view kMakings[] = {"reduce", "newobj", "newobj_ex", "inst", "obj"};
-    const pickle::ObjectParts& parts = graph_.object(id);
+    const pickle::ObjectParts parts = graph_.object(id);
     const auto making = kMakings[static_cast<std::size_t>(graph_[id].making)];
     std::string out = fmt::format("{}({},", making, (*this)(parts.callee));
     out += (*this)(parts.arguments) + ")";

@@ -1,17 +1,22 @@
 // FlatArray: a vector of plain values that grows in place where the system can.
 //
 // A pickle's nodes may take gigabytes. A std::vector would hold them twice whenever it grows, and touch every page
-// again; realloc moves page tables instead. (Huge pages do not help: they are split when they move.)
+// again; the system can move page tables instead, and realloc leaves that to chance for sizes that a program has freed
+// before. (Huge pages do not help: they are split when they move.)
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace ballast::pickle {
+
+// Memory of another size with the same content, as far as it fits. 0 bytes are none.
+void* resize_flat(void* memory, std::size_t bytes, std::size_t new_bytes);
 
 template <class T>
 class FlatArray {
@@ -24,7 +29,7 @@ class FlatArray {
     swap(other);
     return *this;
   }
-  ~FlatArray() { std::free(data_); }
+  ~FlatArray() { resize(0); }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -45,8 +50,23 @@ class FlatArray {
     while (size_ < size) push_back(value);
   }
 
+  // Puts what lies from `first` on behind the end of another, and drops it here. Much of it is given back to the system
+  // piece by piece, the last one first, so that it is never held twice.
+  void move_tail_to(FlatArray& other, std::size_t first) {
+    const std::size_t end = other.size_ + (size_ - first);
+    if (end > other.capacity_) other.grow(end);
+    while (size_ > first) {
+      const std::size_t count = std::min(size_ - first, kPieceBytes / sizeof(T));
+      size_ -= count;
+      std::memcpy(static_cast<void*>(other.data_ + other.size_ + (size_ - first)), data_ + size_, count * sizeof(T));
+      if (size_ > first) resize(size_);
+    }
+    other.size_ = end;
+  }
+
  private:
   static constexpr std::size_t kFirst = 16;
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
   void swap(FlatArray& other) noexcept {
     std::swap(data_, other.data_);
@@ -59,9 +79,11 @@ class FlatArray {
     if (capacity < kFirst) capacity = kFirst;
     if (capacity < at_least) capacity = at_least;
     if (capacity > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
-    void* moved = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
-    if (moved == nullptr) throw std::bad_alloc();
-    data_ = static_cast<T*>(moved);
+    resize(capacity);
+  }
+
+  void resize(std::size_t capacity) {
+    data_ = static_cast<T*>(resize_flat(static_cast<void*>(data_), capacity_ * sizeof(T), capacity * sizeof(T)));
     capacity_ = capacity;
   }
 

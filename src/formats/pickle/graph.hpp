@@ -5,6 +5,9 @@
 // walks a graph keeps track of where it has been. There is no recursion in building, walking or destroying one.
 //
 // Text and bytes up to kNearBytes are held by the graph. Longer ones stay in the file and are known by their range.
+//
+// Pickles hold millions of numbers and hostile ones a node in every byte, so a node takes eight bytes, a link four, and
+// what most nodes do not have lies in arrays beside them: at most 16 bytes for each byte of any pickle.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +18,11 @@
 #include <vector>
 
 #include "formats/pickle/flat_array.hpp"
+#include "formats/pickle/links.hpp"
 #include "io/byte_source.hpp"
 
 namespace ballast::pickle {
 
-using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = 0xFFFFFFFF;
 inline constexpr std::uint64_t kNearBytes = 65536;
 
@@ -45,32 +48,22 @@ enum class Kind : std::uint8_t {
 // How an object would have been made.
 enum class Making : std::uint8_t { reduce, newobj, newobj_ex, inst, obj };
 
+// What a node says of itself, as a copy.
 struct Node {
   Kind kind = Kind::none;
   Making making = Making::reduce;  // of an object
-  bool is_far = false;
-  std::uint32_t first = 0;  // containers and objects: first link + 1; 0 is none
-  std::uint32_t last = 0;
-  std::uint32_t extra = 0;   // an object: its number in Graph's objects; a near text: its number of bytes
-  std::uint64_t offset = 0;  // of the opcode in the source; of far text and bytes: of their first byte
-  union {
-    std::int64_t integer = 0;  // boolean, integer
-    double real;
-    const char* chars;        // near text, bytes, decimal digits
-    std::uint64_t far_bytes;  // far text and bytes: how many
-    std::uint64_t count;      // containers: links; a dict has two for each pair
-  };
+  bool is_far = false;             // text and bytes that stay in the file
+  std::uint64_t offset = 0;        // of the opcode in the source; of far text and bytes: of their first byte
+  std::int64_t integer = 0;        // boolean, integer
+  double real = 0;
 };
-static_assert(sizeof(Node) == 32);
 
-// The rest of an object: most nodes are not one.
 struct ObjectParts {
-  NodeId callee = kNoNode;                        // a global, or anything else that a hostile pickle tried to call
-  NodeId arguments = kNoNode;                     // a tuple
-  NodeId keywords = kNoNode;                      // a dict
-  NodeId state = kNoNode;                         // given by BUILD; the last one
-  std::uint32_t pairs_first = 0, pairs_last = 0;  // set by SETITEM(S); links + 1, two for each pair
-  std::uint64_t pairs_count = 0;                  // pairs
+  NodeId callee = kNoNode;        // a global, or anything else that a hostile pickle tried to call
+  NodeId arguments = kNoNode;     // a tuple
+  NodeId keywords = kNoNode;      // a dict
+  NodeId state = kNoNode;         // given by BUILD; the last one
+  std::uint64_t pairs_count = 0;  // set by SETITEM(S)
 };
 
 struct GlobalName {
@@ -86,12 +79,13 @@ class Graph {
 
   // Reading. Ids must come from this graph.
   std::size_t size() const noexcept { return nodes_.size(); }
-  std::size_t link_count() const noexcept { return links_.size(); }
-  const Node& operator[](NodeId id) const noexcept { return nodes_[id]; }
+  std::size_t link_count() const noexcept { return links_.word_count(); }  // and what holds links together
+  Node operator[](NodeId id) const noexcept;
   Kind kind(NodeId id) const noexcept { return nodes_[id].kind; }
   const io::ByteSourcePtr& source() const noexcept { return source_; }
 
-  // Of text, bytes, bytearray and the digits of a big integer, while they are near; empty where they are far.
+  // Of text, bytes, bytearray and the digits of a big integer, while they are near; empty where they are far. Valid as
+  // long as the graph.
   std::string_view chars(NodeId id) const noexcept;
   // Of text and bytes: in bytes; of containers: items (pairs of a dict); of an object: what was appended to it.
   std::uint64_t length(NodeId id) const noexcept;
@@ -100,21 +94,22 @@ class Graph {
 
   // A walk over the items of a tuple, list, set or frozenset, or over those that were appended to an object.
   // for (NodeId item : graph.items(id))
-  class Items;
+  using Items = Links::Items;
   Items items(NodeId id) const noexcept;
   std::vector<NodeId> item_list(NodeId id) const;
 
   // Key, value, key, value, ... of a dict, or of what was set in an object (an OrderedDict is one).
   Items pairs(NodeId id) const noexcept;
 
-  const ObjectParts& object(NodeId id) const noexcept { return objects_[nodes_[id].extra]; }
-  GlobalName global(NodeId id) const noexcept { return globals_[nodes_[id].extra]; }
+  ObjectParts object(NodeId id) const noexcept;
+  GlobalName global(NodeId id) const noexcept { return global_at(nodes_[id].payload); }
   // Modules are compared as the file spells them and as Python 3 does: "__builtin__" is "builtins".
   bool is_global(NodeId id, std::string_view module, std::string_view name) const noexcept;
-  NodeId persistent_id(NodeId id) const noexcept { return nodes_[id].first; }
+  NodeId persistent_id(NodeId id) const noexcept { return nodes_[id].payload; }
 
   // Every mention of a global, in the order of the file; those before the point where a broken pickle breaks included.
-  const std::vector<GlobalName>& globals() const noexcept { return globals_; }
+  class Globals;
+  Globals globals() const noexcept;
 
   // Building; for the machine.
   NodeId add(Kind kind, std::uint64_t offset);
@@ -129,53 +124,105 @@ class Graph {
   NodeId add_persistent(NodeId id, std::uint64_t offset);
   void append(NodeId container, NodeId item);              // tuple, list, set, frozenset, object
   void set_item(NodeId target, NodeId key, NodeId value);  // dict, object
+  // The same for all that lies above `first`, which is taken off: items, or key, value, key, value, ...
+  void append_from(FlatArray<NodeId>& stack, std::size_t first, NodeId container);
+  void set_items_from(FlatArray<NodeId>& stack, std::size_t first, NodeId target);
   void set_state(NodeId object, NodeId state);
 
  private:
-  struct Link {
-    NodeId item;
-    std::uint32_t next;  // + 1; 0 is the end
+  struct Packed {
+    // Containers: where their items are. Integers of 32 bits: the number. A place among numbers_, chars_, far_,
+    // objects_ or mentions_ for what those hold. Persistent: the node of the id.
+    std::uint32_t payload;
+    std::uint16_t behind;  // how many bytes it lies behind its base
+    Kind kind;
+    std::uint8_t form;  // containers: Links::Form; integers: kWide; text and bytes: kFar; objects: Making
   };
-  std::string_view keep(std::string_view chars);
-  void link(NodeId item, std::uint32_t& first, std::uint32_t& last);
+  static_assert(sizeof(Packed) == 8);
+  static constexpr std::uint8_t kPlain = 0, kWide = 1, kFar = 1;
+  static constexpr std::uint32_t kNoChars = 0xFFFFFFFF;  // for empty ones
 
-  FlatArray<Node> nodes_;
-  FlatArray<Link> links_;
-  FlatArray<ObjectParts> objects_;
-  std::vector<GlobalName> globals_;
+  struct Base {  // of the offsets of some nodes, from `first` on
+    NodeId first;
+    std::uint64_t offset;
+  };
+  struct Range {
+    std::uint64_t first, size;
+  };
+  struct Object {
+    NodeId callee, arguments;
+    std::uint32_t more;  // its number + 1; 0 is none
+  };
+  struct ObjectMore {  // what most objects do not have
+    NodeId keywords = kNoNode, state = kNoNode;
+    Links::Extent items, pairs;
+  };
+  struct Mention {  // of a global
+    NodeId node;
+    std::uint32_t module, name;  // places among chars_
+  };
+
+  std::uint64_t opcode_offset(NodeId id) const noexcept;
+  std::string_view chars_at(std::uint32_t place) const noexcept;
+  GlobalName global_at(std::size_t number) const noexcept;
+  ObjectMore more_of(NodeId object) const noexcept;
+  Links::Extent items_of(NodeId id) const noexcept;
+  Links::Extent pairs_of(NodeId id) const noexcept;
+  ObjectMore& make_more_of(NodeId object);
+  NodeId add_packed(Kind kind, std::uint32_t payload, std::uint8_t form, std::uint64_t offset);
+  NodeId add_mention(std::uint32_t module, std::uint32_t name, std::uint64_t offset);
+  std::uint32_t keep(std::string_view chars);
+  char* room_for(std::size_t size);
+  template <class Add>
+  void add_links(NodeId target, Links::Extent ObjectMore::*which, const Add& add);
+
+  FlatArray<Packed> nodes_;
+  std::vector<Base> bases_;
+  Links links_;
+  FlatArray<std::uint64_t> numbers_;  // integers that 32 bits do not hold, and reals, by their bits
+  FlatArray<const char*> chars_;      // of near text and bytes, and of names: behind their length
+  FlatArray<Range> far_;
+  FlatArray<Object> objects_;
+  FlatArray<ObjectMore> more_;
+  FlatArray<Mention> mentions_;
   std::vector<std::unique_ptr<char[]>> arenas_;  // for chars, which never move
   char* room_ = nullptr;                         // what is left of the last one
   std::size_t room_bytes_ = 0;
   std::size_t arena_bytes_ = 0;
   io::ByteSourcePtr source_;
+};
 
+class Graph::Globals {
  public:
-  class Items {
+  class Iterator {
    public:
-    class Iterator {
-     public:
-      using value_type = NodeId;
-      using difference_type = std::ptrdiff_t;
-      Iterator(const Link* links, std::uint32_t at) noexcept : links_(links), at_(at) {}
-      NodeId operator*() const noexcept { return links_[at_ - 1].item; }
-      Iterator& operator++() noexcept {
-        at_ = links_[at_ - 1].next;
-        return *this;
-      }
-      bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
-
-     private:
-      const Link* links_;
-      std::uint32_t at_;
-    };
-    Items(const Link* links, std::uint32_t first) noexcept : links_(links), first_(first) {}
-    Iterator begin() const noexcept { return {links_, first_}; }
-    Iterator end() const noexcept { return {links_, 0}; }
+    using value_type = GlobalName;
+    using difference_type = std::ptrdiff_t;
+    Iterator() = default;
+    Iterator(const Graph* graph, std::size_t at) noexcept : graph_(graph), at_(at) {}
+    GlobalName operator*() const noexcept { return graph_->global_at(at_); }
+    Iterator& operator++() noexcept {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) noexcept { return {graph_, at_++}; }
+    bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
 
    private:
-    const Link* links_;
-    std::uint32_t first_;
+    const Graph* graph_ = nullptr;
+    std::size_t at_ = 0;
   };
+  explicit Globals(const Graph& graph) noexcept : graph_(&graph) {}
+  std::size_t size() const noexcept { return graph_->mentions_.size(); }
+  bool empty() const noexcept { return size() == 0; }
+  GlobalName operator[](std::size_t i) const noexcept { return graph_->global_at(i); }
+  Iterator begin() const noexcept { return {graph_, 0}; }
+  Iterator end() const noexcept { return {graph_, size()}; }
+
+ private:
+  const Graph* graph_;
 };
+
+inline Graph::Globals Graph::globals() const noexcept { return Globals(*this); }
 
 }  // namespace ballast::pickle

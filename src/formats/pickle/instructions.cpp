@@ -166,8 +166,7 @@ void Machine::unicode_line() {
 
 NodeId Machine::collect(Kind kind, std::size_t first) {
   const NodeId id = graph_.add(kind, at_);
-  for (std::size_t i = first; i < stack_.size(); ++i) graph_.append(id, stack_[i]);
-  stack_.shrink(first);
+  graph_.append_from(stack_, first, id);
   return id;
 }
 
@@ -181,10 +180,9 @@ void Machine::dict() {
 
 // With what lies above `first`, which it takes off. Whether one was left over.
 bool Machine::set_items(NodeId target, std::size_t first) {
-  std::size_t i = first;
-  for (; i + 1 < stack_.size(); i += 2) graph_.set_item(target, stack_[i], stack_[i + 1]);
-  const bool odd = i < stack_.size();
-  stack_.shrink(first);
+  const bool odd = (stack_.size() - first) % 2 != 0;
+  if (odd) stack_.pop_back();
+  graph_.set_items_from(stack_, first, target);
   return odd;
 }
 
@@ -206,7 +204,7 @@ void Machine::append_all_to(Kind kind) {
   const std::size_t first = pop_mark();
   const NodeId target = below(first);
   const bool fits = first == stack_.size() || takes(target, kind);
-  for (std::size_t i = first; fits && i < stack_.size(); ++i) graph_.append(target, stack_[i]);
+  if (fits) graph_.append_from(stack_, first, target);
   stack_.shrink(first);
   if (!fits) complain_about(target);
 }

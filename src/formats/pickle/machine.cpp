@@ -113,12 +113,13 @@ void Machine::step() {
   (this->*op_->run)();
 }
 
-// No instruction adds more than three nodes or one value, and none adds a link for what did not stand on the stack.
+// No instruction adds more than three nodes or one value, and none adds a link for what did not stand on the stack, but
+// for a few that hold links together.
 void Machine::check_limits() const {
   constexpr std::uint64_t kMostIds = std::numeric_limits<NodeId>::max() - 8;
   const std::size_t nodes = graph_.size(), links = graph_.link_count();
   if (nodes - first_node_ < most_nodes_ && stack_.size() < most_nodes_ && marks_.size() < most_nodes_ &&
-      (links - first_link_) / 2 < most_nodes_ && nodes < kMostIds && links + stack_.size() < kMostIds)
+      (links - first_link_) / 3 < most_nodes_ && nodes < kMostIds && links + stack_.size() < kMostIds)
     return;
   throw Error(Errc::limit, fmt::format("the pickle holds more than {} objects", most_nodes_))
       .at_byte(window_.position())
