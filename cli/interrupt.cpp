@@ -27,7 +27,9 @@ void catch_signals() {
     // Under nohup, or in the background of a script, the caller wants the signal to be ignored.
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
+  // A reader that is gone and a limit on the size of files are errors like any other: what writes sees and says them.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupted() noexcept { return caught; }
