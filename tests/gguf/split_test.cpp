@@ -68,9 +68,9 @@ TEST(GgufSplit, RefusesPartsThatContradictTheirNames) {
   const TempDir dir;
   const std::string path = dir.write("m-00001-of-00002.gguf", part(1, 2, 2).text());
   dir.write("m-00002-of-00002.gguf", part(0, 2, 2).text());
-  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "a file called part 1 of 2 says that it is part 2 of 2");
+  EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "a file called part 1 of 2 says that it is part 2 of 2");
   dir.write("m-00001-of-00002.gguf", GgufBuilder().tensor("w", kF32, {1}).text());
-  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "says that it is no part");
+  EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "says that it is not a part");
   const std::string renamed = dir.write("renamed.gguf", part(1, 2, 2).text());
   EXPECT_ERROR(gguf::open_set(renamed), Errc::not_found, "this is part 2 of 2");
 }
@@ -79,7 +79,7 @@ TEST(GgufSplit, RefusesPartsThatDoNotMakeAWhole) {
   const TempDir dir;
   const std::string path = dir.write("m-00001-of-00002.gguf", part(0, 2, 3).text());
   dir.write("m-00002-of-00002.gguf", part(1, 2, 3).text());
-  EXPECT_ERROR(gguf::open_set(path), Errc::mismatch, "2 tensors together, and say that they have 3");
+  EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "2 tensors together, and say that they have 3");
   dir.write("m-00001-of-00002.gguf", part(0, 2, 2).tensor("t1", kF32, {1}).text());
   EXPECT_ERROR(gguf::open_set(path), Errc::malformed, "tensor \"t1\" is in two parts");
 }

@@ -51,8 +51,8 @@ void check_part(const GgufFile& part, std::uint64_t number, const PartName& name
   const std::uint64_t count = part.split ? part.split->count : 0, index = part.split ? part.split->number : 0;
   if (part.split && count == name.count && index == number - 1) return;
   const std::string says =
-      part.split ? fmt::format("says that it is part {} of {}", index + 1, count) : "says that it is no part";
-  throw Error(Errc::mismatch, fmt::format("a file called part {} of {} {}", number, name.count, says))
+      part.split ? fmt::format("says that it is part {} of {}", index + 1, count) : "says that it is not a part";
+  throw Error(Errc::malformed, fmt::format("a file called part {} of {} {}", number, name.count, says))
       .in(path)
       .hint("the files were renamed, or are of two sets; rename them as gguf-split did");
 }
@@ -80,7 +80,7 @@ void move_into(std::vector<Note>& all, std::vector<Note>& some) {
 void check_total(const Split& split, std::uint64_t tensors, const std::string& path) {
   const std::uint64_t expected = split.tensors.value_or(tensors);
   if (expected == tensors) return;
-  throw Error(Errc::mismatch,
+  throw Error(Errc::malformed,
               fmt::format("the parts have {} tensors together, and say that they have {}", tensors, expected))
       .in(path);
 }

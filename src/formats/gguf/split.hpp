@@ -31,7 +31,7 @@ Fields without_split(Fields fields);
 
 // The whole set that a part belongs to, whichever part it is: the tensors of all parts in order, the fields of the
 // first without split.*. A file that is no part is itself. Errc::not_found names the part that is missing; parts that
-// contradict each other are Errc::mismatch.
+// contradict each other are Errc::malformed.
 GgufFile open_set(const std::string& path, const ReadOptions& options = {});
 
 // Files that were cut with `split` rather than by gguf-split are no GGUF files. What to do about one that has such a
