@@ -8,6 +8,7 @@
 #include "formats/npy/reader.hpp"
 #include "formats/safetensors/reader.hpp"
 #include "formats/torch/read.hpp"
+#include "formats/torch/zip_names.hpp"
 
 namespace ballast {
 namespace {
@@ -21,6 +22,12 @@ torch::ReadOptions torch_options(const OpenOptions& options, std::uint64_t depth
 
 Checkpoint read_zip(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
   const archive::Zip zip = archive::read_zip(source, options.limits);
+  if (const auto findings = torch::find_names_by_case(zip); !findings.empty()) {
+    throw Error(Errc::malformed, findings.front().what)
+        .in(source->name())
+        .at_byte(findings.front().offset)
+        .hint("two programs could read two different things in it; get it from where it came from again");
+  }
   if (torch::is_torch_zip(zip)) return torch::read_zip(zip, torch_options(options, depth));
   return read_archive(zip, options, depth);
 }

@@ -67,6 +67,15 @@ ZipFile ending(const std::function<void(ZipEnd&)>& lie) { return one().change_en
 // The zip64 end record at 82, its locator at 138, the end record at 158.
 ZipFile zip64(const std::function<void(Zip64End&)>& lie) { return one().zip64(lie); }
 
+std::vector<ZipCase> folders() {
+  return {
+      {"AFolderWithData", ZipFile().stored("evil/", "data"), malformed,
+       "member \"evil/\" is called a folder, but has 4 bytes", 39},
+      {"ADeflatedFolderWithData", ZipFile().deflated("evil/", "data"), malformed, "is called a folder, but has 4 bytes",
+       41},
+  };
+}
+
 std::vector<ZipCase> end_records() {
   return {
       {"BytesAfterTheEnd", one().suffix("x"), malformed,
@@ -331,6 +340,7 @@ std::vector<ZipCase> extra_fields() {
 }
 
 const auto kNames = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(Folders, HostileZip, testing::ValuesIn(folders()), kNames);
 INSTANTIATE_TEST_SUITE_P(End, HostileZip, testing::ValuesIn(end_records()), kNames);
 INSTANTIATE_TEST_SUITE_P(Zip64, HostileZip, testing::ValuesIn(zip64_records()), kNames);
 INSTANTIATE_TEST_SUITE_P(Directory, HostileZip, testing::ValuesIn(directories()), kNames);

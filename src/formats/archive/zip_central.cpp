@@ -105,6 +105,11 @@ void check_sizes(const ZipMember& member, std::uint64_t offset, ZipReport& repor
     report.add(Error(Errc::malformed, fmt::format("member {} is stored, but {} bytes are said to become {}",
                                                   quote(member.name), member.packed_bytes, member.bytes))
                    .at_byte(offset));
+  // NumPy reads such a member, and others make a folder of it.
+  if (member.is_folder() && member.bytes != 0)
+    report.add(Error(Errc::malformed,
+                     fmt::format("member {} is called a folder, but has {} bytes", quote(member.name), member.bytes))
+                   .at_byte(offset));
   const auto most = checked_mul(member.packed_bytes, kMaxDeflateRatio);
   if (member.method == kDeflated && most && member.bytes > *most)
     report.add(Error(Errc::malformed, fmt::format("member {} says that {} bytes inflate to {}, more than 1032 times as "

@@ -1,0 +1,90 @@
+#include "formats/archive/zip_tail.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "core/checked.hpp"
+#include "core/cursor.hpp"
+#include "formats/archive/zip_format.hpp"
+
+namespace ballast::archive {
+namespace {
+
+constexpr std::uint64_t kTailBytes = kEndRecordBytes + 0xFFFF;  // an end record, and the longest comment
+
+class ZipTail {
+ public:
+  explicit ZipTail(const io::ByteSource& source)
+      : source_(source),
+        first_(source.size_bytes() - std::min(source.size_bytes(), kTailBytes)),
+        bytes_(static_cast<std::size_t>(source.size_bytes() - first_)) {
+    source.read_at(first_, bytes_);
+  }
+
+  std::optional<std::uint64_t> find() const {
+    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    for (auto at = text.rfind(kEndRecord); at != text.npos; at = at == 0 ? text.npos : text.rfind(kEndRecord, at - 1)) {
+      if (text.size() - at >= kEndRecordBytes && leads_to_directory(first_ + at)) return first_ + at;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool leads_to_directory(std::uint64_t record) const {
+    const auto bytes = std::span<const std::byte>(bytes_).subspan(static_cast<std::size_t>(record - first_));
+    Cursor in(bytes, record);
+    in.skip(kEndRecord.size() + 8, "end record");
+    const std::uint64_t size = in.u32("size of the directory"), offset = in.u32("offset of the directory");
+    return is_directory(record, size, offset) || has_zip64_directory(record);
+  }
+
+  // 1. signature PK 6 7, disk      4 + 4
+  // 2. offset of the zip64 record  8
+  bool has_zip64_directory(std::uint64_t record) const {
+    const std::uint64_t locator = record - std::min(record, kZip64LocatorBytes);
+    if (!begins_with(locator, kZip64Locator)) return false;
+    const auto bytes = read<16>(locator);
+    const std::uint64_t said = Cursor(std::span<const std::byte>(bytes).subspan(8)).u64("offset of the zip64 end record");
+    const std::uint64_t before = locator - std::min(locator, kZip64EndRecordBytes);
+    return is_zip64_record(before) || is_zip64_record(said);
+  }
+
+  bool is_zip64_record(std::uint64_t at) const {
+    if (!is_inside(at, kZip64EndRecordBytes, source_.size_bytes()) || !begins_with(at, kZip64EndRecord)) return false;
+    const auto bytes = read<kZip64EndRecordBytes>(at);
+    Cursor in(std::span<const std::byte>(bytes).subspan(40), at);
+    const std::uint64_t size = in.u64("size of the directory"), offset = in.u64("offset of the directory");
+    return is_directory(at, size, offset);
+  }
+
+  // Python takes the bytes that end at the record, wherever they are said to begin; others go where they are told.
+  bool is_directory(std::uint64_t end, std::uint64_t size, std::uint64_t offset) const {
+    if (size < kCentralHeaderBytes || size > end) return false;
+    return begins_with(end - size, kCentralHeader) || begins_with(offset, kCentralHeader);
+  }
+
+  bool begins_with(std::uint64_t at, std::string_view signature) const {
+    if (!is_inside(at, signature.size(), source_.size_bytes())) return false;
+    const auto bytes = read<4>(at);
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == signature;
+  }
+
+  template <std::size_t size>
+  std::array<std::byte, size> read(std::uint64_t at) const {
+    std::array<std::byte, size> bytes;
+    source_.read_at(at, bytes);
+    return bytes;
+  }
+
+  const io::ByteSource& source_;
+  std::uint64_t first_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> find_zip_at_end(const io::ByteSource& source) { return ZipTail(source).find(); }
+
+}  // namespace ballast::archive
