@@ -24,7 +24,7 @@ namespace {
 using Layout = JsonWriter::Layout;
 
 struct Arguments {
-  std::string adapter, state, config, out, name = "default", dialect, subfolder, embeddings = "auto";
+  std::string adapter, state, config, out, name = "default", dialect, subfolder, initial, embeddings = "auto";
   std::vector<std::string> key_mapping;
   std::uint64_t base_vocabulary = 0;
   NameOptions names;
@@ -57,6 +57,7 @@ Adapter open_adapter(const Session& session, const Arguments& arguments, const C
   options.subfolder = arguments.subfolder;
   for (const std::string& text : arguments.key_mapping) options.key_mapping.push_back(parse_rename(text));
   options.names = arguments.names;
+  options.initial_adapter = arguments.initial;
   return open_adapter(session, arguments.adapter, base, std::move(options));
 }
 
@@ -205,6 +206,8 @@ int run_extract(Session& session, const Arguments& arguments) {
   } catch (Error& error) {
     throw error.in(state.target);
   }
+  if (!arguments.initial.empty())
+    adapter = subtract_initial(std::move(adapter), open_adapter(session, arguments.initial, &state, {}));
   return write_adapter(session, arguments, adapter, AdapterDialect::peft);
 }
 
@@ -252,10 +255,16 @@ int run_convert(Session& session, const Arguments& arguments) {
   return write_adapter(session, arguments, adapter, dialect);
 }
 
+void add_initial_option(Command& verb, Arguments& arguments) {
+  verb.option("--initial-adapter", "ADAPTER", &arguments.initial,
+              "of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted");
+}
+
 void add_adapter_options(Command& verb, Session& session, Arguments& arguments) {
   verb.option("--subfolder", "NAME", &arguments.subfolder, "of the adapter's folder, where several lie in one");
   verb.option("--key-mapping", "REGEX=TEMPLATE", &arguments.key_mapping,
               "replace in the adapter's names, without base_model.model.; the first that matches counts");
+  add_initial_option(verb, arguments);
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
 }
 
@@ -313,6 +322,7 @@ void add_adapter(Command& verb, Session& session) {
                  "whether those of the base go along: auto (where they are adapted or resized), always or never");
   extract.option("--base-vocabulary", "N", &arguments->base_vocabulary,
                  "rows of the embeddings before training, to tell whether they were resized");
+  add_initial_option(extract, *arguments);
   extract.flag("--portable", &arguments->portable, "names without base_model.model.");
   extract.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
   add_output_options(extract, session, *arguments, "the folder to write");

@@ -20,7 +20,7 @@ namespace {
 
 struct Arguments {
   std::string base, out, dtype, max_shard_size, memory;
-  std::vector<std::string> adapters, weights;
+  std::vector<std::string> adapters, weights, initial;
   NameOptions names;
   bool peft_exact = false, unmerge = false, verify = false, dry_run = false;
 };
@@ -33,11 +33,17 @@ double weight_argument(const std::string& text) {
 }
 
 std::vector<Adapter> open_adapters(const Session& session, const Arguments& arguments, const Checkpoint& base) {
+  if (!arguments.initial.empty() && arguments.initial.size() != arguments.adapters.size()) {
+    throw Error(Errc::invalid_argument, fmt::format("{} for {}", plural(arguments.initial.size(), "initial adapter"),
+                                                    plural(arguments.adapters.size(), "adapter")))
+        .hint("give --initial-adapter once for each of them, in their order; or convert those that need it before");
+  }
   std::vector<Adapter> adapters;
-  for (const std::string& path : arguments.adapters) {
+  for (std::size_t i = 0; i < arguments.adapters.size(); ++i) {
     AdapterLoadOptions options;
     options.names = arguments.names;
-    adapters.push_back(open_adapter(session, path, &base, std::move(options)));
+    if (!arguments.initial.empty()) options.initial_adapter = arguments.initial[i];
+    adapters.push_back(open_adapter(session, arguments.adapters[i], &base, std::move(options)));
     check_adapter(adapters.back());
     for (const Note& note : adapters.back().notes) session.note(note.text);
   }
@@ -107,6 +113,8 @@ void add_adapter_merge(Command& adapter, Session& session) {
   verb.option("-o,--output", "PATH", &arguments->out, "a .safetensors, .pt, .gguf or other file, or a folder");
   verb.option("--weight", "W", &arguments->weights,
               "how much of an adapter: one for each, in their order, or none for 1");
+  verb.option("--initial-adapter", "ADAPTER", &arguments->initial,
+              "of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted");
   verb.flag("--peft-exact", &arguments->peft_exact, "round where PEFT's merge_and_unload rounds, not once at the end");
   verb.flag("--unmerge", &arguments->unmerge, "take them out of a base that they were merged into");
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the result, and decode ggml's blocks");

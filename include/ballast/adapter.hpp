@@ -66,6 +66,8 @@ struct AdapterLoadOptions {
   std::string subfolder{};  // of the folder, where several adapters lie in one
   // Over names without "base_model.model.", which is put back: the first rule that matches counts.
   std::vector<RenameRule> key_mapping{};
+  // The same adapter before its training, which is subtracted: see subtract_initial().
+  std::string initial_adapter{};
   NameOptions names{};                    // of GGUF: what the file does not say of the base
   std::vector<std::string> base_names{};  // of kohya: the base's tensors, by which flat names are told apart
   Safety safety = Safety::inert;
@@ -77,6 +79,13 @@ struct AdapterLoadOptions {
 // file of any dialect. Names without "base_model.model." get it. A configuration that is not there is deduced from the
 // tensors, with a note of what is only likely. Errc::not_found where there are no weights.
 Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options = {});
+
+// PiSSA, OLoRA, CorDA and LoRA-GA ("init_lora_weights") begin by taking a part of the base's weights out of them, so
+// that what they train does not belong to the base as it was: merge() and set_adapter_state_dict() refuse it. With the
+// adapter as it was before training, this is the same change as a LoRA of that base, of twice the rank, as PEFT's
+// path_initial_model_for_weight_conversion makes it. Lazy. Errc::mismatch where the two are not one adapter at two
+// times, Errc::unsupported where the base was changed in another way (LoftQ, KaSA).
+Adapter subtract_initial(Adapter trained, const Adapter& initial);
 
 // Whether the embeddings of the base go into the file of an adapter.
 enum class SaveEmbeddings : std::uint8_t {

@@ -113,6 +113,41 @@ class Adapters(TestCase):
                 self.assertIn(hint, done.err)
         self.assertFalse((self.folder / "x.safetensors").exists())
 
+    def test_what_was_trained_on_a_changed_base_is_refused_or_made_plain(self):
+        self.base()
+        trained, initial = self.lora("trained", init_lora_weights="pissa"), self.lora("initial")
+        for verb in (["merge", "base.safetensors", trained], ["inject", "base.safetensors", trained],
+                     ["convert", trained, "--to", "kohya"]):
+            done = self.ballast("adapter", *verb, "-o", "x.safetensors", code=UNSUPPORTED)
+            self.assertIn('"init_lora_weights" is "pissa"', done.err)
+            self.assertIn("--initial-adapter", done.err)
+        self.assertIn("PiSSA", self.ballast("adapter", "info", trained).out)
+
+        # Trained by nothing, it changes nothing.
+        self.ballast("adapter", "merge", "base.safetensors", trained, "--initial-adapter", initial, "-o", "m.safetensors")
+        self.ballast("diff", "base.safetensors", "m.safetensors")
+        self.ballast("adapter", "convert", trained, "--initial-adapter", initial, "--to", "peft", "-o", "plain")
+        self.assertEqual(self.ballast("adapter", "info", "plain", "--json").json()["scales"],
+                         [{"rank": 4, "alpha": 8, "scaling": 2, "modules": 1}])
+        self.ballast("adapter", "inject", "base.safetensors", trained, "--initial-adapter", initial, "-o", "i.safetensors")
+        tensors, _ = read_safetensors(self.folder / "i.safetensors")
+        self.assertEqual(tensors["base_model.model.q.lora_A.default.weight"][1], [4, 3])
+        self.assertIn("2 initial adapters for 1 adapter", self.ballast(
+            "adapter", "merge", "base.safetensors", trained, "--initial-adapter", initial, "--initial-adapter", initial,
+            "-o", "n.safetensors", code=USAGE).err)
+
+    @unittest.skipUnless(PEFT.is_dir(), "the vectors are not there")
+    def test_what_peft_converted_comes_out_of_extract_and_convert(self):
+        case = PEFT / "lora_pissa_converted"
+        config = "residual_adapter/adapter_config.json"
+        self.ballast("adapter", "extract", case / "adapted_state_dict.safetensors", "--config", case / config,
+                     "--initial-adapter", case / "initial", "-o", "extracted")
+        self.ballast("adapter", "convert", case / "residual_adapter", "--initial-adapter", case / "initial", "--to", "peft",
+                     "-o", "converted")
+        for folder in "extracted", "converted":
+            for file in "adapter_config.json", "adapter_model.safetensors":
+                self.assertEqual((self.folder / folder / file).read_bytes(), (case / "adapter" / file).read_bytes(), file)
+
     def test_an_alpha_of_zero_is_noted(self):
         self.base()
         done = self.ballast("adapter", "inject", "base.safetensors", self.lora(lora_alpha=0), "-o", "x.safetensors")

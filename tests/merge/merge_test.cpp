@@ -129,6 +129,31 @@ TEST(Merge, KeepsTiedTensorsTied) {
 }
 
 // Any range of bytes, whatever rows it cuts.
+TEST(Merge, SaysWhereOnlyOneOfTwoEqualTablesIsChanged) {
+  const Tensor table = values({2, 2}, {1, 1, 1, 1}), copy = values({2, 2}, {1, 1, 1, 1}),
+               other = values({2, 2}, {1, 1, 1, 2});
+  const Adapter on_head = adapter_of(
+      kLora, {{"lm_head.lora_A.weight", values({1, 2}, {3, 4})}, {"lm_head.lora_B.weight", values({2, 1}, {1, 2})}});
+  const Adapter on_words = adapter_of(kLora, {{"model.embed_tokens.lora_embedding_A", values({1, 2}, {3, 4})},
+                                              {"model.embed_tokens.lora_embedding_B", values({2, 1}, {1, 2})}});
+  const Adapter whole = adapter_of(R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "modules_to_save": ["lm_head"]})",
+                                   {{"lm_head.weight", values({2, 2}, {5, 5, 5, 5})}});
+  for (const Adapter* adapter : {&on_head, &on_words, &whole}) {
+    const auto notes =
+        merge(base_of({{"model.embed_tokens.weight", table}, {"lm_head.weight", copy}}), {*adapter}).notes;
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_NE(notes[0].text.find("which were equal in the base"), std::string::npos) << notes[0].text;
+    EXPECT_TRUE(
+        merge(base_of({{"model.embed_tokens.weight", table}, {"lm_head.weight", other}}), {*adapter}).notes.empty());
+  }
+  EXPECT_TRUE(merge(base_of({{"model.embed_tokens.weight", table}, {"lm_head.weight", copy}}), {on_head, on_words})
+                  .notes.empty())
+      << "both are changed";
+  EXPECT_TRUE(
+      merge(base_of({{"model.embed_tokens.weight", table}, {"lm_head.weight", table}}), {on_head}).notes.empty())
+      << "one tensor with two names";
+}
+
 TEST(Merge, GivesTheSameBytesInAnyPieces) {
   std::vector<float> numbers(300 * 7), a(2 * 7), b(300 * 2);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) - 6;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
+#include "ops/adapter/initial.hpp"
 #include "ops/adapter/prefix.hpp"
 
 namespace ballast {
@@ -91,6 +92,7 @@ void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOpt
 }
 
 Checkpoint write_dialect(const Adapter& adapter, AdapterDialect dialect, const NameOptions& names) {
+  refuse_another_base(adapter.config);  // of which no other dialect says anything
   const LoraModules modules = take_modules(adapter, dialect, dialect == AdapterDialect::gguf);
   if (dialect == AdapterDialect::gguf) return write_gguf(modules, adapter, names);
   Checkpoint file;

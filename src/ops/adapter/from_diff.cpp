@@ -5,7 +5,6 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <mutex>
 #include <set>
@@ -16,20 +15,14 @@
 #include "core/thread_pool.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/svd.hpp"
+#include "ops/adapter/modules.hpp"
 
 namespace ballast {
 namespace {
 
 constexpr std::string_view kWeight = ".weight", kPrefix = "base_model.model.";
 
-// How PEFT keeps the two factors depends on what the module is, which only its name tells.
-bool is_lookup_table(std::string_view module) {
-  constexpr std::array kNames = {"embed_tokens",       "wte",      "wpe",       "word_embeddings",
-                                 "tok_embeddings",     "embed_in", "embedding", "embed_positions",
-                                 "position_embeddings"};
-  const std::string_view last = module.substr(module.rfind('.') + 1);
-  return std::ranges::find(kNames, last) != kNames.end();
-}
+using adapter::is_lookup_table;  // on which depends how PEFT keeps the two factors
 
 std::vector<float> values_of(const Tensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.numel()));

@@ -141,6 +141,11 @@ AdapterConfig load_adapter_config(const std::string& path) try {
 
 Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options) {
   Adapter adapter = load_to_host(path, options);
+  if (!options.initial_adapter.empty()) {
+    AdapterLoadOptions initial = options;
+    initial.subfolder.clear();
+    adapter = subtract_initial(std::move(adapter), load_to_host(options.initial_adapter, initial));
+  }
   if (options.device.kind() == Device::Kind::cpu) return adapter;
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : adapter.tensors) tensors.push_back(tensor);

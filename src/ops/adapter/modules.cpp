@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
+#include "ops/adapter/types.hpp"
 
 namespace ballast::adapter {
 namespace {
@@ -15,6 +16,8 @@ bool ends_with_name(std::string_view module, std::string_view name) {
   if (!module.ends_with(name)) return false;
   return module.size() == name.size() || module[module.size() - name.size() - 1] == '.';
 }
+
+std::string_view last_segment(std::string_view module) { return module.substr(module.rfind('.') + 1); }
 
 std::string text_of(const Json& json, std::string_view field) {
   if (json.is_text()) return json.text();
@@ -43,6 +46,26 @@ std::vector<std::string> words_of(const AdapterConfig& config, std::string_view 
 
 bool is_embedding(std::string_view module) {
   return ends_with_name(module, "embed_tokens") || ends_with_name(module, "lm_head");
+}
+
+bool is_word_embedding(std::string_view module) {
+  return has_word(
+      "embed_tokens wte word_embeddings tok_embeddings embed_in shared embedding embeddings tokens_embed "
+      "token_embedding token_embeddings word_embedding token_embd emb",
+      last_segment(module));
+}
+
+bool is_lookup_table(std::string_view module) {
+  return is_word_embedding(module) || has_word(
+                                          "wpe embed_positions position_embeddings position_embedding "
+                                          "token_type_embeddings positions_embed",
+                                          last_segment(module));
+}
+
+bool may_be_output_head(std::string_view module) {
+  return has_word(
+      "lm_head embed_out output output_layer head decoder lm_loss vocab_projector generator_lm_head proj_out",
+      last_segment(module));
 }
 
 TargetModules::~TargetModules() = default;

@@ -17,8 +17,13 @@ namespace ballast::adapter {
 // The words of a field that is a list of strings, or one string. Errc::malformed for anything else.
 std::vector<std::string> words_of(const AdapterConfig& config, std::string_view field);
 
-// What PEFT takes as embeddings.
+// What PEFT takes as embeddings that an adapter targets.
 bool is_embedding(std::string_view module);  // its last segment is embed_tokens or lm_head
+
+// What a module is, told by the last segment of its name, as the architectures of transformers and others call theirs.
+bool is_word_embedding(std::string_view module);   // vectors of words
+bool is_lookup_table(std::string_view module);     // those, and of positions: an nn.Embedding
+bool may_be_output_head(std::string_view module);  // vectors to words, if it has the shape of word embeddings
 
 // target_modules, exclude_modules, layers_to_transform and layers_pattern, over names without "base_model.model.". A
 // list means modules by the ends of their names, a string is an expression over whole names.

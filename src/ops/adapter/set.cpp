@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/text.hpp"
+#include "ops/adapter/initial.hpp"
 #include "ops/adapter/insertion.hpp"
 #include "ops/adapter/layers.hpp"
 #include "ops/adapter/modules.hpp"
@@ -77,7 +78,10 @@ class Setter {
   // The base under its new names, and of modules that are saved whole a second copy.
   void rewrite_base() {
     StateDict base = has_prefix(state_) ? state_ : with_prefix(state_);
-    if (!has_this_adapter(base)) base = replicate_layers(base, config_);
+    if (!has_this_adapter(base)) {
+      refuse_another_base(config_);
+      base = replicate_layers(base, config_);
+    }
     note_targets(base);
     // Without a tensor at each module, only the configuration tells which they are.
     if (modules_.empty()) add_target_modules(base);
@@ -246,8 +250,8 @@ class Setter {
     for (const std::string& module : targets_) {
       if (wrapping_->met().contains(module)) continue;
       for (const char* half : {"A", "B"})
-        result_.missing.push_back(is_embedding(module) ? fmt::format("{}.lora_embedding_{}.{}", module, half, name_)
-                                                       : fmt::format("{}.lora_{}.{}.weight", module, half, name_));
+        result_.missing.push_back(is_lookup_table(module) ? fmt::format("{}.lora_embedding_{}.{}", module, half, name_)
+                                                          : fmt::format("{}.lora_{}.{}.weight", module, half, name_));
     }
     if (type_.name == "LORA") {
       for (const std::string& module : wrapping_->met()) {
@@ -306,10 +310,7 @@ class Setter {
   static const Tensor* find_embedding(const StateDict& state) {
     for (const auto& [name, tensor] : state) {
       const std::string_view module = name.substr(0, name.rfind('.'));
-      const std::string_view last = module.substr(module.rfind('.') + 1);
-      if (name.ends_with(".weight") && tensor.rank() == 2 &&
-          has_word("embed_tokens wte word_embeddings tok_embeddings shared embed_in", last))
-        return &tensor;
+      if (name.ends_with(".weight") && tensor.rank() == 2 && is_word_embedding(module)) return &tensor;
     }
     return nullptr;
   }

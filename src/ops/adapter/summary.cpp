@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "ops/adapter/initial.hpp"
 #include "ops/adapter/names.hpp"
 #include "ops/adapter/prefix.hpp"
 
@@ -92,6 +93,8 @@ class Problems {
       lora_scaling(adapter_.config, module);  // throws where it is no number
       alphas.insert(lora_alpha(adapter_.config, module));
     }
+    if (std::string why = why_base_is_another(adapter_.config); !why.empty())
+      add(Errc::unsupported, std::move(why), "its own base is not the one that was published", true);
     if (alphas.contains(0)) {
       add(Errc::invalid_argument, "an alpha of 0: the adapter changes nothing",
           "correct \"lora_alpha\" in adapter_config.json; alpha = r is a scaling of 1", true);

@@ -23,7 +23,6 @@ constexpr Variant kUnmergeable[] = {
     {"alora_invocation_tokens", "aLoRA acts only on the tokens after its invocation, so no weight can hold it"},
     {"arrow_config", "Arrow chooses among adapters for each token, so no weight can hold it"},
     {"monteclora_config", "MonteCLoRA draws its adapters anew, so no weight can hold it"},
-    {"kasa_config", "KaSA changes the base before it adds to it"},
     {"use_bdlora", "the blocks of BD-LoRA are laid out for several devices"},
     {"use_qalora", "QA-LoRA is merged into the zero points of a quantized base, which are not in this one"},
 };

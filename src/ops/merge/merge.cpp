@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/adapter/initial.hpp"
 #include "ops/merge/replicate.hpp"
 #include "ops/merge/rules.hpp"
 #include "ops/merge/table.hpp"
@@ -80,6 +81,7 @@ class Merger {
     const Settings settings(adapter.config);
     const Method& method = method_of(settings);
     refuse_turned_sides(settings, method.rule);
+    adapter::refuse_another_base(adapter.config);
     const bool has_own_tokens = method.merge == nullptr;
     Parts parts = take_apart(adapter, has_own_tokens ? "" : method.rule.parameters, method.shared);
     if (method.finds_modules && parts.modules.empty()) find_modules(base_, settings, parts);

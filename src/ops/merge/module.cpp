@@ -9,10 +9,31 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "ops/adapter/modules.hpp"
 #include "ops/merge/merged_storage.hpp"
 #include "tensor/tensor_numbers.hpp"
 
 namespace ballast::merging {
+namespace {
+
+// Of different tensors, the first piece tells.
+bool are_equal(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.has_data() || !b.has_data()) return false;
+  constexpr std::uint64_t kFirstBytes = 64 << 10, kMostBytes = 4 << 20;
+  std::vector<std::byte> of_a, of_b;
+  for (const Tensor* tensor : {&a, &b}) tensor->storage()->prepare({});
+  for (std::uint64_t at = 0, size = kFirstBytes; at < a.nbytes(); at += size, size = kMostBytes) {
+    size = std::min(size, a.nbytes() - at);
+    of_a.resize(static_cast<std::size_t>(size));
+    of_b.resize(of_a.size());
+    a.read(at, of_a);
+    b.read(at, of_b);
+    if (of_a != of_b) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 const Tensor* Module::find(std::string_view part) const {
   const auto place = parts.find(part);
@@ -39,6 +60,20 @@ const Tensor& Base::at(std::string_view name) const {
   throw error;
 }
 
+// Vectors of words, and whatever has as many of the same length: one of them may be a copy of the other.
+std::vector<Base::Table> Base::tables_of(const Checkpoint& checkpoint) {
+  std::vector<Shape> shapes;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (tensor.rank() == 2 && adapter::is_word_embedding(name.substr(0, name.rfind('.'))))
+      shapes.push_back(tensor.shape());
+  }
+  std::vector<Table> tables;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (std::ranges::find(shapes, tensor.shape()) != shapes.end()) tables.push_back({std::string(name), tensor});
+  }
+  return tables;
+}
+
 Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
   TensorNumbers numbers;
   for (const auto& [name, tensor] : checkpoint) {
@@ -47,6 +82,7 @@ Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
     changes_[number].names.emplace_back(name);
     numbers_.emplace(name, number);
   }
+  tables_ = tables_of(checkpoint);
 }
 
 void Base::edit(std::string_view name, EditPtr edit) {
@@ -76,12 +112,36 @@ void Base::replace(std::string_view name, Tensor tensor) {
     throw Error(Errc::unsupported, fmt::format("one adapter changes {} and a later one replaces it", quote(name)));
   std::erase(changes_[number->second].names, name);
   number->second = changes_.size();
-  changes_.push_back({{std::string(name)}, {}});
+  changes_.push_back({{std::string(name)}, {}, true});
   checkpoint_.tensors.replace(name, std::move(tensor));
 }
 
+bool Base::is_changed(const Table& table) const {
+  const Change& change = changes_[numbers_.find(table.name)->second];
+  return change.is_replaced || !change.edits.empty();
+}
+
+// A head that is tied to the embeddings may lie in a file as a copy of them, which no name tells.
+void Base::note_copies() const {
+  for (const Table& changed : tables_) {
+    if (!is_changed(changed)) continue;
+    for (const Table& other : tables_) {
+      const bool may_be_tied =
+          adapter::is_word_embedding(module_of(changed)) || adapter::is_word_embedding(module_of(other));
+      if (!may_be_tied || is_changed(other) || !are_equal(changed.before, other.before)) continue;
+      checkpoint_.notes.push_back(
+          {changed.name,
+           fmt::format("{} is changed and {} is not, which were equal in the base: a model that ties them "
+                       "(tie_word_embeddings) uses one for both",
+                       quote(changed.name), quote(other.name)),
+           Note::Kind::remark});
+    }
+  }
+}
+
 void Base::finish(bool round_between) {
-  for (auto& [names, edits] : changes_) {
+  note_copies();
+  for (auto& [names, edits, is_replaced] : changes_) {
     if (edits.empty()) continue;
     try {
       const Tensor merged = merged_tensor(at(names.front()), std::move(edits), round_between);

@@ -55,10 +55,23 @@ class Base {
   struct Change {
     std::vector<std::string> names;
     std::vector<EditPtr> edits;
+    bool is_replaced = false;
   };
+  struct Table {
+    std::string name;
+    Tensor before;
+  };
+
+  static std::vector<Table> tables_of(const Checkpoint& checkpoint);
+  static std::string_view module_of(const Table& table) {
+    return std::string_view(table.name).substr(0, table.name.rfind('.'));
+  }
+  bool is_changed(const Table& table) const;
+  void note_copies() const;
 
   Checkpoint& checkpoint_;
   std::vector<Change> changes_;                              // one a tensor
+  std::vector<Table> tables_;                                // embeddings, and what has their shape
   std::map<std::string, std::size_t, std::less<>> numbers_;  // of those, by name
 };
 
