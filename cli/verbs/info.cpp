@@ -103,7 +103,7 @@ void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
 // Arrays in short: a vocabulary is not what somebody asks info for.
 void write_field(JsonWriter& json, const Field& field) {
   json.key(field.key);
-  if (field.is_array()) return json.value(array_text(Terminal(), field));
+  if (field.is_array()) return json.value(array_text(Terminal{.interactive = true}, field));
   std::visit([&](const auto& held) { json.value(held); }, field.value().get());
 }
 

@@ -2,6 +2,7 @@
 #include <ballast/scan.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -112,11 +113,23 @@ void write_text(Session& session, const ScanReport& report) {
                           report.findings.empty() ? "" : ", but the file is not as it should be"));
 }
 
+// An archive in which there is nothing to look at is safe; if it is not a checkpoint either, that is the answer, and
+// the exit code is that of every other verb.
+void refuse_what_is_no_checkpoint(const Session& session, const std::string& target) {
+  try {
+    static_cast<void>(open(target, session.open_options()));
+  } catch (const Error& error) {
+    if (error.code() == Errc::unsupported && error.where().starts_with(target)) throw;
+  }
+}
+
 int run_scan(Session& session, const std::string& target) {
   if (target == "-") {
     throw Error(Errc::invalid_argument, "scan looks at files, not at standard input").hint("save it to a file first");
   }
   const ScanReport report = scan(target, session.open_options());
+  const bool has_found_nothing = report.pickles == 0 && report.findings.empty();
+  if (has_found_nothing && !std::filesystem::is_directory(target)) refuse_what_is_no_checkpoint(session, target);
   session.json ? write_json(session, target, report) : write_text(session, report);
   return report.is_safe() && report.findings.empty() ? 0 : info(Errc::mismatch).exit_code;
 }

@@ -33,8 +33,9 @@ struct ScanReport {
 // A file, or every file of a folder and of the folders in it; links to files are followed, links to folders are not:
 // one that leads out of the folder is a finding. Lenient about structure: what a strict reading would refuse is a
 // finding, and the globals are named all the same. Files that hold no pickles at all (safetensors, GGUF) are safe
-// unless they are something else as well. Throws only where the target cannot be read. In a folder, a file that cannot
-// be read or looked into is a finding, and one of no kind that Ballast knows (a README) is none.
+// unless they are something else as well. Throws if the target cannot be read (Errc::io), or
+// is of no kind that Ballast knows (Errc::unsupported, as verify() does). In a folder, a file
+// that cannot be read or looked into is a finding, and one of no kind that Ballast knows (a README) is none.
 ScanReport scan(const std::string& target, const OpenOptions& options = {});
 
 }  // namespace ballast

@@ -29,7 +29,9 @@ struct VerifyOptions {
   Progress progress{};
 };
 
-// What cannot be opened at all is one finding; only a target that is not there throws.
+// What cannot be opened at all is one finding. Throws for a target that is not there (Errc::not_found), and for a file
+// that is not damaged but something else: not a checkpoint, or of a kind that Ballast does not read
+// (Errc::unsupported).
 VerifyReport verify(const std::string& target, const VerifyOptions& options = {});
 
 }  // namespace ballast

@@ -8,6 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "checkpoint/foreign_shapes.hpp"
 #include "formats/archive/tar.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/pickle/machine.hpp"
@@ -16,12 +19,11 @@
 namespace ballast {
 namespace {
 
-constexpr std::size_t kLookBytes = 512;         // a tar says what it is at byte 257
 constexpr std::size_t kSmallestContainer = 22;  // an empty zip
 
 using namespace std::string_view_literals;
 
-// What Ballast reads, by how it begins. Pickles of protocols 0 and 1 begin like any text: see may_be_old_pickle.
+// What Ballast reads, by how it begins. Pickles of protocols 0 and 1 begin like any text: see is_old_pickle.
 struct Known {
   std::string_view bytes;
   Content content;
@@ -31,29 +33,6 @@ constexpr std::array kKnown = {
     Known{"\x80\x03"sv, Content::pickle}, Known{"\x80\x04"sv, Content::pickle}, Known{"\x80\x05"sv, Content::pickle},
     Known{"\x93NUMPY"sv, Content::npy},
 };
-
-// What it does not read, with a sentence for each.
-struct Magic {
-  std::string_view bytes;
-  Errc code;
-  std::string_view what;
-  std::string_view hint;
-};
-constexpr std::string_view kUnpack = "unpack it first";
-
-// clang-format off
-constexpr std::array kMagics = {
-    Magic{"version https://git-lfs"sv, Errc::malformed, "a Git LFS pointer, not the file that it stands for", "run `git lfs pull`"},
-    Magic{"PYTORCH1"sv, Errc::unsupported, "a preview of PyTorch's zip format, which no release wrote", "save it again with PyTorch"},
-    Magic{"\x89HDF\r\n\x1a\n"sv, Errc::unsupported, "an HDF5 file", "convert it with the program that wrote it"},
-    Magic{"7z\xbc\xaf\x27\x1c"sv, Errc::unsupported, "a 7z archive", kUnpack},
-    Magic{"Rar!\x1a\x07"sv, Errc::unsupported, "a RAR archive", kUnpack},
-    Magic{"\x1f\x8b"sv, Errc::unsupported, "a gzip file", kUnpack},
-    Magic{"\xfd" "7zXZ\0"sv, Errc::unsupported, "an xz file", kUnpack},
-    Magic{"\x28\xb5\x2f\xfd"sv, Errc::unsupported, "a zstd file", kUnpack},
-    Magic{"BZh"sv, Errc::unsupported, "a bzip2 file", kUnpack},
-};
-// clang-format on
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -66,16 +45,12 @@ std::span<const std::byte> first_bytes_of(const io::ByteSource& source, std::spa
   return first;
 }
 
-std::string_view skip_space(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  return first == std::string_view::npos ? std::string_view{} : text.substr(first);
-}
-
-bool is_html(std::string_view text) {
-  std::string start(skip_space(text).substr(0, 14));
-  std::transform(start.begin(), start.end(), start.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-  return start.starts_with("<!doctype html") || start.starts_with("<html") || start.starts_with("<?xml");
+// An index of shards, at best. Braces begin templates of text as well.
+bool looks_like_json(std::string_view text) {
+  const std::string_view object = foreign::skip_space(text);
+  if (!object.starts_with('{')) return false;
+  const std::string_view key = foreign::skip_space(object.substr(1));
+  return key.empty() || key[0] == '"' || key[0] == '}';
 }
 
 template <class Table>
@@ -97,14 +72,6 @@ bool is_old_pickle(const io::ByteSource& source, std::string_view text) {
   }
 }
 
-// Beyond the magic: gzip has one method and five flags, and the blocks of bzip2 begin with the digits of pi.
-bool is_surely_packed(const Magic& magic, std::string_view text) {
-  if (magic.hint != kUnpack) return false;
-  if (magic.bytes == "\x1f\x8b"sv) return text.size() > 3 && text[2] == '\x08' && (text[3] & 0xE0) == 0;
-  if (magic.bytes == "BZh"sv) return text.substr(std::min<std::size_t>(4, text.size())).starts_with("1AY&SY");
-  return true;
-}
-
 constexpr std::uint64_t kZipEndBytes = 22;
 
 bool is_all_zero(std::string_view text) {
@@ -120,6 +87,23 @@ std::optional<Content> find_content(std::span<const std::byte> first) {
   return std::nullopt;
 }
 
+// Every byte that is not an ASCII character as \xNN: by chance, some make up letters of far alphabets.
+std::string escaped(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const bool is_plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+    text += is_plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
+[[noreturn]] void refuse_stranger(std::string_view first) {
+  constexpr std::size_t kShown = 16;
+  throw Error(Errc::unsupported,
+              "this is not a format that Ballast knows: it begins with \"" + escaped(first.substr(0, kShown)) + '"')
+      .hint("Ballast reads safetensors, PyTorch, GGUF and NumPy files, and zips of them");
+}
+
 }  // namespace
 
 Content detect(const io::ByteSource& source) try {
@@ -132,25 +116,22 @@ Content detect(const io::ByteSource& source) try {
 
   const auto found = find_content(first);
   // Two programs could read two things in it: the one looks at the beginning, the other for a zip at the end.
-  if (found && *found != Content::zip && ends_as_zip(source)) {
+  if (found != Content::zip && ends_as_zip(source)) {
     throw Error(Errc::malformed, "the file ends as a zip archive, but does not begin as one")
         .at_byte(size - kZipEndBytes)
         .hint("two programs could read two different things in it; get it from where it came from again");
   }
   if (found) return *found;
-  if (const auto magic = find_beginning(kMagics, text); magic != kMagics.end()) {
-    throw Error(magic->code, "this is " + std::string(magic->what)).hint(magic->hint);
-  }
-  if (is_html(text)) {
-    throw Error(Errc::malformed, "this is a web page, not a checkpoint")
-        .hint("the download got an error or a login page; look at it in a browser");
-  }
-  if (skip_space(text).starts_with('{')) return Content::json;
+  if (looks_like_json(text)) return Content::json;
   if (is_all_zero(text)) {
     throw Error(Errc::malformed, "the file begins with zeros only").hint("an interrupted download or copy?");
   }
   if (is_old_pickle(source, text)) return Content::pickle;
-  return Content::safetensors;  // let its reader say what is wrong
+  if (safetensors::looks_like_damaged_safetensors(source, first)) return Content::safetensors;  // its reader says how
+  if (const auto foreign = find_foreign_format({text, source}))
+    throw Error(Errc::unsupported, "this is " + foreign->what).hint(foreign->hint);
+  if (safetensors::is_too_short(source)) return Content::safetensors;
+  refuse_stranger(text);
 } catch (Error& error) {
   throw error.in(source.name());
 }
@@ -176,10 +157,7 @@ bool begins_like_a_container(std::span<const std::byte> first_bytes) {
 
 std::optional<std::string> find_closed_content(const io::ByteSource& source, Within within) {
   std::array<std::byte, kLookBytes> buffer;
-  const std::string_view text = as_text(first_bytes_of(source, buffer));
-  const auto magic = find_beginning(kMagics, text);
-  if (magic == kMagics.end() || (within == Within::archive && !is_surely_packed(*magic, text))) return std::nullopt;
-  return std::string(magic->what);
+  return find_closed_format(as_text(first_bytes_of(source, buffer)), within == Within::archive);
 }
 
 }  // namespace ballast

@@ -42,7 +42,7 @@ class IndexParser {
     json_.skip_space();
     if (!json_.at_end()) json_.fail("more text after the end of the index");
     if (!has_weight_map) {
-      throw Error(Errc::malformed, "this JSON has no \"weight_map\", so it is no index of shards")
+      throw Error(Errc::unsupported, "this JSON has no \"weight_map\", so it is not an index of shards")
           .hint("give the folder, or the file with the weights");
     }
     sort_files();

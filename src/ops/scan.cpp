@@ -10,6 +10,7 @@
 
 #include "checkpoint/detect.hpp"
 #include "checkpoint/read_source.hpp"
+#include "checkpoint/shard_index.hpp"
 #include "core/name_hash.hpp"
 #include "formats/archive/tar.hpp"
 #include "formats/archive/zip.hpp"
@@ -87,11 +88,12 @@ class Scanner {
     if (depth > options_.limits.max_archive_depth) {
       return find(source->name(), std::nullopt, "archives lie inside each other too deep: not looked into");
     }
-    if (source->size_bytes() == 0) return;
+    if (source->size_bytes() == 0 && (depth != 0 || is_folder_)) return;  // of a folder: nothing can be in it
     try {
       scan_content(source, member, depth);
     } catch (const Error& error) {
-      if (depth == 0 && (error.code() == Errc::io || error.code() == Errc::unsupported)) throw;
+      const bool is_no_answer = error.code() == Errc::io || error.code() == Errc::unsupported;
+      if (depth == 0 && is_no_answer && (is_folder_ || !has_found_anything())) throw;
       find(error.where().empty() ? source->name() : error.where(), error.offset(), error.message());
     }
   }
@@ -187,14 +189,16 @@ class Scanner {
   // It has no magic. It may be a pickle of protocol 0, which has none.
   void scan_unknown(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
     const bool is_target = depth == 0 && !is_folder_;
-    if (is_target) {
-      const Content content = detect(*source);  // says what it is where it is nothing for us
-      if (content == Content::json) return;
-    } else if (const auto closed = find_closed_content(*source, depth == 0 ? Within::folder : Within::archive)) {
-      find(source->name(), std::nullopt, "this is " + *closed + ": not looked into");
-    }
-    if (scan_on_the_chance(source, 0, member, depth)) return;
-    if (is_target) static_cast<void>(read_source(source, options_));  // says what is wrong with it
+    const auto closed = find_closed_content(*source, depth == 0 ? Within::folder : Within::archive);
+    if (closed && !is_target) find(source->name(), std::nullopt, "this is " + *closed + ": not looked into");
+    const bool is_empty = source->size_bytes() == 0;
+    if ((!is_empty && scan_on_the_chance(source, 0, member, depth)) || !is_target) return;
+    // Whatever it is, detect() or its reader says so. An index of shards is data, and there is no more to it.
+    if (detect(*source) == Content::json)
+      static_cast<void>(
+          parse_shard_index(io::read_text_file(source->name(), options_.limits.max_index_bytes), options_.limits));
+    else
+      static_cast<void>(read_source(source, options_));
   }
 
   // Whether it was a pickle.
@@ -228,6 +232,8 @@ class Scanner {
     for (const pickle::HiddenFile& file : scan.files) scan_source(file.source, file.member, depth + file.depth);
   }
   // NOLINTEND(misc-no-recursion)
+
+  bool has_found_anything() const { return report_.pickles != 0 || !report_.findings.empty(); }
 
   void find(const std::string& where, std::optional<std::uint64_t> offset, const std::string& what) {
     report_.findings.push_back({where, offset, what});

@@ -51,6 +51,7 @@ class Verifier {
     std::optional<Manifest> manifest;
     if (!options_.manifest.empty()) manifest = load_manifest(options_.manifest, options_.open.limits);
     const FolderContents contents = look_at_target();
+    is_one_file_ = contents.index.empty() && contents.files.size() == 1;
     if (contents.index.empty()) {
       for (const std::string& file : contents.files) open_shard(file);
     } else {
@@ -65,13 +66,16 @@ class Verifier {
       }
       if (manifest) check_manifest(checkpoint, *manifest);
     } catch (const Error& error) {
-      if (error.code() == Errc::cancelled) throw;
+      if (error.code() == Errc::cancelled || says_it_is_no_checkpoint(error)) throw;
       find(error.where(), describe(error));
     }
     return std::move(report_);
   }
 
  private:
+  // A shard that Ballast cannot read is damage to the set; a file that is something else altogether is not damaged.
+  bool says_it_is_no_checkpoint(const Error& error) const { return is_one_file_ && error.code() == Errc::unsupported; }
+
   // Each once: what is wrong with a file shows when it is opened alone and again with the others.
   void find(const std::string& where, const std::string& what) {
     if (known_.emplace(where, what).second) report_.findings.push_back({where, what});
@@ -83,7 +87,8 @@ class Verifier {
     const auto source = io::open_file(target_);  // a target that is not there is an error, not a finding
     try {
       if (detect(*source) == Content::json) return {target_, {}, {}, {}};
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() == Errc::unsupported) throw;
       // opening it will say the same
     }
     return {{}, {target_}, {}, {}};
@@ -120,6 +125,7 @@ class Verifier {
                      std::to_string(total) + " bytes of tensors");
     }
   } catch (const Error& error) {
+    if (path == target_ && error.code() == Errc::unsupported) throw;  // JSON, but not an index
     find(path, describe(error));
   }
 
@@ -146,6 +152,7 @@ class Verifier {
       }
       return shard;
     } catch (const Error& error) {
+      if (says_it_is_no_checkpoint(error)) throw;
       find(error.where().empty() ? path : error.where(), describe(error));
       return std::nullopt;
     }
@@ -229,6 +236,7 @@ class Verifier {
   const std::string& target_;
   const VerifyOptions& options_;
   VerifyReport report_;
+  bool is_one_file_ = false;
   std::set<std::pair<std::string, std::string>> known_;  // where, what
   std::map<std::string_view, std::uint32_t> listed_;     // made when first needed
 };

@@ -159,12 +159,12 @@ TEST(Folder, WithoutAnythingSaysSo) {
 TEST(Folder, OfLfsPointersIsCalledThat) {
   const TempDir folder;
   folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
-  EXPECT_ERROR(open(folder.path()), Errc::malformed, "model.safetensors: this is a Git LFS pointer");
+  EXPECT_ERROR(open(folder.path()), Errc::unsupported, "model.safetensors: this is a Git LFS pointer");
   EXPECT_HINT(open(folder.path()), "git lfs pull");
   const TempDir sharded;
   sharded.write("model.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
   sharded.write("a.safetensors", "<!DOCTYPE html>");
-  EXPECT_ERROR(open(sharded.path()), Errc::malformed, "a.safetensors: this is a web page");
+  EXPECT_ERROR(open(sharded.path()), Errc::unsupported, "a.safetensors: this is a web page");
 }
 
 TEST(Folder, WithAPipeInItDoesNotHang) {

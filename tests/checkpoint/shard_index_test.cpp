@@ -77,7 +77,7 @@ TEST(ShardIndex, RefusesTheWrongTypes) {
   EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":["a"]}})"), Errc::malformed, "expected the name of a file", 19u);
   EXPECT_ERROR_AT(parse(R"({"weight_map":[]})"), Errc::malformed, "expected '{' to begin \"weight_map\"", 14u);
   EXPECT_ERROR_AT(parse(R"({"weight_map":null})"), Errc::malformed, "expected '{' to begin \"weight_map\"", 14u);
-  EXPECT_ERROR(parse(R"({})"), Errc::malformed, "no \"weight_map\"");
+  EXPECT_ERROR(parse(R"({})"), Errc::unsupported, "no \"weight_map\"");
   EXPECT_ERROR_AT(parse(R"([])"), Errc::malformed, "the index is no JSON object", 0u);
   EXPECT_ERROR_AT(parse(R"("weight_map")"), Errc::malformed, "no JSON object", 0u);
   EXPECT_ERROR_AT(parse(""), Errc::malformed, "no JSON object", 0u);

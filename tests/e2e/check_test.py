@@ -6,6 +6,80 @@ import unittest
 from support import *
 
 
+def zip_of(**members):
+    import io
+    import zipfile
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+class WhatIsNotACheckpoint(TestCase):
+    """Every verb says what it is, and exits with the same code."""
+
+    STRANGERS = {
+        "README.md": (b"# A model\n\nIt is small.\n", 'a text file, not a checkpoint: it begins with "# A model"'),
+        "config.json": (b'{"model_type": "llama"}', 'this JSON has no "weight_map"'),
+        "list.json": (b"[1, 2]", "this is JSON"),
+        "model.onnx": (b"\x08\x08\x12\x07pytorch\x1a\x051.2.3:\x04\x0a\x02abB\x02\x10\x11", "an ONNX model"),
+        "model.tflite": (b"\x1c\0\0\0TFL3" + bytes(32), "a TensorFlow Lite model"),
+        "ggml.bin": (b"lmgg" + bytes(64), "a ggml file, older than GGUF"),
+        "model.bin": (struct.pack("<7i", 288, 768, 6, 6, 6, 32000, 256) + b"\x3f" * 64, "a model of llama2.c"),
+        "yolo.weights": (struct.pack("<3iQ", 0, 2, 5, 32013312) + b"\x3f" * 64, "weights of Darknet"),
+        "libm.so": (b"\x7fELF\x02\x01\x01" + bytes(64), "a program or a library"),
+        "weights.gz": (b"\x1f\x8b\x08" + bytes(20), "a gzip file"),
+        "pointer.safetensors": (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+        "page.safetensors": (b"<!doctype html><html>", "a web page"),
+        "error.safetensors": (b"<?xml version='1.0'?><Error><Code>NoSuchKey</Code></Error>", "an XML file"),
+        "noise.safetensors": (bytes(range(200, 256)), r'not a format that Ballast knows: it begins with "\xc8\xc9'),
+        "papers.zip": (zip_of(a="some text", b="more of it"), "a zip archive without a checkpoint in it"),
+    }
+
+    def test_every_verb_says_what_it_is_and_exits_with_6(self):
+        for name, (content, says) in self.STRANGERS.items():
+            self.write(name, content)
+            for verb in ("ls", "info", "hash", "verify", "scan"):
+                with self.subTest(verb=verb, name=name):
+                    self.refused(verb, name, code=UNSUPPORTED, says=says)
+
+    def test_what_is_dangerous_is_told_whatever_the_file_begins_like(self):
+        evil = zip_of(**{"x/data.pkl": b"cos\nsystem\n(S'true'\ntR."})
+        for head in (b"\x7fELF", b"\x89HDF\r\n\x1a\n", b"# A readme\n", b"\xc8\xc9\xca"):
+            self.write("evil", head + evil)
+            self.assertIn("os.system", self.ballast("scan", "evil", code=NO).out, head)
+
+    def test_inside_a_folder_it_is_no_finding(self):
+        for name, (content, _) in self.STRANGERS.items():
+            if not name.endswith((".safetensors", ".gz")):  # a pointer that is called like a model is in its place
+                self.write(f"folder/{name}", content)
+        self.write("folder/model.safetensors", {"w": ("U8", [1], [1])})
+        for verb in ("verify", "scan"):
+            self.ballast(verb, "folder")
+
+    def test_a_folder_whose_only_model_is_something_else_has_none(self):
+        self.write("folder/model.safetensors", self.STRANGERS["pointer.safetensors"][0])
+        self.refused("verify", "folder", code=UNSUPPORTED, says="a Git LFS pointer", hint="git lfs pull")
+
+    def test_a_shard_that_is_something_else_is_damage(self):
+        self.write("model/a.safetensors", self.STRANGERS["pointer.safetensors"][0])
+        (self.folder / "model/model.safetensors.index.json").write_text('{"weight_map": {"w": "a.safetensors"}}')
+        self.assertIn("a Git LFS pointer", self.ballast("verify", "model", code=NO).out)
+
+    def test_a_damaged_checkpoint_is_a_finding_of_both(self):
+        good = TINY.read_bytes()
+        damaged = {"cut.safetensors": good[:1000], "length.safetensors": good[:6] + b"\x80" + good[7:],
+                   "brace.safetensors": good[:8] + b"\xff" + good[9:], "cut.gguf": b"GGUF\3\0\0\0\1",
+                   "cut.zip": zip_of(a="some text")[:-30], "empty": b"", "zeros": bytes(64)}
+        for name, content in damaged.items():
+            self.write(name, content)
+            with self.subTest(name=name):
+                self.assertEqual(self.run_raw("ls", name).code, MALFORMED)
+                for verb in ("verify", "scan"):
+                    self.ballast(verb, name, code=NO)
+
+
 class Verify(TestCase):
     def test_a_good_file(self):
         self.assertEqual(self.ballast("verify", TINY).out, "ok: 12 tensors, 8576 bytes read\n")

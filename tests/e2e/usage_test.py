@@ -77,8 +77,8 @@ class BadInput(TestCase):
             "nope.safetensors": (IO, "nope.safetensors"),
             "cut.safetensors": (MALFORMED, "cut.safetensors"),
             "header.safetensors": (MALFORMED, "header.safetensors"),
-            "page.safetensors": (MALFORMED, "web page"),
-            "pointer.safetensors": (MALFORMED, "LFS"),
+            "page.safetensors": (UNSUPPORTED, "web page"),
+            "pointer.safetensors": (UNSUPPORTED, "LFS"),
             "empty.safetensors": (MALFORMED, "empty"),
         }
         for target, (code, says) in cases.items():

@@ -2,6 +2,7 @@
 
 #include <ballast/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace ballast::safetensors {
 namespace {
 
 std::uint64_t header_bytes(const io::ByteSource& source, const Limits& limits) {
-  if (source.size_bytes() < kLengthBytes) {
+  if (is_too_short(source)) {
     throw Error(Errc::malformed, "a file of " + std::to_string(source.size_bytes()) +
                                      " bytes is too short for the length of a safetensors header")
         .hint("the file was cut short: an interrupted download or copy?");
@@ -33,6 +34,30 @@ std::uint64_t header_bytes(const io::ByteSource& source, const Limits& limits) {
         .hint("the file was cut short: an interrupted download or copy?");
   }
   return length;
+}
+
+bool is_space(std::byte b) {
+  return b == std::byte{' '} || b == std::byte{'\n'} || b == std::byte{'\t'} || b == std::byte{'\r'};
+}
+bool is_letter(std::byte b) { return is_space(b) || (b > std::byte{' '} && b < std::byte{0x7f}); }
+
+bool all_of(std::span<const std::byte> bytes, bool (*is)(std::byte)) {
+  return std::all_of(bytes.begin(), bytes.end(), is);
+}
+
+bool begins_as_header(std::span<const std::byte> text) {
+  if (text.size() < 2 || text[0] != std::byte{'{'}) return false;
+  return text[1] == std::byte{'"'} || text[1] == std::byte{'}'} || is_space(text[1]);
+}
+
+// A header is padded with fewer than eight spaces, or a few more.
+bool ends_as_header(const io::ByteSource& source, std::uint64_t length) {
+  constexpr std::uint64_t kMostSpaces = 64;
+  std::array<std::byte, kMostSpaces> buffer;
+  const auto last = std::span(buffer).first(static_cast<std::size_t>(std::min(length, kMostSpaces)));
+  source.read_at(kLengthBytes + length - last.size(), last);
+  const auto end = std::find_if_not(last.rbegin(), last.rend(), is_space);
+  return end != last.rend() && *end == std::byte{'}'};
 }
 
 }  // namespace
@@ -76,11 +101,21 @@ bool looks_like_safetensors(std::span<const std::byte> first_bytes) {
   std::size_t i = kLowerHalf;
   while (i < kLengthBytes && i < first_bytes.size() && first_bytes[i] == std::byte{0}) ++i;
   if (i < kLengthBytes) return false;
-  const auto is_space = [](std::byte b) {
-    return b == std::byte{' '} || b == std::byte{'\n'} || b == std::byte{'\t'} || b == std::byte{'\r'};
-  };
   while (i < first_bytes.size() && is_space(first_bytes[i])) ++i;
   return i < first_bytes.size() && first_bytes[i] == std::byte{'{'};
+}
+
+bool is_too_short(const io::ByteSource& source) { return source.size_bytes() < kLengthBytes; }
+
+bool looks_like_damaged_safetensors(const io::ByteSource& source, std::span<const std::byte> first_bytes) {
+  if (is_too_short(source)) return false;
+  const auto length_bytes = first_bytes.first(kLengthBytes), text = first_bytes.subspan(kLengthBytes);
+  const std::uint64_t length = Cursor(length_bytes).u64("header's length");
+  if (text.empty()) return length >> 32 == 0;
+  if (begins_as_header(text)) return !all_of(length_bytes, is_letter);
+  if (length == 0 || length > source.size_bytes() - kLengthBytes) return false;
+  const auto looked_at = text.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, text.size())));
+  return all_of(looked_at, is_letter) || ends_as_header(source, length);
 }
 
 }  // namespace ballast::safetensors
