@@ -86,7 +86,11 @@ const MergeRule* rule_of(std::string_view type) {
 void write_json(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
   JsonWriter json(session.out, "ballast.adapter/1");
   json.field("target", adapter.source);
-  json.field("type", summary.type);
+  if (summary.type.empty())
+    json.field("type", nullptr);
+  else
+    json.field("type", summary.type);
+  if (summary.possible_types.size() > 1) json.array_field("possible_types", summary.possible_types);
   json.field("dialect", name(adapter.dialect));
   if (summary.base_model.empty())
     json.field("base_model", nullptr);
@@ -108,7 +112,7 @@ void write_json(Session& session, const Adapter& adapter, const AdapterSummary& 
   json.begin_array();
   for (const DType dtype : summary.dtypes) json.value(name(dtype));
   json.end();
-  if (const MergeRule* rule = rule_of(summary.type)) {
+  if (const MergeRule* rule = rule_of(summary.possible_types.front())) {
     json.key("merge");
     json.begin_object();
     rule->why_not.empty() ? json.field("formula", rule->formula) : json.field("why_not", rule->why_not);
@@ -131,7 +135,7 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   InfoText text(session);
   const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(adapter.source));
-  text.line("type", fmt::format("{}, as {} has it", summary.type, name(adapter.dialect)));
+  text.line("type", fmt::format("{}, as {} has it", fmt::join(summary.possible_types, " or "), name(adapter.dialect)));
   if (!summary.base_model.empty()) text.line("base", escape_for_terminal(summary.base_model));
   std::vector<std::string> lines;
   for (const auto& scale : summary.scales)
@@ -143,7 +147,7 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
   if (!summary.saved_whole.empty())
     text.list("whole", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
-  if (const MergeRule* rule = rule_of(summary.type)) {
+  if (const MergeRule* rule = rule_of(summary.possible_types.front())) {
     text.line("merge", rule->why_not.empty() ? fmt::format("each of these becomes {}", rule->formula)
                                              : fmt::format("cannot be merged: {}", rule->why_not));
   }

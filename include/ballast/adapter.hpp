@@ -142,7 +142,9 @@ struct AdapterSummary {
     double rank = 0, alpha = 0, scaling = 0;
     std::uint64_t modules = 0;
   };
-  std::string type, base_model;
+  std::string type;                         // "LORA"; empty where there may be several
+  std::vector<std::string> possible_types;  // those; else only that one
+  std::string base_model;
   std::vector<Module> modules;           // that are adapted, in natural order
   std::vector<std::string> saved_whole;  // modules that the file replaces
   std::vector<Scale> scales;             // of a LoRA, those of most modules first

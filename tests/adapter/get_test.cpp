@@ -77,6 +77,54 @@ TEST(GetAdapter, SavesEmbeddingsWhenAsked) {
   EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 3}), all);
 }
 
+// Words and heads as architectures call them; a head has the shape of the words.
+TEST(GetAdapter, FindsTheEmbeddingsOfEveryArchitecture) {
+  const std::pair<const char*, const char*> table[] = {
+      {"transformer.wte", "lm_head"},
+      {"embeddings.word_embeddings", "cls.predictions.decoder"},
+      {"gpt_neox.embed_in", "embed_out"},
+      {"model.tok_embeddings", "output"},
+      {"transformer.word_embeddings", "transformer.output_layer"},
+      {"backbone.embeddings", "head"},
+      {"model.shared", "lm_head"},
+  };
+  for (const auto& [words, head] : table) {
+    const auto at = [](const std::string& module) { return "base_model.model." + module + ".weight"; };
+    const StateDict state = state_of({{"base_model.model.q.lora_A.default.weight", {2, 3}},
+                                      {at(words), {9, 3}},
+                                      {at(head), {9, 3}},
+                                      {at("layer.0.output"), {3, 3}},
+                                      {at("wpe"), {5, 3}}});
+    Names expected = {"base_model.model.q.lora_A.weight", at(words), at(head)};
+    std::ranges::sort(expected);
+    const auto found = [&](const GetAdapterOptions& options) {
+      return sorted_names(get_adapter_state_dict(state, config_of(kLora), "default", options));
+    };
+    EXPECT_EQ(found({SaveEmbeddings::always}), expected);
+    EXPECT_EQ(found({SaveEmbeddings::automatic, 8}), expected) << "one was added";
+    EXPECT_EQ(found({SaveEmbeddings::automatic, 9}).size(), 1u);
+    EXPECT_EQ(found({SaveEmbeddings::never, 8}).size(), 1u);
+  }
+}
+
+TEST(GetAdapter, SavesEmbeddingsBesideAPromptWhenAsked) {
+  const StateDict state = state_of({{"base_model.transformer.wte.weight", {9, 3}},
+                                    {"prompt_encoder.default.embedding.weight", {2, 3}},
+                                    {"word_embeddings.weight", {9, 3}}});
+  const AdapterConfig config = config_of(R"({"peft_type": "PROMPT_TUNING"})");
+  const StateDict file = get_adapter_state_dict(state, config, "default", {SaveEmbeddings::always});
+  EXPECT_EQ(sorted_names(file), Names({"base_model.transformer.wte.weight", "prompt_embeddings"}));
+  EXPECT_TRUE(set_adapter_state_dict(state_of({{"transformer.wte.weight", {9, 3}}}), file, config).unexpected.empty());
+}
+
+TEST(GetAdapter, SaysThatItFoundNoEmbeddings) {
+  const Names state = {"base_model.model.q.lora_A.default.weight", "base_model.model.q.base_layer.weight"};
+  for (const GetAdapterOptions& options :
+       {GetAdapterOptions{SaveEmbeddings::always}, GetAdapterOptions{SaveEmbeddings::automatic, 7}})
+    EXPECT_ERROR(got(state, kLora, "default", options), Errc::not_found, "called like embeddings");
+  EXPECT_EQ(got(state, kLora).size(), 1u);
+}
+
 TEST(GetAdapter, LeavesOutAHeadThatIsTiedToTheTokens) {
   const Names state = {"base_model.model.q.lora_A.default.weight",
                        "base_model.model.embed_tokens.token_adapter.trainable_tokens_delta.default",

@@ -173,6 +173,24 @@ TEST(AdapterProblems, AreSentencesThatSayWhatToDo) {
   }
 }
 
+TEST(AdapterSummary, CallsModulesByNamesThatMeanSomething) {
+  const auto shown = [](const std::vector<std::string>& modules) {
+    std::vector<std::pair<std::string, Shape>> tensors;
+    for (const std::string& module : modules) {
+      tensors.emplace_back("base_model.model." + module + ".lora_A.weight", Shape{2, 3});
+      tensors.emplace_back("base_model.model." + module + ".lora_B.weight", Shape{4, 2});
+    }
+    const Adapter adapter{.config = test::config_of(test::kLora), .tensors = state_of(tensors)};
+    std::string text;
+    for (const auto& [name, count] : summarize(adapter).modules) text += name + " " + std::to_string(count) + ", ";
+    return text;
+  };
+  EXPECT_EQ(shown({"b.0.attn.to_out.0", "b.1.attn.to_out.0", "b.0.ff.net.2", "b.0.ff.net.0.proj"}),
+            "net.2 1, proj 1, to_out.0 2, ");
+  EXPECT_EQ(shown({"0", "1"}), "0 1, 1 1, ") << "they have no other names";
+  EXPECT_EQ(shown({"mlp.experts.base_layer", "mlp.experts"}), "experts 1, ") << "one module, wrapped twice";
+}
+
 TEST(AdapterFixtures, LoadShowAndSurviveASave) {
   SKIP_WITHOUT_SHARED("fixtures/adapters");
   for (const auto& entry : std::filesystem::directory_iterator(test::shared_path("fixtures/adapters"))) {

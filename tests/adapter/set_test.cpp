@@ -89,6 +89,33 @@ TEST(SetAdapter, LeavesOutWhatDoesNotFitWhenAsked) {
   EXPECT_EQ(result.missing, result.mismatched);
 }
 
+TEST(SetAdapter, MakesRoomForTheRanksThatAdaLoraKept) {
+  const AdapterConfig config = config_of(R"({"peft_type": "ADALORA", "init_r": 3, "rank_pattern": {
+      "q.lora_E": [true, false, true], "k.lora_E.default": [false, false, false]}})");
+  std::vector<std::pair<std::string, Shape>> full, cut;
+  for (const auto& [module, ranks] : {std::pair("q", 2u), std::pair("k", 0u)}) {
+    const std::string at = "base_model.model." + std::string(module);
+    full.insert(full.end(), {{at + ".base_layer.weight", {4, 5}},
+                             {at + ".lora_A.default", {3, 5}},
+                             {at + ".lora_B.default", {4, 3}},
+                             {at + ".lora_E.default", {3, 1}},
+                             {at + ".ranknum.default", {1}}});
+    cut.insert(cut.end(), {{at + ".lora_A", {ranks, 5}}, {at + ".lora_B", {4, ranks}}, {at + ".lora_E", {ranks, 1}}});
+  }
+  const StateDict file = state_of(cut);
+  const SetAdapterResult set = set_adapter_state_dict(state_of(full), file, config);
+  EXPECT_TRUE(set.missing.empty() && set.unexpected.empty() && set.mismatched.empty());
+  EXPECT_EQ(set.state.size(), full.size());
+  EXPECT_EQ(set.state.at("base_model.model.q.lora_A.default").shape(), (Shape{2, 5}));
+  EXPECT_EQ(test::values_of(set.state.at("base_model.model.q.lora_B.default")),
+            test::values_of(file.at("base_model.model.q.lora_B")));
+  EXPECT_EQ(set.state.at("base_model.model.k.lora_B.default").shape(), (Shape{4, 0}));
+  EXPECT_EQ(test::values_of(set.state.at("base_model.model.k.ranknum.default")), std::vector<float>{0});
+
+  const StateDict plain = state_of({{"q.weight", {4, 5}}, {"k.weight", {4, 5}}});
+  EXPECT_EQ(sorted_names(set_adapter_state_dict(plain, file, config).state), sorted_names(set.state));
+}
+
 TEST(SetAdapter, ReplicatesLayers) {
   const StateDict layers = state_of({{"model.layers.0.q.weight", {4, 3}}, {"model.layers.1.q.weight", {4, 3}}});
   Adapter adapter = small_lora(R"({"peft_type": "LORA", "r": 2, "layer_replication": [[0, 2], [0, 1]]})");

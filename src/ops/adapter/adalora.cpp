@@ -44,10 +44,11 @@ Tensor chosen(const Tensor& matrix, std::size_t dim, const std::vector<std::uint
   });
 }
 
-void keep_at(StateDict& file, const std::string& module, std::string_view key, const Json& mask) {
+void keep_at(StateDict& file, const std::string& module, std::string_view ending, std::string_view key,
+             const Json& mask) {
   const std::vector<std::uint64_t> kept = kept_ranks(mask, key);
   for (const auto& [parameter, dim] : {std::pair("lora_A", 0), std::pair("lora_B", 1), std::pair("lora_E", 0)}) {
-    const std::string name = module + "." + parameter;
+    const std::string name = module + "." + parameter + std::string(ending);
     const Tensor* tensor = file.find(name);
     if (tensor == nullptr || tensor->rank() != 2) continue;
     const std::uint64_t ranks = tensor->shape()[static_cast<std::size_t>(dim)];
@@ -68,13 +69,14 @@ void keep_at(StateDict& file, const std::string& module, std::string_view key, c
 
 }  // namespace
 
-void keep_ranks(StateDict& file, const AdapterConfig& config) {
+void keep_ranks(StateDict& tensors, const AdapterConfig& config, std::string_view adapter) {
   const Json* pattern = config.find("rank_pattern");
   if (pattern == nullptr || !pattern->is_object()) return;
+  const std::string ending = adapter.empty() ? "" : "." + std::string(adapter);
   for (const auto& [key, mask] : pattern->members()) {
     const std::size_t end = key.rfind(".lora_E");
     if (end == std::string::npos || !mask.is_list()) continue;
-    keep_at(file, std::string(kPrefix) + key.substr(0, end), key, mask);
+    keep_at(tensors, std::string(kPrefix) + key.substr(0, end), ending, key, mask);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/text.hpp"
@@ -24,6 +25,58 @@ StateDict normalised(const StateDict& state, const PeftType& type) {
   return type.kind == Kind::prompt || has_prefix(result) ? result : with_prefix(result);
 }
 
+constexpr std::string_view kWrapper = ".base_layer";
+
+// The modules that turn words into vectors and back. Which they are is told by their names; a head has the shape of the
+// embeddings, unless it is called so in every model.
+class Embeddings {
+ public:
+  explicit Embeddings(const StateDict& state) {
+    for (const auto& [name, tensor] : state) {
+      if (is_weight(name, tensor) && is_word_embedding(module_of(name))) add(name, tensor);
+    }
+    // Encoders and decoders have views of one that is shared.
+    const auto is_shared = [](const auto& entry) { return entry.first.ends_with(".shared"); };
+    if (std::ranges::any_of(modules_, is_shared))
+      std::erase_if(modules_, [&](const auto& entry) { return !is_shared(entry); });
+    for (const auto& [name, tensor] : state) {
+      const std::string_view module = module_of(name);
+      if (is_weight(name, tensor) &&
+          (is_embedding(module) || (may_be_output_head(module) && is_of_their_shape(tensor))) &&
+          !is_word_embedding(module))
+        heads_.emplace(module);
+    }
+  }
+
+  bool empty() const { return modules_.empty() && heads_.empty(); }
+  bool has_rows(std::uint64_t count) const {
+    return std::ranges::all_of(modules_, [&](const auto& entry) { return entry.second[0] == count; });
+  }
+  bool contains(std::string_view name) const {
+    return modules_.contains(module_of(name)) || heads_.contains(module_of(name));
+  }
+
+ private:
+  // Of a PeftModel, so that the copy that a prompt encoder has beside the model is none.
+  static bool is_weight(std::string_view name, const Tensor& tensor) {
+    return name.starts_with(kRoot) && name.ends_with(".weight") && tensor.rank() == 2;
+  }
+  static std::string_view module_of(std::string_view name) {
+    std::string_view module = name.substr(0, name.rfind('.'));
+    for (const std::string_view wrapper : {kWrapper, std::string_view(".token_adapter")}) {
+      if (module.ends_with(wrapper)) module.remove_suffix(wrapper.size());
+    }
+    return module;
+  }
+  void add(std::string_view name, const Tensor& tensor) { modules_.emplace(module_of(name), tensor.shape()); }
+  bool is_of_their_shape(const Tensor& tensor) const {
+    return std::ranges::any_of(modules_, [&](const auto& entry) { return entry.second == tensor.shape(); });
+  }
+
+  std::map<std::string, Shape, std::less<>> modules_;  // with the shapes of their weights
+  std::set<std::string, std::less<>> heads_;
+};
+
 class Getter {
  public:
   Getter(const StateDict& state, const AdapterConfig& config, std::string_view adapter,
@@ -35,13 +88,16 @@ class Getter {
         options_(options) {}
 
   StateDict get() {
-    if (type_.kind == Kind::prompt) return prompt_of(state_, type_, adapter_);
-    add_parameters();
+    if (type_.kind == Kind::prompt)
+      file_ = prompt_of(state_, type_, config_, adapter_);
+    else
+      add_parameters();
     if (file_.empty()) throw_nothing();
-    if (type_.kind != Kind::layers) return std::move(file_);
-    add_modules_to_save();
-    add_tokens();
-    add_biases();
+    if (type_.kind == Kind::layers) {
+      add_modules_to_save();
+      add_tokens();
+      add_biases();
+    }
     add_embeddings();
     if (type_.name == "ADALORA") keep_ranks(file_, config_);
     if (type_.name == "VBLORA") keep_largest(file_, config_);
@@ -126,26 +182,20 @@ class Getter {
 
   void add_embeddings() {
     if (options_.embeddings == SaveEmbeddings::never) return;
+    const Embeddings embeddings(state_);
+    if (embeddings.empty() && (options_.embeddings == SaveEmbeddings::always || options_.base_vocabulary != 0)) {
+      throw Error(Errc::not_found, "no tensor of the state dict is called like embeddings, such as embed_tokens or wte")
+          .hint("they cannot be saved along: leave out --save-embeddings and --base-vocabulary");
+    }
     const bool are_adapted = std::ranges::any_of(modules_, [](const std::string& m) { return is_embedding(m); });
     const bool has_tokens = type_.name == "TRAINABLE_TOKENS" || config_.find("trainable_token_indices") != nullptr;
     const bool is_automatic = options_.embeddings == SaveEmbeddings::automatic;
-    if (is_automatic && !(are_adapted && !has_tokens) && !is_resized()) return;
+    const bool are_resized = options_.base_vocabulary != 0 && !embeddings.has_rows(options_.base_vocabulary);
+    if (is_automatic && !(are_adapted && !has_tokens) && !are_resized) return;
     for (const auto& [name, tensor] : state_) {
-      std::string_view module = name.substr(0, name.rfind('.'));
-      const bool is_wrapped = module.ends_with(".base_layer");
-      if (is_wrapped) module.remove_suffix(std::string_view(".base_layer").size());
-      if (is_embedding(module) && (is_wrapped || !are_adapted)) file_.insert(name, tensor);
+      const bool is_wrapped = name.substr(0, name.rfind('.')).ends_with(kWrapper);
+      if (embeddings.contains(name) && (is_wrapped || !are_adapted)) file_.insert(name, tensor);
     }
-  }
-
-  bool is_resized() const {
-    if (options_.base_vocabulary == 0) return false;
-    return std::any_of(state_.begin(), state_.end(), [&](const auto& entry) {
-      const std::string_view module = entry.name.substr(0, entry.name.rfind('.'));
-      const bool is_embedding_weight = entry.name.ends_with(".weight") && entry.tensor.rank() == 2 &&
-                                       (is_embedding(module) || module.ends_with("embed_tokens.base_layer"));
-      return is_embedding_weight && entry.tensor.shape()[0] != options_.base_vocabulary;
-    });
   }
 
   // Which adapters of this type there are, as somebody might have meant one of them.

@@ -96,6 +96,8 @@ class Setter {
         copies.emplace_back(module + ".modules_to_save." + name_ + "." + wrapped.substr(original.size()), tensor);
       insert(wrapped, tensor);
     }
+    // PEFT makes room for the ranks that are left.
+    if (type_.name == "ADALORA") keep_ranks(result_.state, config_, name_);
     for (auto& [name, tensor] : copies) {
       if (result_.state.insert(name, std::move(tensor))) expected_.insert(name);
     }
@@ -237,8 +239,13 @@ class Setter {
   void add_ranknum() {
     if (type_.name != "ADALORA") return;
     const auto rank = static_cast<float>(config_.number("init_r", 12));
-    for (const std::string& module : wrapping_->met())
-      result_.state.insert(module + ".ranknum." + name_, Tensor::from_values<float>(DType::f32, {1}, {{rank}}));
+    for (const std::string& module : wrapping_->met()) {
+      const Tensor* a = result_.state.find(module + ".lora_A." + name_);
+      const bool has_none_left = a != nullptr && a->rank() == 2 && a->shape()[0] == 0;
+      const Tensor count = Tensor::from_values<float>(DType::f32, {1}, {{has_none_left ? 0 : rank}});
+      const std::string name = module + ".ranknum." + name_;
+      if (!result_.state.insert(name, count) && has_none_left) result_.state.replace(name, count);
+    }
   }
 
   // What the state had of this adapter and the file did not; of a LoRA, also modules that it should have been at, and
@@ -294,15 +301,19 @@ class Setter {
     if (const Tensor* embedding = find_embedding(result_.state))
       result_.state.insert("word_embeddings.weight", *embedding);
     const std::string encoder = "prompt_encoder." + name_ + ".";
-    for (const auto& [name, tensor] : file_) {
-      if (!has_word(type_.layer, name)) {
-        result_.unexpected.emplace_back(name);
-        continue;
-      }
-      const std::string target = encoder + (name == "prompt_embeddings" ? "embedding.weight" : std::string(name));
+    for (const auto& [name, tensor] : encoder_of(file_, type_, config_)) {
+      const std::string target = encoder + std::string(name);
       if (!result_.state.insert(target, tensor)) replace(target, tensor);
     }
-    if (!result_.state.contains(encoder + "embedding.weight")) result_.missing.push_back(encoder + "embedding.weight");
+    for (const auto& [name, tensor] : file_) {
+      if (has_word(type_.layer, name)) continue;
+      if (result_.state.contains(name))
+        replace(std::string(name), tensor);  // embeddings that were saved along
+      else
+        result_.unexpected.emplace_back(name);
+    }
+    const std::string first = encoder + std::string(first_of_encoder(type_));
+    if (!result_.state.contains(first)) result_.missing.push_back(first);
     return std::move(result_);
   }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "ops/adapter/deduce.hpp"
 #include "ops/adapter/initial.hpp"
 #include "ops/adapter/names.hpp"
 #include "ops/adapter/prefix.hpp"
@@ -25,6 +26,28 @@ struct FactorPair {
 
 std::string_view module_of(const ParameterName& parsed) {
   return parsed.module.substr(std::min(parsed.module.size(), prefix_of(parsed.module).size()));
+}
+
+// Without what PEFT has wrapped around it.
+std::string_view shown_module(const ParameterName& parsed) {
+  std::string_view module = module_of(parsed);
+  constexpr std::string_view kWrapped = ".base_layer";
+  while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());
+  return module;
+}
+
+// "q_proj"; of modules that are numbered, with what they are the parts of: "to_out.0".
+std::string last_name(std::string_view module) {
+  std::size_t begin = module.size();
+  bool is_number = true;
+  while (is_number && begin > 0) {
+    const std::size_t end = begin == module.size() ? begin : begin - 1;
+    const std::size_t dot = module.substr(0, end).rfind('.');
+    begin = dot == std::string_view::npos ? 0 : dot + 1;
+    const std::string_view segment = module.substr(begin, end - begin);
+    is_number = std::ranges::all_of(segment, [](char c) { return c >= '0' && c <= '9'; });
+  }
+  return module.empty() ? "(the model itself)" : std::string(module.substr(begin));
 }
 
 std::map<std::string, FactorPair, std::less<>> pairs_of(const Adapter& adapter, const PeftType& type) {
@@ -46,6 +69,29 @@ bool is_parameter_target(const AdapterConfig& config) {
   return parameters != nullptr && parameters->is_list() && !parameters->list().empty();
 }
 
+// All that the adapter may be; several only for a prompt without a configuration.
+std::vector<const PeftType*> types_of(const Adapter& adapter) {
+  if (adapter.config.find("peft_type") == nullptr) {
+    auto types = possible_types(adapter.tensors);
+    if (types.size() > 1) return types;
+  }
+  return {&peft_type(adapter.config)};
+}
+
+std::string names_of(const std::vector<const PeftType*>& types) {
+  std::string names;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == types.size() ? " or " : ", ") + std::string(types[i]->name);
+  return names;
+}
+
+const PeftType& type_of(const Adapter& adapter) {
+  const auto types = types_of(adapter);
+  if (types.size() == 1) return *types.front();
+  throw Error(Errc::unsupported, "nothing says which method made the prompt: " + names_of(types))
+      .hint("put the adapter_config.json beside the weights");
+}
+
 class Problems {
  public:
   explicit Problems(const Adapter& adapter) : adapter_(adapter) {}
@@ -56,7 +102,7 @@ class Problems {
       return std::move(found_);
     }
     try {
-      const PeftType& type = peft_type(adapter_.config);
+      const PeftType& type = type_of(adapter_);
       check_names(type);
       if (type.name == "LORA") check_lora(type);
     } catch (const Error& error) {
@@ -151,8 +197,10 @@ void check_adapter(const Adapter& adapter) {
 
 AdapterSummary summarize(const Adapter& adapter) {
   AdapterSummary summary;
-  const PeftType& type = peft_type(adapter.config);
-  summary.type = type.name;
+  const std::vector<const PeftType*> types = types_of(adapter);
+  const PeftType& type = *types.front();
+  for (const PeftType* possible : types) summary.possible_types.emplace_back(possible->name);
+  if (types.size() == 1) summary.type = type.name;
   summary.base_model = adapter.config.text("base_model_name_or_path");
 
   std::set<std::string, std::less<>> modules, whole;
@@ -164,13 +212,13 @@ AdapterSummary summarize(const Adapter& adapter) {
     summary.bytes += tensor.nbytes();
     const auto parsed = parse_file_name(type, name);
     const bool is_token_adapter = name.ends_with(".token_adapter.trainable_tokens_delta");
-    if (parsed && parsed->is_layer(type))
-      modules.emplace(module_of(*parsed));
+    if (parsed && parsed->is_layer(type) && type.kind != Kind::prompt)
+      modules.emplace(shown_module(*parsed));
     else if (!parsed && !is_token_adapter && name.find('.') != std::string_view::npos)
       whole.emplace(name.substr(prefix_of(name).size(), name.rfind('.') - prefix_of(name).size()));
   }
   std::map<std::string, std::uint64_t> counts;
-  for (const std::string& module : modules) ++counts[module.substr(module.rfind('.') + 1)];
+  for (const std::string& module : modules) ++counts[last_name(module)];
   for (const auto& [name, count] : counts) summary.modules.push_back({name, count});
   std::ranges::sort(summary.modules, [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
   summary.saved_whole.assign(whole.begin(), whole.end());
