@@ -125,8 +125,15 @@ NodeId Graph::add_packed(Kind kind, std::uint32_t payload, std::uint8_t form, st
 
 NodeId Graph::add(Kind kind, std::uint64_t offset) { return add_packed(kind, 0, kPlain, offset); }
 
+NodeId Graph::add_none(std::uint64_t offset) {
+  if (none_ == kNoNode) none_ = add(Kind::none, offset);
+  return none_;
+}
+
 NodeId Graph::add_boolean(bool value, std::uint64_t offset) {
-  return add_packed(Kind::boolean, value ? 1 : 0, kPlain, offset);
+  NodeId& known = value ? true_ : false_;
+  if (known == kNoNode) known = add_packed(Kind::boolean, value ? 1 : 0, kPlain, offset);
+  return known;
 }
 
 NodeId Graph::add_integer(std::int64_t value, std::uint64_t offset) {

@@ -53,8 +53,10 @@ struct Node {
   Kind kind = Kind::none;
   Making making = Making::reduce;  // of an object
   bool is_far = false;             // text and bytes that stay in the file
-  std::uint64_t offset = 0;        // of the opcode in the source; of far text and bytes: of their first byte
-  std::int64_t integer = 0;        // boolean, integer
+  // Of the opcode in the source; of far text and bytes: of their first byte; of None, True and False, which are one
+  // node each, that of the first mention.
+  std::uint64_t offset = 0;
+  std::int64_t integer = 0;  // boolean, integer
   double real = 0;
 };
 
@@ -113,6 +115,7 @@ class Graph {
 
   // Building; for the machine.
   NodeId add(Kind kind, std::uint64_t offset);
+  NodeId add_none(std::uint64_t offset);
   NodeId add_boolean(bool value, std::uint64_t offset);
   NodeId add_integer(std::int64_t value, std::uint64_t offset);
   NodeId add_real(double value, std::uint64_t offset);
@@ -177,6 +180,7 @@ class Graph {
   void add_links(NodeId target, Links::Extent ObjectMore::*which, const Add& add);
 
   FlatArray<Packed> nodes_;
+  NodeId none_ = kNoNode, true_ = kNoNode, false_ = kNoNode;
   std::vector<Base> bases_;
   Links links_;
   FlatArray<std::uint64_t> numbers_;  // integers that 32 bits do not hold, and reals, by their bits

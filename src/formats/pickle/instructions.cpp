@@ -80,7 +80,7 @@ void Machine::long_line() {
 void Machine::push_parsed(std::string_view line) {
   const auto value = line.size() <= kNearBytes ? parse_integer(line, 0) : std::nullopt;
   if (value) return push_integer(*value);
-  empty<Kind::none>();
+  none();
   complain("cannot read the integer {}", quote(line));
 }
 
@@ -94,7 +94,7 @@ void Machine::float_line() {
   const std::string_view line = number_line();
   const auto value = parse_real(line);
   if (value) return push(graph_.add_real(*value, at_));
-  empty<Kind::none>();
+  none();
   complain("cannot read the float {}", quote(line));
 }
 
@@ -102,7 +102,7 @@ void Machine::twos_complement(std::uint64_t size) {
   if (size <= kLongestInteger)
     return push_integer(integer_from_twos_complement(window_.bytes(static_cast<std::size_t>(size), op_->name)));
   window_.skip(size, op_->name);
-  empty<Kind::none>();
+  none();
   complain_as(Errc::limit, fmt::format("holds an integer of {} bytes, at most {} are read", size, kLongestInteger));
 }
 
@@ -153,14 +153,14 @@ void Machine::string_line() {
   const bool quoted = line.size() >= 2 && line.front() == line.back() && (line[0] == '\'' || line[0] == '"');
   const auto value = quoted ? unescape_bytes(line.substr(1, line.size() - 2)) : std::nullopt;
   if (value) return push_python2(*value);
-  empty<Kind::none>();
+  none();
   complain("holds no string in quotes");
 }
 
 void Machine::unicode_line() {
   const auto value = unescape_text(window_.line("UNICODE"));
   if (value) return push(graph_.add_chars(Kind::text, *value, at_));
-  empty<Kind::none>();
+  none();
   complain("has a broken \\u escape");
 }
 
@@ -247,7 +247,7 @@ void Machine::newobj_ex() {
 void Machine::obj() {
   const std::size_t first = pop_mark();
   if (first == stack_.size()) {
-    empty<Kind::none>();
+    none();
     fail("finds no class above the MARK");
   }
   const NodeId callee = stack_[first];
@@ -279,7 +279,7 @@ void Machine::stack_global() {
   const NodeId name = pop(), module = pop();
   const auto is_name = [&](NodeId id) { return is(id, Kind::text) && !graph_[id].is_far; };
   if (is_name(module) && is_name(name)) return push(graph_.add_global(module, name, at_));
-  empty<Kind::none>();
+  none();
   complain("needs a module and a name, both short text, and finds {} and {}", name_of(graph_.kind(module)),
            name_of(graph_.kind(name)));
 }
@@ -292,7 +292,7 @@ void Machine::persistent_line() {
 void Machine::get_from(std::uint64_t index) {
   const NodeId id = memo_.get(index);
   if (id != kNoNode) return push(id);
-  empty<Kind::none>();
+  none();
   complain("finds nothing under {} in the memo", index);
 }
 
@@ -305,7 +305,7 @@ void Machine::put_line() {
 void Machine::get_line() {
   const auto index = index_line();
   if (index) return get_from(*index);
-  empty<Kind::none>();
+  none();
   complain("has no index");
 }
 
@@ -330,7 +330,7 @@ void Machine::frame() {
 }
 
 void Machine::next_buffer() {
-  empty<Kind::none>();
+  none();
   readonly_buffer();
 }
 

@@ -95,7 +95,8 @@ class Machine {
   void pop_to_mark() { stack_.shrink(pop_mark()); }
   void duplicate() { push(top()); }
 
-  // Numbers
+  // Numbers, and None
+  void none() { push(graph_.add_none(at_)); }
   template <bool value>
   void boolean() {
     push(graph_.add_boolean(value, at_));
@@ -205,7 +206,7 @@ class Machine {
   template <std::size_t size>
   void extension() {
     window_.skip(size, op_->name);
-    empty<Kind::none>();
+    none();
     complain_as(Errc::unsupported, "names a global by a number that only the program that wrote the file knows");
   }
   void next_buffer();

@@ -6,6 +6,7 @@ std::uint64_t Links::count(Extent extent) const noexcept {
   switch (extent.form) {
     case Form::none: return 0;
     case Form::one: return 1;
+    case Form::two: return 2;
     case Form::run: return words_[extent.at];
     case Form::chain: return chains_[extent.at].count;
   }
@@ -21,9 +22,14 @@ Links::Items Links::items(Extent extent) const noexcept {
     first.left_ = 1;
     return items;
   }
+  first.words_ = words_.data();
+  if (extent.form == Form::two) {
+    first.at_ = extent.at;
+    first.left_ = 2;
+    return items;
+  }
   const bool is_chain = extent.form == Form::chain;
   const std::uint32_t run = is_chain ? chains_[extent.at].run : extent.at;
-  first.words_ = words_.data();
   first.left_ = words_[run];
   first.at_ = run + 1;
   if (is_chain) first.next_ = chains_[extent.at].first_chunk;
@@ -62,7 +68,13 @@ void Links::open(Extent& extent, std::uint32_t more) {
   const auto end = static_cast<std::uint32_t>(words_.size());
   switch (extent.form) {
     case Form::none:
-      words_.push_back(more);
+      if (more != 2) words_.push_back(more);
+      extent = {end, more == 2 ? Form::two : Form::run};
+      break;
+    case Form::two:
+      words_.push_back(more + 2);
+      words_.push_back(words_[extent.at]);
+      words_.push_back(words_[extent.at + 1]);
       extent = {end, Form::run};
       break;
     case Form::one:

@@ -18,6 +18,7 @@ class Links {
   enum class Form : std::uint8_t {
     none,   // no item
     one,    // one item, which is `at` itself
+    two,    // the words at `at`: pairs are what there is most of
     run,    // words from `at` on: how many, then the items
     chain,  // `at` is the number of a chain: a run, and chunks that were added when other words had come behind it
   };

@@ -19,7 +19,7 @@ constexpr std::array<Machine::Opcode, 68> Machine::kOpcodes = {{
     {'K', "BININT1", &Machine::binint1},
     {'L', "LONG", &Machine::long_line},
     {'M', "BININT2", &Machine::binint2},
-    {'N', "NONE", &Machine::empty<Kind::none>},
+    {'N', "NONE", &Machine::none},
     {'P', "PERSID", &Machine::persistent_line},
     {'Q', "BINPERSID", &Machine::persistent},
     {'R', "REDUCE", &Machine::call<Making::reduce>},

@@ -85,7 +85,11 @@ std::vector<std::uint64_t> Arguments::counts(std::size_t i, std::string_view wha
 }
 
 void Arguments::complain(std::size_t i, const std::string& message) const {
-  const NodeId culprit = i < items_.size() ? items_[i] : tuple_;
+  const auto has_place = [&](NodeId item) {
+    return graph_.kind(item) != Kind::none &&
+           graph_.kind(item) != Kind::boolean;  // those are one node in all of a file
+  };
+  const NodeId culprit = i < items_.size() && has_place(items_[i]) ? items_[i] : tuple_;
   throw Error(Errc::malformed, fmt::format("{}: {}", what_, message)).at_byte(graph_[culprit].offset);
 }
 

@@ -37,19 +37,38 @@ NodeId first_argument(const Graph& graph, NodeId object) {
   return *graph.items(arguments).begin();
 }
 
-NodeId find_key(const Graph& graph, NodeId dict, std::string_view key) {
-  if (dict == kNoNode || (graph.kind(dict) != Kind::dict && graph.kind(dict) != Kind::object)) return kNoNode;
-  NodeId found = kNoNode, last_key = kNoNode;
-  for (const NodeId node : graph.pairs(dict)) {
-    if (last_key == kNoNode) {
-      last_key = node;
-      continue;
-    }
-    // The last one wins, as in a dict.
-    if (graph.kind(last_key) == Kind::text && graph.chars(last_key) == key) found = node;
-    last_key = kNoNode;
+Construction construction_of(const Graph& graph, NodeId object) {
+  Construction made{callee_of(graph, object), std::nullopt};
+  if (object == kNoNode || graph.kind(object) != Kind::object) return made;
+  const pickle::ObjectParts parts = graph.object(object);
+  made.arguments = parts.arguments;
+  made.keywords = parts.keywords;
+  if (!made.cls || made.cls->module != "copyreg") return made;
+
+  const std::string_view function = made.cls->name;
+  const auto own = made;
+  if (function == "_reconstructor") {
+    made.base = global_of(graph, own.argument(graph, 1));
+    made.first = made.base && made.base->is("builtins", "object") ? 3 : 2;  // whose state is None
+  } else if (function == "__newobj__") {
+    made.first = 1;
+  } else if (function == "__newobj_ex__") {
+    made.arguments = own.argument(graph, 1);
+    made.keywords = own.argument(graph, 2);
+  } else {
+    return made;
   }
-  return found;
+  made.cls = global_of(graph, own.argument(graph, 0));
+  return made;
+}
+
+NodeId Construction::argument(const Graph& graph, std::size_t i) const {
+  if (arguments == kNoNode || graph.kind(arguments) != Kind::tuple) return kNoNode;
+  std::size_t at = 0;
+  for (const NodeId item : graph.items(arguments)) {
+    if (at++ == first + i) return item;
+  }
+  return kNoNode;
 }
 
 }  // namespace ballast::torch

@@ -1,6 +1,8 @@
 // What a pickle would have called, by name. Nothing here calls anything.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +14,9 @@ namespace ballast::torch {
 struct Callee {
   std::string_view module, name;
   bool is(std::string_view m, std::string_view n) const noexcept { return module == m && name == n; }
+  bool is_one_of(std::string_view m, std::initializer_list<std::string_view> names) const noexcept {
+    return module == m && std::find(names.begin(), names.end(), name) != names.end();
+  }
 };
 std::optional<Callee> callee_of(const pickle::Graph& graph, pickle::NodeId object);
 
@@ -21,7 +26,18 @@ pickle::NodeId first_argument(const pickle::Graph& graph, pickle::NodeId object)
 // The global that a node is, its module as Python 3 knows it.
 std::optional<Callee> global_of(const pickle::Graph& graph, pickle::NodeId node);
 
-// A value of a dict, or of the pairs of an object, by a text key; kNoNode where there is none. Linear.
-pickle::NodeId find_key(const pickle::Graph& graph, pickle::NodeId dict, std::string_view key);
+// The class of an object and what it was given: the callee and its arguments, but for three functions by which older
+// protocols make objects, whose arguments name the class:
+//   copyreg._reconstructor(class, base, state of the base), copyreg.__newobj__(class, …), __newobj_ex__(class, (…),
+//   {…})
+struct Construction {
+  std::optional<Callee> cls, base;             // a base is known by _reconstructor alone
+  pickle::NodeId arguments = pickle::kNoNode;  // a tuple
+  std::size_t first = 0;                       // of those that were given to the class
+  pickle::NodeId keywords = pickle::kNoNode;   // a dict
+
+  pickle::NodeId argument(const pickle::Graph& graph, std::size_t i) const;  // kNoNode where there are fewer
+};
+Construction construction_of(const pickle::Graph& graph, pickle::NodeId object);
 
 }  // namespace ballast::torch

@@ -1,37 +1,83 @@
 // What hangs below a node of the tree, and what each of them is called.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ballast/limits.hpp>
 
 #include "formats/pickle/graph.hpp"
+#include "formats/torch/calls.hpp"
+#include "formats/torch/mapping.hpp"
+#include "formats/torch/optimizer.hpp"
+#include "formats/torch/walk_budget.hpp"
 
 namespace ballast::torch {
 
-// What a walk may cost. Objects are shared, so a tree can be larger than its file without end; an honest one comes to
-// each object and to each name a few times at most. Throws Errc::limit where it has been spent.
-class WalkBudget {
+// The children of one node, one after the other: of a dict its values, of a list or tuple its items, of an nn.Module
+// what its state_dict() names and then its attributes, of any other object its constructor's arguments, attributes and
+// items. They are not collected anywhere, because a list may have as many as the file has bytes.
+class Children {
  public:
-  explicit WalkBudget(const pickle::Graph& graph);
+  // `numbers` are those of the parameters by which an optimizer's state is keyed, or null.
+  Children(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits, WalkBudget& budget,
+           const ParameterNumbers* numbers = nullptr);
 
-  void spend_steps(std::uint64_t count);  // objects looked at
-  void spend_bytes(std::uint64_t count);  // of names and values made
+  bool next();  // before the first one, too; false behind the last
+  const std::string& key() const noexcept { return key_; }
+  pickle::NodeId node() const noexcept { return node_; }
+  bool is_left_out() const noexcept { return is_left_out_; }  // a buffer that state_dict() does not have
 
  private:
-  std::uint64_t steps_, bytes_;
-};
+  enum class From : std::uint8_t { items, arguments, pairs, one };
+  enum class Which : std::uint8_t {
+    all,
+    in_module,   // those that are not None
+    buffers,     // the same; of them, those that are not persistent are left out
+    attributes,  // without what nn.Module keeps for itself
+    of_mapping,  // without the versions of modules, which are no part of a state dict
+  };
+  struct Source {
+    From from = From::items;
+    Which which = Which::all;
+    pickle::NodeId node = pickle::kNoNode;  // items, arguments: whose; one: itself
+    std::size_t skipped = 0;                // arguments that come before
+    std::vector<MappingPart> parts;         // pairs
+    std::string_view key;                   // one
+  };
+  struct ModuleParts;
 
-struct Child {
-  std::string key;
-  pickle::NodeId node;
-};
-using Children = std::vector<Child>;
+  void add_object(pickle::NodeId node, const Limits& limits);
+  void add_module(const ModuleParts& parts);
+  std::optional<ModuleParts> module_parts(pickle::NodeId node);
+  void add_items(pickle::NodeId node) { sources_.push_back({From::items, Which::all, node, 0, {}, {}}); }
+  void add_arguments(const Construction& made, std::size_t skipped);
+  void add_pairs(std::vector<MappingPart> parts, Which which = Which::all);
+  void add_state(pickle::NodeId state, Which which);
+  void find_hidden(pickle::NodeId set);
 
-// Of a dict its values, of a list or tuple its items, of an nn.Module what its state_dict() names and then its
-// attributes, of any other object its constructor's arguments, attributes and items.
-Children children_of(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits, WalkBudget& budget);
+  bool advance(const Source& source);  // within one
+  bool take_pair();
+  bool take_item(const Source& source);
+  bool is_wanted(Which which);
+
+  const pickle::Graph* graph_;
+  WalkBudget* budget_;
+  const ParameterNumbers* numbers_;
+  std::vector<Source> sources_;
+  std::size_t source_ = 0;
+  bool is_in_source_ = false;
+  std::optional<MappingPairs> pairs_;
+  pickle::Graph::Items::Iterator at_;
+  std::size_t number_ = 0;
+  std::set<std::string_view> hidden_;  // buffers that are not persistent
+  std::string key_;
+  pickle::NodeId node_ = pickle::kNoNode;
+  bool is_left_out_ = false;
+};
 
 // Whether a node is shown as a value: it has nothing below it, or it is an object that stands for a value.
 bool is_leaf(const pickle::Graph& graph, pickle::NodeId node);

@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "formats/torch/arguments.hpp"
 #include "formats/torch/calls.hpp"
+#include "formats/torch/mapping.hpp"
 #include "formats/torch/numpy.hpp"
 #include "formats/torch/pickled_bytes.hpp"
 #include "formats/torch/signs.hpp"

@@ -136,58 +136,63 @@ void note_rest(const io::ByteSourcePtr& source, std::uint64_t end, const Limits&
 }
 
 struct Stream {
-  Pickle object, keys;
+  bool is_stream = false;
+  Pickle object;  // the first pickle, where it is not the magic number
+  Pickle keys{};
 };
 
-// The five pickles; nothing where the first is not the magic number.
-std::optional<Stream> run_stream(Graph& graph, const Limits& limits) {
+// The five pickles, or the one.
+Stream run_stream(Graph& graph, const Limits& limits) {
   const std::uint64_t last = graph.source()->size_bytes();
-  const Pickle magic = pickle::run(graph, 0, last, limits);
-  if (!is_magic(graph, magic.root)) return std::nullopt;
-  const Pickle version = pickle::run(graph, magic.end, last, limits);
+  const Pickle first = pickle::run(graph, 0, last, limits);
+  if (!is_magic(graph, first.root)) return {false, first};
+  const Pickle version = pickle::run(graph, first.end, last, limits);
   const Pickle system = pickle::run(graph, version.end, last, limits);
   const Pickle object = pickle::run(graph, system.end, last, limits);
-  return Stream{object, pickle::run(graph, object.end, last, limits)};
+  return {true, object, pickle::run(graph, object.end, last, limits)};
 }
 
-}  // namespace
-
-Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options) try {
-  Graph graph(source);
-  const Pickle object = pickle::run(graph, first, source->size_bytes(), options.limits);
+Checkpoint read_object(const Graph& graph, const Pickle& object, const ReadOptions& options) {
   Checkpoint checkpoint;
   checkpoint.format = Format::pickle;
   check_globals(graph, options.safety, "", checkpoint);
   NoStorages storages;
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, object.root, "", rebuilder, options.limits, checkpoint);
-  note_rest(source, object.end, options.limits, checkpoint);
+  note_rest(graph.source(), object.end, options.limits, checkpoint);
   return checkpoint;
+}
+
+}  // namespace
+
+Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options) try {
+  Graph graph(source);
+  return read_object(graph, pickle::run(graph, first, source->size_bytes(), options.limits), options);
 } catch (Error& error) {
   throw error.in(source->name());
 }
 
 std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const Limits& limits) try {
   Graph graph(source);
-  const auto stream = run_stream(graph, limits);
-  if (!stream) return std::nullopt;
-  const StreamStorages storages(graph, stream->keys.root, stream->keys.end);
-  return StreamExtent{stream->keys.end, storages.end()};
+  const Stream stream = run_stream(graph, limits);
+  if (!stream.is_stream) return std::nullopt;
+  const StreamStorages storages(graph, stream.keys.root, stream.keys.end);
+  return StreamExtent{stream.keys.end, storages.end()};
 } catch (const Error&) {
   return std::nullopt;
 }
 
 Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options) try {
   Graph graph(source);
-  const auto stream = run_stream(graph, options.limits);
-  if (!stream) return read_pickle(source, 0, options);
+  const Stream stream = run_stream(graph, options.limits);
+  if (!stream.is_stream) return read_object(graph, stream.object, options);
 
   Checkpoint checkpoint;
   checkpoint.format = Format::torch_legacy;
   check_globals(graph, options.safety, "", checkpoint);
-  StreamStorages storages(graph, stream->keys.root, stream->keys.end);
+  StreamStorages storages(graph, stream.keys.root, stream.keys.end);
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
-  walk(graph, stream->object.root, "", rebuilder, options.limits, checkpoint);
+  walk(graph, stream.object.root, "", rebuilder, options.limits, checkpoint);
   note_rest(source, storages.end(), options.limits, checkpoint);
   return checkpoint;
 } catch (Error& error) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "formats/torch/children.hpp"
+#include "formats/torch/optimizer.hpp"
 #include "formats/torch/python_text.hpp"
 
 namespace ballast::torch {
@@ -22,6 +25,7 @@ using pickle::NodeId;
 
 constexpr std::size_t kDeepestRoot = 2;
 constexpr std::size_t kMostRoots = 1000;
+constexpr std::size_t kMostNamedBuffers = 5;    // in one note
 constexpr std::size_t kDeepestObject = 10'000;  // Python itself pickles nothing that is deeper than its stack
 
 class Walker {
@@ -30,20 +34,24 @@ class Walker {
       : graph_(graph), rebuilder_(rebuilder), limits_(limits), checkpoint_(into), path_(prefix), budget_(graph) {}
 
   void walk(NodeId root) {
+    // Reserved memory costs nothing until it is used, and growing would hold the values twice.
+    checkpoint_.values.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(limits_.max_values, graph_.size())));
     visit(root);
     while (!frames_.empty()) {
       Frame& frame = frames_.back();
       path_.resize(frame.path_length);
-      if (frame.next == frame.children.size()) {
+      if (frame.is_done) {
         on_path_[frame.node] = false;
         note_root(frame);
         frames_.pop_back();
         continue;
       }
-      const Child& child = frame.children[frame.next++];
       if (!frame.is_root || !path_.empty()) path_ += '.';
-      path_ += child.key;
-      visit(child.node);
+      path_ += frame.children.key();
+      const NodeId child = frame.children.node();
+      const bool is_left_out = frame.children.is_left_out();
+      frame.is_done = !frame.children.next();
+      is_left_out ? leave_out() : visit(child);  // which may move the frame
     }
     finish();
   }
@@ -56,7 +64,7 @@ class Walker {
     bool is_root;
     std::size_t tensors_before;  // those that the checkpoint had when the frame was entered
     bool has_tensors = false;    // of its own, not only below
-    std::size_t next = 0;
+    bool is_done = false;        // else the children are at the next one
   };
 
   void visit(NodeId node) try {
@@ -68,8 +76,10 @@ class Walker {
     if (is_leaf(graph_, node)) return add_value(node);
     if (on_path_.empty()) on_path_.resize(graph_.size());
     if (on_path_[node]) return;  // it contains itself
-    Children children = children_of(graph_, node, limits_, budget_);
-    if (children.empty()) return add_value(node);
+    find_optimizer(node);
+    const auto optimizer = optimizers_.find(node);
+    Children children(graph_, node, limits_, budget_, optimizer == optimizers_.end() ? nullptr : &optimizer->second);
+    if (!children.next()) return add_value(node);
     if (frames_.size() == kDeepestObject) {
       throw Error(Errc::limit, fmt::format("objects lie inside each other deeper than {}", kDeepestObject))
           .hint("ballast scan looks into it all the same");
@@ -78,6 +88,16 @@ class Walker {
     frames_.push_back({node, std::move(children), path_.size(), frames_.empty(), checkpoint_.tensors.size()});
   } catch (Error& error) {
     throw error.at_byte(graph_[node].offset);
+  }
+
+  void find_optimizer(NodeId node) {
+    auto optimizer = optimizer_state(graph_, node, budget_);
+    if (optimizer) optimizers_.try_emplace(optimizer->state, std::move(optimizer->numbers));
+  }
+
+  void leave_out() {
+    if (left_out_.size() < kMostNamedBuffers) left_out_.push_back(quote(path_));
+    ++left_out_count_;
   }
 
   // A subtree that is likely to be a state dict of its own: it has tensors, and lies near the top.
@@ -173,6 +193,15 @@ class Walker {
   }
 
   void finish() {
+    if (left_out_count_ != 0) {
+      checkpoint_.notes.push_back(
+          {"",
+           fmt::format("{} not in the state_dict() of {} and left out: {}{}",
+                       left_out_count_ == 1 ? "a buffer is" : fmt::format("{} buffers are", left_out_count_),
+                       left_out_count_ == 1 ? "its module" : "their modules", fmt::join(left_out_, ", "),
+                       left_out_count_ == left_out_.size() ? "" : ", …"),
+           Note::Kind::remark});
+    }
     if (values_left_out_ == 0) return;
     checkpoint_.notes.push_back({"", fmt::format("{} more values are not kept", values_left_out_), Note::Kind::remark});
   }
@@ -185,7 +214,10 @@ class Walker {
   std::vector<Frame> frames_;
   std::vector<bool> on_path_;
   WalkBudget budget_;
-  std::unordered_set<const Checkpoint*> files_;  // those inside this one that were come to
+  std::unordered_set<const Checkpoint*> files_;              // those inside this one that were come to
+  std::unordered_map<NodeId, ParameterNumbers> optimizers_;  // by their states
+  std::vector<std::string> left_out_;                        // buffers: the first few
+  std::uint64_t left_out_count_ = 0;
   std::uint64_t values_left_out_ = 0;
   NameMap<std::uint64_t> taken_;  // names that occur again, and the last number given
 };
