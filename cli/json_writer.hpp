@@ -50,7 +50,8 @@ class JsonWriter {
     char text[32];
     const auto result = std::to_chars(text, text + sizeof text, number);
     const std::string_view shortest(text, static_cast<std::size_t>(result.ptr - text));
-    raw(shortest == "-0" ? "-0.0" : shortest);  // which would read back as an integer, without its sign
+    // "-0" would read back as an integer, without its sign.
+    raw(std::floating_point<Number> && shortest == "-0" ? "-0.0" : shortest);
   }
 
   template <class T>

@@ -15,8 +15,18 @@ void Output::write_bytes(std::span<const std::byte> bytes) {
   write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
+void Output::write_through(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, kBufferBytes - used_);
+    std::memcpy(buffer_.get() + used_, part.data(), part.size());
+    used_ += part.size();
+    text.remove_prefix(part.size());
+    if (used_ == kBufferBytes) flush();
+  }
+}
+
 void Output::flush() {
-  std::string_view rest = buffer_;
+  std::string_view rest(buffer_.get(), used_);
   while (!rest.empty()) {
     throw_if_interrupted();
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
@@ -28,7 +38,7 @@ void Output::flush() {
     if (errno == EPIPE) throw ReaderGone();
     throw Error(Errc::io, fmt::format("cannot write: {}", std::strerror(errno))).in("standard output");
   }
-  buffer_.clear();
+  used_ = 0;
 }
 
 }  // namespace ballast::cli

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace ballast::cli {
@@ -15,10 +16,11 @@ struct ReaderGone {};
 class Output {
  public:
   void write(std::string_view text) {
-    buffer_ += text;
-    if (buffer_.size() >= kFlushAt) flush();
+    if (text.size() > kBufferBytes - used_) return write_through(text);
+    std::memcpy(buffer_.get() + used_, text.data(), text.size());
+    used_ += text.size();
   }
-  void write(char c) { buffer_ += c; }
+  void write(char c) { write(std::string_view(&c, 1)); }
   void line(std::string_view text) {
     write(text);
     write('\n');
@@ -29,8 +31,11 @@ class Output {
   void flush();
 
  private:
-  static constexpr std::size_t kFlushAt = std::size_t{256} << 10;
-  std::string buffer_;
+  void write_through(std::string_view text);  // what does not fit
+
+  static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
+  std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBufferBytes);
+  std::size_t used_ = 0;
 };
 
 }  // namespace ballast::cli

@@ -22,14 +22,17 @@ std::string Places::relative(const std::string& path) const {
 
 std::optional<Place> Places::of(const Tensor& tensor) {
   if (!tensor.storage()) return std::nullopt;
-  const auto location = tensor.storage()->location();
-  if (!location) return std::nullopt;
-  if (location->file != last_path_) {
-    last_path_ = location->file;
+  if (tensor.storage() != last_storage_) {
+    last_storage_ = tensor.storage();
+    last_location_ = last_storage_->location();
+  }
+  if (!last_location_) return std::nullopt;
+  if (last_location_->file != last_path_) {
+    last_path_ = last_location_->file;
     last_relative_ = relative(last_path_);
   }
   Place place{last_relative_, std::nullopt};
-  if (tensor.is_contiguous()) place.offset = location->offset + tensor.offset();
+  if (tensor.is_contiguous()) place.offset = last_location_->offset + tensor.offset();
   return place;
 }
 

@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <ballast/checkpoint.hpp>
 
 namespace ballast::cli {
 
 struct Place {
-  std::string file;
+  std::string_view file;                // as long as the Places that it is from, and until the next one is asked for
   std::optional<std::uint64_t> offset;  // nothing where the tensor is no plain run of bytes in the file
 };
 
@@ -26,8 +27,10 @@ class Places {
 
  private:
   std::filesystem::path folder_;
-  std::string last_path_,
-      last_relative_;  // tensors come file by file, so one remembered name saves nearly all the work
+  // Tensors come storage by storage and file by file, so one remembered place saves nearly all the work.
+  StoragePtr last_storage_;
+  std::optional<Storage::Location> last_location_;
+  std::string last_path_, last_relative_;
 };
 
 }  // namespace ballast::cli

@@ -148,14 +148,10 @@ Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const s
 }
 
 std::vector<std::size_t> natural_order(const Checkpoint& checkpoint) {
-  std::vector<std::size_t> order(checkpoint.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return natural_less(checkpoint.tensors[a].name, checkpoint.tensors[b].name);
-  };
-  // Many files are in this order already, and with a hundred thousand names it shows.
-  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-  return order;
+  std::vector<std::string_view> names;
+  names.reserve(checkpoint.size());
+  for (const auto& [name, tensor] : checkpoint) names.push_back(name);
+  return ballast::natural_order(names);
 }
 
 std::string plural(std::uint64_t count, std::string_view noun) {

@@ -14,21 +14,19 @@ constexpr std::size_t kNarrowestFirst = 40;
 Table::Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent)
     : out_(out), terminal_(terminal), columns_(std::move(columns)), indent_(std::move(indent)) {}
 
-void Table::row(std::vector<std::string> cells) {
+void Table::add(std::span<const std::string> cells, bool is_header) {
   if (!terminal_.interactive) return write_tabbed(cells);
-  rows_.push_back({std::move(cells), false});
+  rows_.push_back({{cells.begin(), cells.end()}, is_header});
 }
 
-void Table::header(std::vector<std::string> cells) {
-  if (!terminal_.interactive) return write_tabbed(cells);
-  rows_.push_back({std::move(cells), true});
-}
-
-void Table::write_tabbed(const std::vector<std::string>& cells) {
+void Table::write_tabbed(std::span<const std::string> cells) {
   out_.write(indent_);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) out_.write('\t');
-    out_.write(terminal_.paint(columns_[i].color, cells[i]));
+    if (terminal_.colored)
+      out_.write(terminal_.paint(columns_[i].color, cells[i]));
+    else
+      out_.write(cells[i]);
   }
   out_.write('\n');
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,10 @@ class Table {
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
 
   // At most as many cells as there are columns. Nothing in them is escaped.
-  void row(std::vector<std::string> cells);
-  void header(std::vector<std::string> cells);
+  void row(std::span<const std::string> cells) { add(cells, false); }
+  void row(std::initializer_list<std::string> cells) { add(cells, false); }
+  void header(std::span<const std::string> cells) { add(cells, true); }
+  void header(std::initializer_list<std::string> cells) { add(cells, true); }
 
   // Writes what has not been written.
   void finish();
@@ -32,7 +36,8 @@ class Table {
     bool header;
   };
 
-  void write_tabbed(const std::vector<std::string>& cells);
+  void add(std::span<const std::string> cells, bool is_header);
+  void write_tabbed(std::span<const std::string> cells);
   void write_aligned(const Row& row, const std::vector<std::size_t>& widths);
   std::vector<std::size_t> widths() const;
 

@@ -1,6 +1,7 @@
 // info: what is this.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <variant>
 
@@ -307,11 +308,15 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
 }
 
 int run_info(Session& session, const std::string& target) {
-  const Checkpoint whole = open_target(session, target);
-  const Checkpoint checkpoint = select_tensors(session, whole);
+  Checkpoint checkpoint = open_target(session, target);
+  std::optional<std::uint64_t> wasted_bytes;
+  if (session.selection != Selection{}) {
+    // What a selection leaves out is not wasted.
+    wasted_bytes = summarize(checkpoint).wasted_bytes;
+    checkpoint = select_tensors(session, std::move(checkpoint));
+  }
   Summary summary = summarize(checkpoint);
-  // What a selection leaves out is not wasted.
-  if (checkpoint.size() != whole.size()) summary.wasted_bytes = summarize(whole).wasted_bytes;
+  summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
   session.json ? write_json(session, checkpoint, summary) : write_text(session, checkpoint, summary);
   return 0;
 }

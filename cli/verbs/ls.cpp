@@ -1,5 +1,7 @@
 // ls: one tensor a line.
+#include <array>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -46,7 +48,7 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
     json.field("name", name);
     const auto unknown = checkpoint.unknown_ggml.find(name);
     const bool is_known = unknown == checkpoint.unknown_ggml.end();
-    json.field("dtype", is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second));
+    is_known ? json.field("dtype", ballast::name(tensor.dtype())) : json.field("dtype", unknown_name(unknown->second));
     json.array_field("shape", is_known ? tensor.shape() : unknown->second.shape);
     json.field("bytes", tensor.nbytes());
     const auto layout = layouts.find(name);
@@ -66,17 +68,19 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
 void write_text(Session& session, const Checkpoint& checkpoint) {
   Table table(session.out, session.screen,
               {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}, {.color = Color::dim}});
+  std::array<std::string, 5> cells;  // of every row: a hundred thousand of them show
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, tensor] = checkpoint.tensors[i];
     const auto unknown = checkpoint.unknown_ggml.find(name);
     const bool is_known = unknown == checkpoint.unknown_ggml.end();
-    std::vector<std::string> cells = {
-        escape_for_terminal(name),
-        is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second),
-        to_string(is_known ? tensor.shape() : unknown->second.shape), session.screen.bytes(tensor.nbytes())};
-    if (const auto alias = checkpoint.aliases.find(name); alias != checkpoint.aliases.end())
-      cells.push_back("= " + escape_for_terminal(alias->second));
-    table.row(std::move(cells));
+    cells[0] = escape_for_terminal(name);
+    cells[1] = is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second);
+    cells[2] = to_string(is_known ? tensor.shape() : unknown->second.shape);
+    cells[3] = session.screen.bytes(tensor.nbytes());
+    const auto alias = checkpoint.aliases.find(name);
+    const bool is_alias = alias != checkpoint.aliases.end();
+    if (is_alias) cells[4] = "= " + escape_for_terminal(alias->second);
+    table.row(std::span(cells).first(is_alias ? 5 : 4));
   }
   table.finish();
 }

@@ -1,10 +1,13 @@
 // Words for people: what the command, and any program that prints checkpoints, needs to show names and numbers safely.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast {
 
@@ -19,5 +22,8 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 // "layers.2" before "layers.10".
 bool natural_less(std::string_view a, std::string_view b);
+
+// The numbers of the names in that order. Much faster than to sort them by natural_less.
+std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
 
 }  // namespace ballast

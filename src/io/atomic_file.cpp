@@ -27,7 +27,7 @@
 namespace ballast::io {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;  // of every file system that shares them; larger ones refuse
+constexpr std::uint64_t kSharedBlock = 4096;  // of every file system that shares them; larger ones refuse
 
 struct Destination {
   std::string folder;
@@ -106,9 +106,9 @@ class AtomicFile final : public Sink {
 
   // Whole blocks, and only where they lie alike in both files.
   ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) override {
-    const std::uint64_t lead = (kBlock - offset % kBlock) % kBlock;
-    if (!may_share_ || first % kBlock != offset % kBlock || size < lead + kBlock) return {};
-    const ByteRange blocks{lead, (size - lead) / kBlock * kBlock};
+    const std::uint64_t lead = (kSharedBlock - offset % kSharedBlock) % kSharedBlock;
+    if (!may_share_ || first % kSharedBlock != offset % kSharedBlock || size < lead + kSharedBlock) return {};
+    const ByteRange blocks{lead, (size - lead) / kSharedBlock * kSharedBlock};
     file_clone_range range = {descriptor, first + lead, blocks.size, offset + lead};
     if (ioctl(temp_.fd(), FICLONERANGE, &range) == 0) return blocks;
     may_share_ = false;  // another disk, or a file system that cannot

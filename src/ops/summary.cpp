@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <span>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
-#include "tensor/ancestors.hpp"
+#include "core/name_hash.hpp"
 
 namespace ballast {
 namespace {
@@ -17,72 +21,141 @@ bool is_number(std::string_view part) {
 }
 
 // "layers.10.mlp.weight" -> "layers.#.mlp.weight"
-std::string pattern_of(std::string_view name) {
-  std::string pattern;
+void assign_pattern(std::string& pattern, std::string_view name) {
+  pattern.clear();
   for (;;) {
     const auto dot = name.find('.');
     const auto part = name.substr(0, dot);
     pattern += is_number(part) ? "#" : part;
-    if (dot == std::string_view::npos) return pattern;
+    if (dot == std::string_view::npos) return;
     pattern += '.';
     name.remove_prefix(dot + 1);
   }
 }
 
-using Range = std::tuple<const Storage*, std::uint64_t, std::uint64_t>;  // storage, first byte, size
+// Where a tensor's bytes lie, and its number in the checkpoint.
+struct TensorRange {
+  const Storage* storage;
+  std::uint64_t first, bytes;
+  std::size_t number;
 
-Range range_of(const Tensor& tensor) { return {tensor.storage().get(), tensor.offset(), tensor.nbytes()}; }
+  auto place() const { return std::tie(storage, first, bytes); }
+};
+
+// Of all tensors that have bytes, in the order of their places and then of the checkpoint. Files are mostly in that
+// order already.
+std::vector<TensorRange> sorted_ranges(const Checkpoint& checkpoint) {
+  std::vector<TensorRange> ranges;
+  ranges.reserve(checkpoint.size());
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    const Tensor& tensor = checkpoint.tensors[i].tensor;
+    if (const std::uint64_t bytes = tensor.nbytes(); bytes != 0)
+      ranges.push_back({tensor.storage().get(), tensor.offset(), bytes, i});
+  }
+  const auto before = [](const TensorRange& a, const TensorRange& b) {
+    return std::tuple(a.storage, a.first, a.bytes, a.number) < std::tuple(b.storage, b.first, b.bytes, b.number);
+  };
+  if (!std::ranges::is_sorted(ranges, before)) std::ranges::sort(ranges, before);
+  return ranges;
+}
+
+struct PatternHash {
+  std::size_t operator()(const Summary::Pattern& pattern) const noexcept {
+    std::uint64_t hash = hash_name(pattern.name) + static_cast<std::uint64_t>(pattern.dtype);
+    for (const std::uint64_t dimension : pattern.shape) hash = (hash ^ dimension) * 0x9E37'79B9'7F4A'7C15;
+    return hash;
+  }
+};
+
+struct SamePattern {
+  bool operator()(const Summary::Pattern& a, const Summary::Pattern& b) const noexcept {
+    return a.dtype == b.dtype && a.shape == b.shape && a.name == b.name;
+  }
+};
 
 std::vector<Summary::Pattern> find_patterns(const Checkpoint& checkpoint) {
-  std::map<std::tuple<std::string, DType, std::vector<std::uint64_t>>, Summary::Pattern> groups;
+  struct Totals {
+    std::uint64_t tensors = 0, bytes = 0;
+  };
+  std::unordered_map<Summary::Pattern, Totals, PatternHash, SamePattern> groups;
+  Summary::Pattern pattern{};
   for (const auto& [name, tensor] : checkpoint) {
-    std::string pattern = pattern_of(name);
-    auto key =
-        std::tuple(pattern, tensor.dtype(), std::vector<std::uint64_t>(tensor.shape().begin(), tensor.shape().end()));
-    auto& group =
-        groups.try_emplace(std::move(key), Summary::Pattern{std::move(pattern), tensor.dtype(), tensor.shape()})
-            .first->second;
+    assign_pattern(pattern.name, name);
+    pattern.dtype = tensor.dtype();
+    pattern.shape = tensor.shape();
+    Totals& group = groups.try_emplace(pattern).first->second;
     ++group.tensors;
     group.bytes += tensor.nbytes();
   }
   std::vector<Summary::Pattern> patterns;
-  for (auto& [key, group] : groups) patterns.push_back(std::move(group));
-  std::stable_sort(patterns.begin(), patterns.end(),
-                   [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+  patterns.reserve(groups.size());
+  for (const auto& [key, totals] : groups) {
+    patterns.push_back(key);
+    patterns.back().tensors = totals.tensors;
+    patterns.back().bytes = totals.bytes;
+  }
+  std::ranges::sort(patterns, [](const Summary::Pattern& a, const Summary::Pattern& b) {
+    if (a.name != b.name) return natural_less(a.name, b.name);
+    return a.dtype != b.dtype ? a.dtype < b.dtype : std::ranges::lexicographical_compare(a.shape, b.shape);
+  });
   return patterns;
 }
 
-std::vector<std::vector<std::string>> find_tied(const Checkpoint& checkpoint) {
-  std::map<Range, std::vector<std::string>> names;
-  for (const auto& [name, tensor] : checkpoint) {
-    if (tensor.nbytes() != 0) names[range_of(tensor)].emplace_back(name);
-  }
+std::vector<std::vector<std::string>> find_tied(const Checkpoint& checkpoint, std::span<const TensorRange> ranges) {
   std::vector<std::vector<std::string>> tied;
-  for (auto& [range, group] : names) {
-    if (group.size() > 1) tied.push_back(std::move(group));
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].place() != ranges[i - 1].place()) continue;
+    std::vector<std::string>& names = tied.emplace_back();
+    names.emplace_back(checkpoint.tensors[ranges[i - 1].number].name);
+    for (; i < ranges.size() && ranges[i].place() == ranges[i - 1].place(); ++i)
+      names.emplace_back(checkpoint.tensors[ranges[i].number].name);
   }
-  std::sort(tied.begin(), tied.end());
+  std::ranges::sort(tied);
   return tied;
 }
 
 // Bytes of storages that lie in files but in none of the tensors.
 std::uint64_t count_wasted(const Checkpoint& checkpoint) {
-  std::map<const Storage*, std::vector<std::pair<std::uint64_t, std::uint64_t>>> used;
-  const auto use = [&](const Tensor& tensor, const Storage::Derivation&) {
-    if (!tensor.storage() || !tensor.storage()->location()) return;
-    auto& ranges = used[tensor.storage().get()];
+  // Neighbours mostly share a storage, and a storage is asked once where it lies and what it is made of.
+  struct Used {
+    bool lies_in_file = false;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  };
+  std::unordered_map<const Storage*, Used> all_used;
+  const Storage* last = nullptr;
+  Used* used = nullptr;
+  std::vector<const Tensor*> waiting;
+  const auto use = [&](const Tensor& tensor) {
+    if (!tensor.storage()) return;
+    if (tensor.storage().get() != last) {
+      last = tensor.storage().get();
+      const auto [place, is_new] = all_used.try_emplace(last);
+      used = &place->second;
+      if (is_new) {
+        used->lies_in_file = last->location().has_value();
+        const auto from = last->derivation().from;
+        waiting.insert(waiting.end(), from.begin(), from.end());
+      }
+    }
+    if (!used->lies_in_file) return;
     // What a strided view leaves out between its elements is not worth counting.
     if (tensor.is_contiguous())
-      ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
+      used->ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
     else
-      ranges.emplace_back(0, tensor.storage()->size_bytes());
+      used->ranges.emplace_back(0, tensor.storage()->size_bytes());
   };
-  for (const auto& [name, tensor] : checkpoint) for_each_ancestor(tensor, use);
+  for (const auto& [name, tensor] : checkpoint) use(tensor);
+  while (!waiting.empty()) {
+    const Tensor& next = *waiting.back();
+    waiting.pop_back();
+    use(next);
+  }
   std::uint64_t wasted = 0;
-  for (auto& [storage, ranges] : used) {
-    std::sort(ranges.begin(), ranges.end());
+  for (auto& [storage, place] : all_used) {
+    if (!place.lies_in_file) continue;
+    if (!std::ranges::is_sorted(place.ranges)) std::ranges::sort(place.ranges);
     std::uint64_t reached = 0;
-    for (const auto& [begin, end] : ranges) {
+    for (const auto& [begin, end] : place.ranges) {
       if (begin > reached) wasted += begin - reached;
       reached = std::max(reached, end);
     }
@@ -91,19 +164,40 @@ std::uint64_t count_wasted(const Checkpoint& checkpoint) {
   return wasted;
 }
 
+// The first parts of dotted names.
+std::vector<std::string> find_roots(const Checkpoint& checkpoint) {
+  std::unordered_set<std::string_view, NameHash> roots;
+  std::string_view last;
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto dot = name.find('.');
+    if (dot == std::string_view::npos) continue;
+    const std::string_view root = name.substr(0, dot);
+    if (roots.empty() || root != last) roots.insert(root);
+    last = root;
+  }
+  const std::vector<std::string_view> names(roots.begin(), roots.end());
+  std::vector<std::string> sorted;
+  sorted.reserve(names.size());
+  for (const std::size_t number : natural_order(names)) sorted.emplace_back(names[number]);
+  return sorted;
+}
+
 }  // namespace
 
 Summary summarize(const Checkpoint& checkpoint) {
   Summary summary;
+  const std::vector<TensorRange> ranges = sorted_ranges(checkpoint);
+  std::vector<bool> is_repeated(checkpoint.size());  // the bytes of an earlier tensor once more
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    is_repeated[ranges[i].number] = ranges[i].storage != nullptr && ranges[i].place() == ranges[i - 1].place();
+
   std::map<DType, Summary::DTypeTotal> totals;
-  std::set<Range> counted;
-  std::set<std::string, decltype(&natural_less)> roots(&natural_less);
-  for (const auto& [name, tensor] : checkpoint) {
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    const Tensor& tensor = checkpoint.tensors[i].tensor;
     ++summary.tensors;
-    if (const auto dot = name.find('.'); dot != std::string_view::npos) roots.emplace(name.substr(0, dot));
     auto& total = totals.try_emplace(tensor.dtype(), Summary::DTypeTotal{tensor.dtype()}).first->second;
     ++total.tensors;
-    if (tensor.nbytes() != 0 && tensor.storage() && !counted.insert(range_of(tensor)).second) continue;
+    if (is_repeated[i]) continue;
     total.bytes += tensor.nbytes();
     summary.parameters += tensor.numel();
     summary.bytes += tensor.nbytes();
@@ -112,9 +206,9 @@ Summary summarize(const Checkpoint& checkpoint) {
   std::stable_sort(summary.dtypes.begin(), summary.dtypes.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   summary.patterns = find_patterns(checkpoint);
-  summary.tied = find_tied(checkpoint);
+  summary.tied = find_tied(checkpoint, ranges);
   summary.wasted_bytes = count_wasted(checkpoint);
-  summary.roots.assign(roots.begin(), roots.end());
+  summary.roots = find_roots(checkpoint);
   return summary;
 }
 

@@ -26,6 +26,16 @@ TEST(EscapeForTerminal, ShowsWhatWouldMoveTheCursorReorderTheLineOrHide) {
   EXPECT_EQ(escape_for_terminal("a\u200bb\ufeff"), "a\\u{200b}b\\u{feff}");
 }
 
+TEST(EscapeForTerminal, FindsWhatIsNotPlainAtEveryPlaceOfALongName) {
+  for (std::size_t place = 0; place < 40; ++place) {
+    for (const auto& [raw, shown] :
+         {std::pair{"\x1f"s, "\\x1f"s}, {"\x7f"s, "\\x7f"s}, {"\x80"s, "\\x80"s}, {"\0"s, "\\x00"s}}) {
+      const std::string before(place, '~'), after(39 - place, ' ');
+      EXPECT_EQ(escape_for_terminal(before + raw + after), before + shown + after);
+    }
+  }
+}
+
 TEST(EscapeForTerminal, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escape_for_terminal("\xff\x80x"), "\\xff\\x80x");
   EXPECT_EQ(escape_for_terminal("\xc0\xaf"), "\\xc0\\xaf") << "overlong";
@@ -129,6 +139,33 @@ TEST(NaturalLess, IsATotalOrder) {
           ASSERT_TRUE(natural_less(a, c)) << a << ", " << b << " and " << c;
         }
     }
+}
+
+TEST(NaturalOrder, IsThatOfNaturalLess) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    const std::string stem(random() % 20, 'x');
+    std::vector<std::string> names = {stem, stem + "0", stem + std::string(300, '9'),
+                                      stem + std::string(256, '8') + "a"};
+    for (int i = 0; i < 60; ++i) {
+      std::string name = stem;
+      for (auto length = random() % 14; length > 0; --length) name += "0019a./\xff\0"s[random() % 9];
+      names.push_back(name);
+    }
+    std::ranges::shuffle(names, random);
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    std::vector<std::string_view> sorted = views, ordered;
+    std::ranges::stable_sort(sorted, natural_less);
+    for (const std::size_t number : natural_order(views)) ordered.push_back(views[number]);
+    ASSERT_EQ(ordered, sorted);
+  }
+  EXPECT_TRUE(natural_order({}).empty());
+}
+
+TEST(NaturalOrder, KeepsNamesThatAreInOrderAndEqualOnesWhereTheyAre) {
+  const std::vector<std::string_view> sorted = {"a.2", "a.10", "b"}, twice = {"b", "a", "b", "a"};
+  EXPECT_EQ(natural_order(sorted), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(natural_order(twice), (std::vector<std::size_t>{1, 3, 0, 2}));
 }
 
 TEST(GlobMatch, FollowsTheShell) {
