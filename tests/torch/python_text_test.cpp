@@ -53,7 +53,61 @@ TEST(PythonText, ShowsWhatPythonShows) {
   EXPECT_EQ(repr(py::dict({{"a", integer(1)}, {"b", py::list({})}})), "{'a': 1, 'b': []}");
   EXPECT_EQ(repr(py::global("os", "system")), "os.system");
   EXPECT_EQ(repr(py::call("my", "f", {integer(1)})), "my.f(1)");
-  EXPECT_EQ(repr(py::call("__builtin__", "complex", {integer(1), integer(2)})), "complex(1, 2)");
+  EXPECT_EQ(repr(py::call("__builtin__", "complex", {integer(1), integer(2)})), "(1+2j)");
+}
+
+// repr() of Python 3.11, of what its pickles say.
+TEST(PythonText, ShowsObjectsThatStandForAValueAsPythonDoes) {
+  const auto of = [](std::string_view name, const std::vector<Ops>& arguments) {
+    return repr(py::call("__builtin__", name, arguments));
+  };
+  const auto encoded = [](std::string_view text) {
+    return py::call("_codecs", "encode", {py::text(text), py::text("latin1")});
+  };
+  EXPECT_EQ(of("frozenset", {py::list({integer(1)})}), "frozenset({1})");
+  EXPECT_EQ(of("frozenset", {py::tuple({integer(1), py::text("a")})}), "frozenset({1, 'a'})");
+  EXPECT_EQ(of("frozenset", {}), "frozenset()");
+  EXPECT_EQ(of("frozenset", {py::list({})}), "frozenset()");
+  EXPECT_EQ(of("set", {py::list({integer(1)})}), "{1}");
+  EXPECT_EQ(of("set", {}), "set()");
+  EXPECT_EQ(repr("(" + integer(1) + "\x91"), "frozenset({1})");
+  EXPECT_EQ(repr("(\x91"), "frozenset()");
+  EXPECT_EQ(repr("\x8f"), "set()");
+  EXPECT_EQ(repr(py::tuple({py::call("builtins", "frozenset", {}), py::tuple({})})), "(frozenset(), ())");
+  EXPECT_EQ(of("complex", {py::real(0), py::real(2)}), "2j");
+  EXPECT_EQ(of("complex", {py::real(-0.0), py::real(2)}), "(-0+2j)");
+  EXPECT_EQ(of("complex", {py::real(1.5), py::real(-2)}), "(1.5-2j)");
+  EXPECT_EQ(of("complex", {py::real(NAN), py::real(INFINITY)}), "(nan+infj)");
+  EXPECT_EQ(of("range", {integer(0), integer(3), integer(1)}), "range(0, 3)");
+  EXPECT_EQ(of("xrange", {integer(0), integer(3), integer(2)}), "range(0, 3, 2)");
+  EXPECT_EQ(of("slice", {integer(1), py::none(), py::none()}), "slice(1, None, None)");
+  EXPECT_EQ(of("bytes", {}), "b''");
+  EXPECT_EQ(of("bytearray", {encoded("\xc3\xbf")}), "bytearray(b'\\xff')");
+  EXPECT_EQ(repr(encoded("a")), "b'a'");
+  EXPECT_EQ(of("type", {py::none()}), "<class 'NoneType'>");
+  EXPECT_EQ(repr(py::global("__builtin__", "Ellipsis")), "Ellipsis");
+  EXPECT_EQ(repr(py::global("builtins", "NotImplemented")), "NotImplemented");
+  EXPECT_EQ(repr(py::global("__builtin__", "unicode")), "<class 'str'>");
+  EXPECT_EQ(repr(py::global("torch", "float16")), "torch.float16");
+  EXPECT_EQ(repr(py::call("torch", "Size", {py::integers({2, 3})})), "torch.Size([2, 3])");
+  EXPECT_EQ(repr(py::call("torch", "device", {py::text("cuda"), integer(1)})), "device(type='cuda', index=1)");
+  EXPECT_EQ(repr(py::call("torch", "device", {py::text("cpu")})), "device(type='cpu')");
+  EXPECT_EQ(repr(py::call("pathlib", "PosixPath", {py::text("/"), py::text("a"), py::text("b")})), "PosixPath('/a/b')");
+  EXPECT_EQ(repr(py::call("decimal", "Decimal", {py::text("1.50")})), "Decimal('1.50')");
+  EXPECT_EQ(repr(py::call("fractions", "Fraction", {py::text("1/2")})), "Fraction(1, 2)");
+  EXPECT_EQ(repr(py::call("datetime", "date", {py::bytes("\x07\xe4\x02\x1d")})), "datetime.date(2020, 2, 29)");
+  EXPECT_EQ(repr(py::call("datetime", "timedelta", {integer(1), integer(0), integer(5)})),
+            "datetime.timedelta(days=1, microseconds=5)");
+}
+
+// Whatever else is inside such a call, it is shown as the call that it is.
+TEST(PythonText, ShowsCallsThatMakeNoSenseAsCalls) {
+  EXPECT_EQ(repr(py::call("builtins", "complex", {py::text("x")})), "complex('x')");
+  EXPECT_EQ(repr(py::call("builtins", "range", {py::none(), integer(1)})), "range(None, 1)");
+  EXPECT_EQ(repr(py::call("builtins", "set", {integer(1)})), "set(1)");
+  EXPECT_EQ(repr(py::call("datetime", "date", {py::bytes("x")})), "datetime.date(b'x')");
+  EXPECT_EQ(repr(py::call("torch", "Size", {py::list({py::text("a")})})), "torch.Size(['a'])");
+  EXPECT_EQ(repr(py::call("pathlib", "PosixPath", {integer(1)})), "pathlib.PosixPath(1)");
 }
 
 TEST(PythonText, IsCutAfterSomeWords) {

@@ -105,8 +105,8 @@ TEST(TorchWalk, KeepsPlainValuesWithTheirTypes) {
   EXPECT_EQ(value_as<std::string>(checkpoint, "big"), "18446744073709551616");
   EXPECT_EQ(value_as<std::string>(checkpoint, "raw"), "b'ab'");
   EXPECT_EQ(value_as<std::string>(checkpoint, "empty"), "[]");
-  EXPECT_EQ(value_as<std::string>(checkpoint, "size"), "torch.Size((2, 3))");
-  EXPECT_EQ(value_as<std::string>(checkpoint, "device"), "torch.device('cuda', 0)");
+  EXPECT_EQ(value_as<std::string>(checkpoint, "size"), "torch.Size([2, 3])");
+  EXPECT_EQ(value_as<std::string>(checkpoint, "device"), "device(type='cuda', index=0)");
   EXPECT_EQ(value_at(checkpoint, "date")->type, "datetime.datetime");
   EXPECT_EQ(value_at(checkpoint, "epoch")->type, "int");
 }

@@ -31,30 +31,37 @@ bool is_internal(std::string_view attribute) {
                                          attribute.ends_with("_hooks_always_called")));
 }
 
-// The first ones decide: it may be as long as the file, and come to again and again.
-bool may_hold_tensors(const Graph& graph, NodeId set) {
-  constexpr int kMostLookedAt = 16;
-  int looked_at = 0;
-  for (const NodeId item : graph.items(set)) {
-    if (graph.kind(item) == Kind::object || graph.kind(item) == Kind::persistent) return true;
-    if (++looked_at == kMostLookedAt) break;
-  }
-  return false;
-}
-
-// Objects that stand for a value and are shown as one.
-bool is_value_object(const Graph& graph, NodeId node, const Callee& callee) {
-  if (is_pickled_bytes(graph, node)) return true;
-  if (callee.is_one_of("builtins", {"set", "frozenset"})) {
-    const NodeId items = sequence_of(graph, node);
-    return items == kNoNode || !may_hold_tensors(graph, items);
-  }
-  if (callee.is_one_of("builtins", {"complex", "range", "xrange", "slice", "bytes", "bytearray"})) return true;
+// Objects that stand for a value and are shown as one, but for sets, which may hold something else.
+bool is_value_class(const Callee& callee) {
+  if (callee.is_one_of("builtins", {"complex", "range", "xrange", "slice", "bytes", "bytearray", "type"})) return true;
   if (callee.is_one_of("torch", {"Size", "device", "dtype", "Generator"})) return true;
   if (callee.is("torch.serialization", "_get_layout") || callee.is("_codecs", "encode")) return true;
   if (callee.is("numpy", "dtype") || callee.name == "scalar") return callee.module.starts_with("numpy");
   return callee.module == "datetime" || callee.module.starts_with("pathlib") || callee.is("uuid", "UUID") ||
          callee.is("decimal", "Decimal") || callee.is("fractions", "Fraction");
+}
+
+bool is_set_class(const Callee& callee) { return callee.is_one_of("builtins", {"set", "frozenset"}); }
+
+// The first ones decide: it may be as long as the file, and come to again and again. A set inside it holds none.
+bool may_hold_tensors(const Graph& graph, NodeId set) {
+  constexpr int kMostLookedAt = 16;
+  int looked_at = 0;
+  for (const NodeId item : graph.items(set)) {
+    const auto callee = callee_of(graph, item);
+    const bool is_value = callee && (is_value_class(*callee) || is_set_class(*callee));
+    if (graph.kind(item) == Kind::persistent || (graph.kind(item) == Kind::object && !is_value)) return true;
+    if (++looked_at == kMostLookedAt) break;
+  }
+  return false;
+}
+
+bool is_value_object(const Graph& graph, NodeId node) {
+  const auto callee = callee_of(graph, node);
+  if (!callee) return false;
+  if (!is_set_class(*callee)) return is_value_class(*callee) || is_pickled_bytes(graph, node);
+  const NodeId items = sequence_of(graph, node);
+  return items == kNoNode || !may_hold_tensors(graph, items);
 }
 
 }  // namespace
@@ -237,10 +244,7 @@ bool is_leaf(const Graph& graph, NodeId node) {
     case Kind::dict: return graph.length(node) == 0;
     case Kind::set:
     case Kind::frozenset: return !may_hold_tensors(graph, node);
-    case Kind::object: {
-      const auto callee = callee_of(graph, node);
-      return callee && is_value_object(graph, node, *callee);
-    }
+    case Kind::object: return is_value_object(graph, node);
     default: return true;
   }
 }

@@ -4,13 +4,14 @@
 #include <ballast/error.hpp>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "formats/torch/calls.hpp"
+#include "formats/torch/mapping.hpp"
 #include "formats/torch/numpy.hpp"
 #include "formats/torch/pickled_bytes.hpp"
+#include "formats/torch/python_objects.hpp"
 #include "formats/torch/types.hpp"
 
 namespace ballast::torch {
@@ -22,39 +23,6 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr std::size_t kDeepest = 16;
-
-std::string float_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-// As Python quotes: single quotes unless only they occur in it.
-std::string quoted(std::string_view chars, bool is_bytes, std::size_t most) {
-  const bool use_double = chars.find('\'') != std::string_view::npos && chars.find('"') == std::string_view::npos;
-  const char mark = use_double ? '"' : '\'';
-  std::string text = is_bytes ? "b" : "";
-  text += mark;
-  for (std::size_t i = 0; i < chars.size(); ++i) {
-    if (text.size() > most) return text + "…";
-    const auto c = static_cast<unsigned char>(chars[i]);
-    if (c == static_cast<unsigned char>(mark) || c == '\\')
-      text += fmt::format("\\{}", chars[i]);
-    else if (c == '\n')
-      text += "\\n";
-    else if (c == '\r')
-      text += "\\r";
-    else if (c == '\t')
-      text += "\\t";
-    else if (c < 0x20 || c == 0x7F || (is_bytes && c > 0x7F))
-      text += fmt::format("\\x{:02x}", c);
-    else
-      text += chars[i];
-  }
-  return text + mark;
-}
 
 std::string number_text(const Tensor& value) {
   std::array<std::byte, 16> bytes{};
@@ -86,31 +54,14 @@ std::string number_text(const Tensor& value) {
   if (value.dtype() == DType::c128) {
     std::array<double, 2> parts;
     std::memcpy(parts.data(), bytes.data(), sizeof parts);
-    return fmt::format("({}{:+}j)", parts[0], parts[1]);
+    return complex_text(parts[0], parts[1]);
   }
   if (value.dtype() == DType::c64) {
     std::array<float, 2> parts;
     std::memcpy(parts.data(), bytes.data(), sizeof parts);
-    return fmt::format("({}{:+}j)", parts[0], parts[1]);
+    return complex_text(parts[0], parts[1]);
   }
   return std::string(name(value.dtype()));
-}
-
-struct Brackets {
-  std::string_view open, close;
-};
-
-// What is printed before and after the items of a container; nothing for a leaf.
-Brackets brackets(const Graph& graph, NodeId node) {
-  switch (graph.kind(node)) {
-    case Kind::tuple: return {"(", graph.length(node) == 1 ? ",)" : ")"};
-    case Kind::list: return {"[", "]"};
-    case Kind::set: return graph.length(node) == 0 ? Brackets{"set(", ")"} : Brackets{"{", "}"};
-    case Kind::frozenset: return {"frozenset({", "})"};
-    case Kind::dict: return {"{", "}"};
-    case Kind::object: return {"(", ")"};
-    default: return {};
-  }
 }
 
 std::string leaf_text(const Graph& graph, NodeId node, std::size_t most) {
@@ -130,31 +81,10 @@ std::string leaf_text(const Graph& graph, NodeId node, std::size_t most) {
       const std::string text = quoted(graph.chars(node), true, most);
       return leaf.kind == Kind::bytes ? text : "bytearray(" + text + ")";
     }
-    case Kind::global: return fmt::format("{}.{}", graph.global(node).module, graph.global(node).name);
+    case Kind::global: return global_text(graph, node);
     case Kind::persistent: return "<storage>";
     default: return {};
   }
-}
-
-// The items of a container as they are printed: key and value one after the other in a dict.
-std::vector<NodeId> printed_items(const Graph& graph, NodeId node, std::size_t most) {
-  std::vector<NodeId> items;
-  const auto take = [&](const auto& range) {
-    for (const NodeId item : range) {
-      if (items.size() == most) return;
-      items.push_back(item);
-    }
-  };
-  switch (graph.kind(node)) {
-    case Kind::dict: take(graph.pairs(node)); break;
-    case Kind::object: {
-      const NodeId arguments = graph.object(node).arguments;
-      if (arguments != kNoNode && graph.kind(arguments) == Kind::tuple) take(graph.items(arguments));
-      break;
-    }
-    default: take(graph.items(node));
-  }
-  return items;
 }
 
 std::string type_name(const Graph& graph, NodeId node) {
@@ -182,58 +112,102 @@ std::string type_name(const Graph& graph, NodeId node) {
   return fmt::format("{}.{}", callee->module, callee->name);
 }
 
-// What _codecs.encode(…) stands for, where that is short.
-std::optional<std::string> short_bytes(const Graph& graph, NodeId node) {
-  constexpr std::uint64_t kMost = 1024;  // what is shown is shorter
-  const auto length = graph.kind(node) == Kind::object ? pickled_length(graph, node) : std::nullopt;
-  if (!length || *length > kMost) return std::nullopt;
-  const auto bytes = pickled_bytes_source(graph, node, {});
-  std::string chars(static_cast<std::size_t>(bytes->size_bytes()), '\0');
-  bytes->read_at(0, std::as_writable_bytes(std::span(chars)));
-  return chars;
+// What is printed of a container: before, between and after its items.
+struct Printed {
+  std::string open, close;
+  std::vector<NodeId> items;  // key, value, key, value, ... of a dict
+  bool is_dict = false;
+};
+
+template <class Items>
+std::vector<NodeId> first_items(const Items& all, std::size_t most) {
+  std::vector<NodeId> items;
+  for (const NodeId item : all) {
+    if (items.size() == most) break;
+    items.push_back(item);
+  }
+  return items;
+}
+
+Printed printed_set(const Graph& graph, NodeId items, bool is_frozen, std::size_t most) {
+  Printed set{is_frozen ? "frozenset({" : "{", is_frozen ? "})" : "}", first_items(graph.items(items), most)};
+  if (set.items.empty()) return {is_frozen ? "frozenset(" : "set(", ")", {}};
+  return set;
+}
+
+// A call of whatever it is, with its arguments; of a set, what is in it.
+Printed printed_object(const Graph& graph, NodeId node, std::size_t most) {
+  const auto callee = callee_of(graph, node);
+  const NodeId items = sequence_of(graph, node);
+  if (items != kNoNode && callee && callee->is_one_of("builtins", {"set", "frozenset"}))
+    return printed_set(graph, items, callee->name == "frozenset", most);
+  const NodeId arguments = graph.object(node).arguments;
+  Printed call{type_name(graph, node) + "(", ")", {}};
+  if (arguments != kNoNode && graph.kind(arguments) == Kind::tuple)
+    call.items = first_items(graph.items(arguments), most);
+  return call;
+}
+
+std::optional<Printed> printed(const Graph& graph, NodeId node, std::size_t most) {
+  switch (graph.kind(node)) {
+    case Kind::tuple: return Printed{"(", graph.length(node) == 1 ? ",)" : ")", first_items(graph.items(node), most)};
+    case Kind::list: return Printed{"[", "]", first_items(graph.items(node), most)};
+    case Kind::set: return printed_set(graph, node, false, most);
+    case Kind::frozenset: return printed_set(graph, node, true, most);
+    case Kind::dict: return Printed{"{", "}", first_items(graph.pairs(node), most), true};
+    case Kind::object: return printed_object(graph, node, most);
+    default: return std::nullopt;
+  }
+}
+
+// What is shown as one word: a leaf, or an object that stands for a value.
+std::optional<std::string> word(const Graph& graph, NodeId node, std::size_t most) {
+  if (graph.kind(node) != Kind::object) {
+    std::string leaf = leaf_text(graph, node, most);
+    return leaf.empty() ? std::nullopt : std::optional(std::move(leaf));
+  }
+  if (auto text = value_object_text(graph, node)) return text;
+  const auto scalar = pickled_numpy_scalar(graph, node);
+  return scalar && scalar->value ? std::optional(number_text(*scalar->value)) : std::nullopt;
 }
 
 }  // namespace
 
 std::string python_repr(const Graph& graph, NodeId root, std::size_t most) {
   struct Frame {
-    NodeId node;
-    std::vector<NodeId> items;
+    Printed container;
     std::size_t next = 0;
   };
   std::string text;
   std::vector<Frame> frames;
   const auto enter = [&](NodeId node) {
-    const Brackets around = brackets(graph, node);
-    if (around.open.empty()) {
-      text += leaf_text(graph, node, most);
+    if (const auto whole = word(graph, node, most)) {
+      text += *whole;
     } else if (frames.size() == kDeepest) {
       text += "…";
-    } else {
-      if (graph.kind(node) == Kind::object) text += type_name(graph, node);
-      text += around.open;
-      frames.push_back({node, printed_items(graph, node, most)});
+    } else if (auto container = printed(graph, node, most)) {
+      text += container->open;
+      frames.push_back({std::move(*container)});
     }
   };
   enter(root);
   while (!frames.empty()) {
     Frame& frame = frames.back();
-    if (frame.next == frame.items.size() || text.size() > most) {
-      if (frame.next < frame.items.size()) text += "…";
-      text += brackets(graph, frame.node).close;
+    const Printed& container = frame.container;
+    if (frame.next == container.items.size() || text.size() > most) {
+      if (frame.next < container.items.size()) text += "…";
+      text += container.close;
       frames.pop_back();
       continue;
     }
-    const bool is_value = graph.kind(frame.node) == Kind::dict && frame.next % 2 == 1;
-    if (frame.next != 0) text += is_value ? ": " : ", ";
-    enter(frame.items[frame.next++]);  // may move the frames
+    if (frame.next != 0) text += container.is_dict && frame.next % 2 == 1 ? ": " : ", ";
+    enter(container.items[frame.next++]);  // may move the frames
   }
   return text;
 }
 
 std::string key_text(const Graph& graph, NodeId node) {
   if (graph.kind(node) == Kind::text && !graph[node].is_far) return std::string(graph.chars(node));
-  if (const auto bytes = short_bytes(graph, node)) return quoted(*bytes, true, 200);
   return python_repr(graph, node);
 }
 
@@ -253,11 +227,7 @@ PlainValue plain_value(const Graph& graph, NodeId node) {
       break;
     case Kind::object:
       if (is_pickled_bytes(graph, node)) {
-        value.type = "bytes";
-        if (const auto bytes = short_bytes(graph, node)) {
-          value.value = quoted(*bytes, true, 200);
-          return value;
-        }
+        value.type = value.type == "bytearray" ? value.type : "bytes";
       } else if (const auto scalar = pickled_numpy_scalar(graph, node); scalar && scalar->value) {
         value.type = "numpy " + scalar->type.code;
         value.value = number_text(*scalar->value);
