@@ -24,7 +24,7 @@ namespace {
 using Layout = JsonWriter::Layout;
 
 struct Arguments {
-  std::string adapter, state, config, out, name = "default", dialect, subfolder, initial, embeddings = "auto";
+  std::string adapter, state, config, out, name = "default", dialect, subfolder, initial, dtype, embeddings = "auto";
   std::vector<std::string> key_mapping;
   std::uint64_t base_vocabulary = 0;
   NameOptions names;
@@ -225,6 +225,12 @@ int run_inject(Session& session, const Arguments& arguments) {
   require_output(arguments);
   Checkpoint base = open_data(session, arguments.state);
   say_notes(session, base);
+  if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
+  if (has_gguf_names(base)) {  // a PeftModel has those of Hugging Face
+    const std::size_t said = base.notes.size();
+    base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
+    for (std::size_t i = said; i < base.notes.size(); ++i) session.note(base.notes[i].text);
+  }
   const Adapter adapter = open_adapter(session, arguments, &base);
   say_notes(session, adapter);
   check_adapter(adapter);
@@ -272,13 +278,6 @@ void add_adapter_options(Command& verb, Session& session, Arguments& arguments) 
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
 }
 
-void add_name_options(Command& verb, Arguments& arguments) {
-  verb.option("--architecture", "NAME", &arguments.names.architecture,
-              "for GGUF, where the file does not say it: llama");
-  verb.option("--heads", "N", &arguments.names.head_count, "for GGUF: heads of attention");
-  verb.option("--kv-heads", "N", &arguments.names.head_count_kv, "for GGUF: heads of keys and values");
-}
-
 void add_output_options(Command& verb, Session& session, Arguments& arguments, std::string description) {
   verb.option("-o,--output", "PATH", &arguments.out, std::move(description));
   add_force_option(verb, session);
@@ -295,11 +294,18 @@ Adapter open_adapter(const Session& session, const std::string& path, const Chec
                      AdapterLoadOptions options) {
   if (base != nullptr) {
     for (const auto& [name, tensor] : *base) options.base_names.emplace_back(name);
+    options.names = completed(std::move(options.names), *base);
   }
   options.safety = session.open_options().safety;
   options.allow_dangerous = session.allow_dangerous;
   options.limits = session.limits;
   return load_adapter(path, options);
+}
+
+void add_name_options(Command& verb, NameOptions& names) {
+  verb.option("--architecture", "NAME", &names.architecture, "for GGUF, where the file does not say it: llama");
+  verb.option("--heads", "N", &names.head_count, "for GGUF: heads of attention");
+  verb.option("--kv-heads", "N", &names.head_count_kv, "for GGUF: heads of keys and values");
 }
 
 void refuse_dangerous(const Session& session, const Checkpoint& checkpoint) {
@@ -313,7 +319,7 @@ void add_adapter(Command& verb, Session& session) {
   Command& info = verb.verb("info", "type, rank, alpha, scaling, modules, dtypes, base, and what is wrong");
   info.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   add_adapter_options(info, session, *arguments);
-  add_name_options(info, *arguments);
+  add_name_options(info, arguments->names);
   add_json_option(info, session);
   info.examples = "  ballast adapter info my-lora/\n  ballast adapter info style.safetensors --json\n";
   info.run = [arguments, &session] { return run_info(session, *arguments); };
@@ -337,9 +343,10 @@ void add_adapter(Command& verb, Session& session) {
   inject.positional("BASE", &arguments->state, "the base, or a model that has adapters already");
   inject.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   inject.option("--name", "NAME", &arguments->name, "of the adapter; default where it is not given");
+  inject.option("--dtype", "DTYPE", &arguments->dtype, "cast the base, and decode ggml's blocks");
   inject.flag("--ignore-mismatched", &arguments->ignore_mismatched, "leave out what does not fit the base");
   add_adapter_options(inject, session, *arguments);
-  add_name_options(inject, *arguments);
+  add_name_options(inject, arguments->names);
   add_output_options(inject, session, *arguments, "a .safetensors, .pt, .bin or other file, or a folder");
   inject.examples = "  ballast adapter inject base/ my-lora/ -o adapted.safetensors\n";
   inject.run = [arguments, &session] { return run_inject(session, *arguments); };
@@ -350,7 +357,7 @@ void add_adapter(Command& verb, Session& session) {
   convert.option("--base", "TARGET", &arguments->state, "for kohya: the base, whose names tell flat ones apart");
   convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");
   add_adapter_options(convert, session, *arguments);
-  add_name_options(convert, *arguments);
+  add_name_options(convert, arguments->names);
   add_output_options(convert, session, *arguments, "the folder or file to write");
   convert.examples = R"(  ballast adapter convert my-lora/ --to kohya -o my-lora.safetensors
   ballast adapter convert my-lora/ --to gguf --architecture llama --heads 32 -o my-lora.gguf

@@ -20,6 +20,7 @@ namespace {
 struct Arguments {
   std::string base, tuned, out;
   std::uint64_t rank = 16;
+  NameOptions names;
   bool fan_in_fan_out = false, dry_run = false;
 };
 
@@ -77,6 +78,7 @@ int run_from_diff(Session& session, const Arguments& arguments) {
   options.rank = arguments.rank;
   options.fan_in_fan_out = arguments.fan_in_fan_out;
   options.selection = session.selection;
+  options.names = arguments.names;
   options.threads = session.threads;
   options.progress = bar.callback();
   const FromDiff found = lora_from_diff(base, tuned, options);
@@ -107,6 +109,7 @@ void add_adapter_from_diff(Command& adapter, Session& session) {
   verb.positional("TUNED", &arguments->tuned, "the model after it");
   verb.option("--rank", "N", &arguments->rank, "of every matrix; 16 where it is not given");
   verb.flag("--fan-in-fan-out", &arguments->fan_in_fan_out, "matrices are [in, out], as GPT-2 has them");
+  add_name_options(verb, arguments->names);
   add_selection_options(verb, session);
   verb.option("-o,--output", "DIR", &arguments->out, "the folder to write");
   add_force_option(verb, session);

@@ -1,7 +1,6 @@
 // adapter merge: adapters into the weights of their base, or out of them again.
 #include <ballast/merge.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -63,18 +62,12 @@ MergeOptions merge_options(const Arguments& arguments) {
   return options;
 }
 
-// Whether the tensors are called as llama.cpp calls them, which not all of a GGUF are.
-bool has_names_of_llama_cpp(const Checkpoint& checkpoint) {
-  return checkpoint.format == Format::gguf &&
-         std::ranges::any_of(checkpoint, [](const auto& entry) { return entry.name.starts_with("blk."); });
-}
-
 // Adapters know the names of Hugging Face. A GGUF gets those for as long as it takes.
 Checkpoint merged(const Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.base);
   say_notes(session, base);
   const MergeOptions options = merge_options(arguments);
-  const bool is_gguf = has_names_of_llama_cpp(base);
+  const bool is_gguf = has_gguf_names(base);
   const std::size_t said = base.notes.size();
   if (is_gguf) base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
   const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
@@ -120,10 +113,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the result, and decode ggml's blocks");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
-  verb.option("--architecture", "NAME", &arguments->names.architecture,
-              "for GGUF, where the file does not say it: llama");
-  verb.option("--heads", "N", &arguments->names.head_count, "for GGUF: heads of attention");
-  verb.option("--kv-heads", "N", &arguments->names.head_count_kv, "for GGUF: heads of keys and values");
+  add_name_options(verb, arguments->names);
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
   add_force_option(verb, session);

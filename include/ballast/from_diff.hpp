@@ -16,6 +16,7 @@ struct FromDiffOptions {
   std::uint64_t rank = 16;      // of every matrix; less where a dimension is smaller
   bool fan_in_fan_out = false;  // the matrices are [in, out], as GPT-2's are
   Selection selection{};        // over the base's names
+  NameOptions names{};          // of GGUF: what the files do not say
   unsigned threads = 0;
   Progress progress{};
 };
@@ -39,6 +40,9 @@ struct FromDiff {
   FromDiffReport report;
 };
 
+// Of a GGUF with the names of llama.cpp, the names and values of Hugging Face are compared, which adapters know;
+// Errc::unsupported where its architecture has none. What has no such name is left.
+//
 // The best approximation of that rank to each difference, by its singular values. A difference is in memory while it
 // is worked on, one a thread. Errc::mismatch where no matrix has changed.
 FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const FromDiffOptions& options = {});

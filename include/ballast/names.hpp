@@ -16,9 +16,18 @@ struct NameOptions {
   // "llama"; where it is empty, what the checkpoint says in general.architecture.
   std::string architecture{};
   // Heads of attention, for architectures whose query and key rows llama.cpp reorders; where they are 0, what the
-  // checkpoint says in llama.attention.head_count and head_count_kv. Without the second, it is the first.
+  // checkpoint says in llama.attention.head_count and head_count_kv. A checkpoint that says only the first has as many
+  // of both; where only the option says it, the queries must show that it is so.
   std::uint64_t head_count = 0, head_count_kv = 0;
+  // Rows that go by heads which nothing says: Errc::invalid_argument when they are read, and not before. To look at.
+  bool allow_unknown_heads = false;
 };
+
+// Whether there are tensors called as llama.cpp calls them, "blk.0.attn_q.weight", which not all of a GGUF are.
+bool has_gguf_names(const Checkpoint& checkpoint);
+
+// `options`, with what they leave open as the checkpoint says it: for an adapter, of its base.
+NameOptions completed(NameOptions options, const Checkpoint& base);
 
 // The architectures whose names are known, as general.architecture has them.
 std::vector<std::string_view> architectures_with_names();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <ballast/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -32,28 +33,26 @@ void remark(Checkpoint& checkpoint, std::string text) {
 
 // Whoever asks for one architecture is told when it has no table; a file that is of another one is only noted.
 const Architecture* choose_architecture(Checkpoint& checkpoint, const std::string& asked) {
-  std::optional<std::string_view> said = checkpoint.fields.find_string(kArchitectureKey);
-  if (const auto entry = checkpoint.metadata.find(kArchitectureKey); !said && entry != checkpoint.metadata.end())
-    said = entry->second;
+  const std::string_view said = names::architecture_in(checkpoint);
   if (!asked.empty()) {
     const Architecture* found = names::find_architecture(asked);
     if (found == nullptr)
       throw Error(Errc::invalid_argument, fmt::format("no names are known for the architecture {}", quote(asked)))
           .hint("known are " + known_list());
-    const Architecture* own = said ? names::find_architecture(*said) : nullptr;
+    const Architecture* own = names::find_architecture(said);
     if (own != nullptr && std::string_view(own->gguf) != found->gguf)
       throw Error(Errc::mismatch,
-                  fmt::format("the file says that it is of the architecture {}, not {}", quote(*said), quote(asked)))
+                  fmt::format("the file says that it is of the architecture {}, not {}", quote(said), quote(asked)))
           .hint("leave --architecture out");
     return found;
   }
-  if (!said) {
+  if (said.empty()) {
     throw Error(Errc::invalid_argument, "nothing says of which architecture the tensors are")
         .hint("name it, such as --architecture llama; known are " + known_list());
   }
-  const Architecture* found = names::find_architecture(*said);
+  const Architecture* found = names::find_architecture(said);
   if (!found) {
-    remark(checkpoint, fmt::format("no names are known for the architecture {}: all stay as they are", quote(*said)));
+    remark(checkpoint, fmt::format("no names are known for the architecture {}: all stay as they are", quote(said)));
   }
   return found;
 }
@@ -90,19 +89,38 @@ class HeadCounts {
     return match.change == Change::permute_keys ? of_keys(match.block) : of_queries(match.block);
   }
 
+  std::optional<std::uint64_t> find_queries(std::uint64_t block) const {
+    const auto said = find_number(checkpoint_, key_, block);
+    return options_.head_count != 0 ? agreed(key_, said, options_.head_count) : said;
+  }
+
+  // That keys have as many heads as queries is what a file says that is silent about it. An option that was forgotten
+  // says nothing.
+  bool are_of_queries(const Match& match) const {
+    return match.change == Change::permute_keys && !find_keys(match.block) &&
+           !find_number(checkpoint_, key_, match.block);
+  }
+
+  [[noreturn]] void throw_unknown_keys() const {
+    throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_kv_))
+        .hint("give it, such as --kv-heads 8; config.json calls it num_key_value_heads");
+  }
+
  private:
   std::uint64_t of_queries(std::uint64_t block) const {
-    const auto said = find_number(checkpoint_, key_, block);
-    if (options_.head_count != 0) return agreed(key_, said, options_.head_count);
-    if (said) return *said;
+    if (const auto found = find_queries(block)) return *found;
     throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_))
         .hint("give it, such as --heads 32; config.json calls it num_attention_heads");
   }
 
   std::uint64_t of_keys(std::uint64_t block) const {
+    const auto found = find_keys(block);
+    return found ? *found : of_queries(block);
+  }
+
+  std::optional<std::uint64_t> find_keys(std::uint64_t block) const {
     const auto said = find_number(checkpoint_, key_kv_, block);
-    if (options_.head_count_kv != 0) return agreed(key_kv_, said, options_.head_count_kv);
-    return said ? *said : of_queries(block);
+    return options_.head_count_kv != 0 ? agreed(key_kv_, said, options_.head_count_kv) : said;
   }
 
   // What is asked for is for what the file does not say.
@@ -134,10 +152,12 @@ class Renaming {
       : checkpoint_(checkpoint),
         architecture_(architecture),
         style_(style),
-        heads_(checkpoint, architecture, options) {}
+        heads_(checkpoint, architecture, options),
+        allow_unknown_heads_(options.allow_unknown_heads) {}
 
   void run() {
     tensors_.reserve(checkpoint_.size());
+    find_query_rows();
     for (const auto& [name, tensor] : checkpoint_) take(name, tensor);
     take_aliases();
     checkpoint_.tensors = std::move(tensors_);
@@ -178,8 +198,10 @@ class Renaming {
       return changed(tensor, match);
     } catch (const Error& error) {
       const bool is_blocks = error.code() == Errc::unsupported && info(tensor.dtype()).kind == DTypeKind::ggml;
-      throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
-          .hint(is_blocks ? "decode it first, with --dtype F32, F16 or BF16" : error.hint());
+      Error named(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()));
+      named.hint(is_blocks ? "decode it first, with --dtype F32, F16 or BF16" : error.hint());
+      if (allow_unknown_heads_ && error.code() == Errc::invalid_argument) return names::unreadable(tensor, named);
+      throw named;
     }
   }
 
@@ -195,17 +217,30 @@ class Renaming {
     return tensor;
   }
 
+  // Of a head, by the first queries that there are. An adapter may be one of keys alone.
+  void find_query_rows() {
+    for (const auto& [name, tensor] : checkpoint_) {
+      const auto match = names::match(architecture_, style_, name);
+      if (!match || match->change != Change::permute_queries || tensor.rank() == 0) continue;
+      const auto heads = heads_.find_queries(match->block);
+      if (heads && *heads != 0) query_rows_ = tensor.shape()[0] / *heads;
+      if (query_rows_) return;
+    }
+  }
+
   // Every head of queries meets one of keys, so both have as many rows: a head count that is wrong, or was left out
   // where keys have fewer, shows here and not in what the model says.
   Tensor reordered(const Tensor& tensor, const Match& match) {
     const std::uint64_t heads = heads_.of(match);
+    const bool is_assumed = heads_.are_of_queries(match);
+    if (is_assumed && !query_rows_) heads_.throw_unknown_keys();
     Tensor result =
         style_ == NameStyle::gguf ? names::interleave_halves(tensor, heads) : names::separate_halves(tensor, heads);
     const std::uint64_t rows = tensor.shape()[0] / heads;
-    const auto [first, is_first] = head_rows_.try_emplace(match.block, rows);
-    if (!is_first && first->second != rows) {
-      throw Error(Errc::mismatch, fmt::format("with {} heads, one has {} rows, and another of that block has {}", heads,
-                                              rows, first->second))
+    const auto [first, is_first] = head_rows_.try_emplace(match.block, is_assumed ? *query_rows_ : rows);
+    if (first->second != rows) {
+      throw Error(Errc::mismatch, fmt::format("with {} heads, one has {} rows, and {} has {}", heads, rows,
+                                              is_first ? "one of queries" : "another of that block", first->second))
           .hint(fmt::format("give {} with --heads and {} with --kv-heads", heads_.key(), heads_.key_kv()));
     }
     return result;
@@ -245,6 +280,8 @@ class Renaming {
   const Architecture& architecture_;
   NameStyle style_;
   HeadCounts heads_;
+  bool allow_unknown_heads_;
+  std::optional<std::uint64_t> query_rows_;
   StateDict tensors_;
   std::map<std::string, UnknownGgml, std::less<>> unknown_ggml_;
   std::map<std::string, std::string, std::less<>> origins_;  // by the new name
@@ -268,6 +305,29 @@ void keep_options(Checkpoint& checkpoint, const Architecture& architecture, cons
 }
 
 }  // namespace
+
+bool has_gguf_names(const Checkpoint& checkpoint) {
+  return checkpoint.format == Format::gguf && std::any_of(checkpoint.begin(), checkpoint.end(), [](const auto& entry) {
+           return entry.name.starts_with("blk.");
+         });
+}
+
+NameOptions completed(NameOptions options, const Checkpoint& base) {
+  const Architecture* architecture = names::find_architecture(base, options);
+  if (architecture == nullptr) return options;
+  if (options.architecture.empty()) options.architecture = architecture->gguf;
+  // Lists, one for each block, are not for options.
+  const HeadCounts heads(base, *architecture, options);
+  const auto says = [&](const std::string& key) { return base.fields.find(key) || base.metadata.contains(key); };
+  const auto number = [&](const std::string& key) {
+    const Field* field = base.fields.find(key);
+    return field != nullptr && field->is_array() ? 0 : find_number(base, key, 0).value_or(0);
+  };
+  const bool says_keys = says(heads.key_kv());
+  if (options.head_count_kv == 0) options.head_count_kv = number(says_keys ? heads.key_kv() : heads.key());
+  if (options.head_count == 0) options.head_count = number(heads.key());
+  return options;
+}
 
 std::vector<std::string_view> architectures_with_names() {
   std::vector<std::string_view> result;

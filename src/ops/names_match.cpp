@@ -65,6 +65,17 @@ const Architecture* find_architecture(std::string_view name) noexcept {
   return found == std::end(kArchitectures) ? nullptr : found;
 }
 
+std::string_view architecture_in(const Checkpoint& checkpoint) noexcept {
+  constexpr std::string_view kKey = "general.architecture";
+  if (const auto said = checkpoint.fields.find_string(kKey)) return *said;
+  const auto entry = checkpoint.metadata.find(kKey);
+  return entry == checkpoint.metadata.end() ? std::string_view() : std::string_view(entry->second);
+}
+
+const Architecture* find_architecture(const Checkpoint& checkpoint, const NameOptions& options) noexcept {
+  return find_architecture(options.architecture.empty() ? architecture_in(checkpoint) : options.architecture);
+}
+
 std::optional<Match> match(const Architecture& architecture, NameStyle style, std::string_view name) {
   if (auto found = match_usual(architecture, style, name); found || style == NameStyle::huggingface) return found;
   for (const Prefix& prefix : architecture.prefixes) {

@@ -54,7 +54,32 @@ Tensor shifted(const Tensor& tensor, DType dtype, double by) {
                 transformed_storage(tensor.to(dtype), element_bytes, fmt::format("add {}", by), shift));
 }
 
+class UnreadableStorage final : public Storage {
+ public:
+  UnreadableStorage(Tensor tensor, Error why) : tensor_(std::move(tensor)), why_(std::move(why)) {}
+
+  std::uint64_t size_bytes() const override { return tensor_.nbytes(); }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(why_); }
+  Derivation derivation() const override { return {"reordered, it is not known how", {&tensor_}}; }
+  const Error& why() const { return why_; }
+
+ private:
+  Tensor tensor_;
+  Error why_;
+};
+
 }  // namespace
+
+Tensor unreadable(Tensor tensor, Error why) {
+  const DType dtype = tensor.dtype();
+  const Shape shape = tensor.shape();
+  return Tensor(dtype, shape, std::make_shared<UnreadableStorage>(std::move(tensor), std::move(why)));
+}
+
+const Error* why_unreadable(const Tensor& tensor) {
+  const auto* storage = dynamic_cast<const UnreadableStorage*>(tensor.storage().get());
+  return storage == nullptr ? nullptr : &storage->why();
+}
 
 Tensor in_order(const Tensor& view, Shape shape) {
   return Tensor(view.dtype(), std::move(shape), gathered_storage(view));

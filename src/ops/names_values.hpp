@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <ballast/error.hpp>
 #include <ballast/tensor.hpp>
 
 namespace ballast::names {
@@ -12,6 +13,10 @@ namespace ballast::names {
 // heads.
 Tensor interleave_halves(const Tensor& tensor, std::uint64_t head_count);
 Tensor separate_halves(const Tensor& tensor, std::uint64_t head_count);
+
+// A dtype and a shape, whose bytes are made of the tensor's in a way that is not known: reading them throws `why`.
+Tensor unreadable(Tensor tensor, Error why);
+const Error* why_unreadable(const Tensor& tensor);  // nothing of any other tensor
 
 // In F32, but for one rounding on the way there: the converter adds in F16 where weights are F16.
 Tensor add_one(const Tensor& tensor);

@@ -222,6 +222,52 @@ TEST(Gguf, HasTheFieldsAndTheOrderOfRowsOfLlamaCpp) {
   EXPECT_LT(rows[4], rows[2]);
 }
 
+// As llama.cpp writes them: general.architecture, and nothing of heads.
+Checkpoint lora_of_llama_cpp(const std::string& architecture, const std::vector<std::string>& weights) {
+  Checkpoint file;
+  file.fields.set(Field::of("general.architecture", architecture));
+  file.fields.set(Field::of("general.type", "adapter"));
+  file.fields.set(Field::of("adapter.type", "lora"));
+  file.fields.set(Field::of("adapter.lora.alpha", 4.0f));
+  for (const std::string& weight : weights) {
+    file.tensors.insert(weight + ".lora_a", counting({2, 3}));
+    file.tensors.insert(weight + ".lora_b", counting({8, 2}));
+  }
+  return file;
+}
+
+TEST(Gguf, IsLookedAtWithoutTheHeadsOfItsBase) {
+  TempDir dir;
+  save(lora_of_llama_cpp("llama", {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.ffn_up.weight"}),
+       dir / "a.gguf");
+  const Adapter adapter = load_adapter(dir / "a.gguf");
+  const AdapterSummary summary = summarize(adapter);
+  EXPECT_EQ(summary.tensors, 6u);
+  EXPECT_EQ(summary.scales.at(0).scaling, 2);
+  EXPECT_EQ(summary.modules.size(), 3u);
+  EXPECT_NE(adapter.tensors.find("base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight"), nullptr);
+
+  ASSERT_EQ(find_problems(adapter).size(), 1u);
+  EXPECT_NE(find_problems(adapter)[0].hint.find("--heads"), std::string::npos);
+  EXPECT_ERROR(check_adapter(adapter), Errc::invalid_argument, "nothing says llama.attention.head_count");
+  EXPECT_ERROR(save_adapter(adapter, dir / "peft"), Errc::invalid_argument, "nothing says llama.attention.head_count");
+  EXPECT_FALSE(std::filesystem::exists(dir / "peft/adapter_model.safetensors"));
+  const Adapter whole = load_adapter(dir / "a.gguf", {.names = {.head_count = 2, .head_count_kv = 2}});
+  EXPECT_TRUE(find_problems(whole).empty());
+}
+
+TEST(Gguf, IsLookedAtWhateverItsArchitecture) {
+  TempDir dir;
+  save(lora_of_llama_cpp("mystery", {"blk.0.attn_q.weight"}), dir / "a.gguf");
+  save(lora_of_llama_cpp("qwen2", {"blk.0.attn_q.weight", "blk.0.of_nobody.weight"}), dir / "b.gguf");
+  for (const char* file : {"a.gguf", "b.gguf"}) {
+    const Adapter adapter = load_adapter(dir / file);
+    EXPECT_EQ(summarize(adapter).type, "LORA");
+    EXPECT_ERROR(check_adapter(adapter), Errc::unsupported, "has no name in PEFT for the architecture") << file;
+  }
+  EXPECT_EQ(summarize(load_adapter(dir / "a.gguf")).modules.at(0).name, "attn_q");
+}
+
 TEST(Gguf, KeepsEmbeddings) {
   TempDir dir;
   Adapter adapter = small_lora();

@@ -157,6 +157,29 @@ TEST(LoraFromDiff, LeavesIntegersAlone) {
   EXPECT_EQ(found.report.layers.size(), 1u);
 }
 
+// Both as llama.cpp has them; what is found belongs to the names and rows of Hugging Face, whatever is merged there.
+TEST(LoraFromDiff, OfTwoGgufsHasNamesThatAdaptersKnow) {
+  Models models;
+  models.add("model.layers.0.self_attn.q_proj.weight", {16, 32}, random_matrix(16, 32, 1), random_matrix(16, 32, 2));
+  models.add("model.layers.0.self_attn.k_proj.weight", {8, 32}, random_matrix(8, 32, 3), random_matrix(8, 32, 4));
+  models.add("model.embed_tokens.weight", {20, 32}, random_matrix(20, 32, 5), random_matrix(20, 32, 6));
+  const FromDiff expected = lora_from_diff(models.base, models.tuned, {.rank = 16});
+  const NameOptions names{.architecture = "llama", .head_count = 4, .head_count_kv = 2};
+  Models ggufs{to_names(models.base, NameStyle::gguf, names), to_names(models.tuned, NameStyle::gguf, names)};
+  ggufs.add("blk.0.of_nobody.weight", {4, 4}, random_matrix(4, 4, 7), random_matrix(4, 4, 8));
+  for (Checkpoint* gguf : {&ggufs.base, &ggufs.tuned}) gguf->format = Format::gguf;
+
+  const FromDiff found = lora_from_diff(ggufs.base, ggufs.tuned, {.rank = 16});
+  EXPECT_EQ(found.report.left, std::vector<std::string>{"blk.0.of_nobody.weight"});
+  ASSERT_EQ(found.adapter.tensors.size(), expected.adapter.tensors.size());
+  for (const auto& [name, tensor] : expected.adapter.tensors)
+    EXPECT_EQ(values_of(found.adapter.tensors.at(name)), values_of(tensor)) << name;
+
+  Checkpoint unknown = ggufs.base;
+  unknown.fields.set(Field::of("general.architecture", "mystery"));
+  EXPECT_ERROR(lora_from_diff(unknown, ggufs.tuned), Errc::unsupported, "not known for this architecture");
+}
+
 TEST(LoraFromDiff, SaysWhenThereIsNothingToFind) {
   Models models;
   models.add("a.weight", {2, 2}, {1, 2, 3, 4}, {0, 0, 0, 0});

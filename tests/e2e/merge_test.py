@@ -97,6 +97,48 @@ class Merge(TestCase):
         self.ballast("adapter", "merge", "odd.gguf", "lora", "-o", "odd-merged.gguf")
         self.assert_values("odd-merged.gguf", "m.q.weight", self.with_change(self.weight, 1.5))
 
+    def llama_gguf(self, name, weights):
+        """As llama.cpp calls it, with 4 heads of queries and 2 of keys."""
+        self.write("hf.safetensors", {name: tensor(rows) for name, rows in weights.items()})
+        self.ballast("convert", "hf.safetensors", name, "--names", "gguf", "--architecture", "llama", "--heads", "4",
+                     "--kv-heads", "2", "--force")
+
+    def test_two_ggufs_give_a_lora_that_merge_and_inject_take(self):
+        rng = random.Random(5)
+        at = "model.layers.0.self_attn."
+        before = {at + "q_proj.weight": matrix(rng, 16, 32), at + "k_proj.weight": matrix(rng, 8, 32)}
+        self.llama_gguf("before.gguf", before)
+        more = product(matrix(rng, 8, 2), matrix(rng, 2, 32))
+        after = dict(before) | {at + "k_proj.weight": [[x + d for x, d in zip(*rows)]
+                                                       for rows in zip(before[at + "k_proj.weight"], more)]}
+        self.llama_gguf("after.gguf", after)
+        self.ballast("adapter", "from-diff", "before.gguf", "after.gguf", "--rank", "2", "-o", "found")
+        names, _ = read_safetensors(self.folder / "found/adapter_model.safetensors")
+        self.assertIn(f"base_model.model.{at}k_proj.lora_A.weight", names)
+        self.ballast("adapter", "merge", "before.gguf", "found", "-o", "again.gguf")
+        self.ballast("diff", "after.gguf", "again.gguf", "--tolerance", "1e-4")
+
+        # Into the base as it is, with the names of a PeftModel.
+        self.ballast("adapter", "inject", "before.gguf", "found", "-o", "adapted.safetensors")
+        tensors, _ = read_safetensors(self.folder / "adapted.safetensors")
+        self.assertEqual(tensors[f"base_model.model.{at}k_proj.base_layer.weight"],
+                         ("F32", [8, 32], pack("F32", [x for row in before[at + "k_proj.weight"] for x in row])))
+        self.ballast("convert", "before.gguf", "q8.gguf", "--dtype", "Q8_0")
+        self.ballast("adapter", "inject", "q8.gguf", "found", "--dtype", "BF16", "-o", "half.safetensors")
+        self.assertEqual(read_safetensors(self.folder / "half.safetensors")[0][f"base_model.model.{at}q_proj.weight"][0], "BF16")
+
+        # As llama.cpp has it, but for the heads, which the base knows; keys alone do not tell them.
+        command = ["adapter", "convert", "found", "--to", "gguf", "--architecture", "llama", "--heads", "4", "-o", "lora.gguf"]
+        self.refused(*command, code=USAGE, says="nothing says llama.attention.head_count_kv", hint="--kv-heads")
+        self.ballast(*command, "--kv-heads", "2")
+        for key in "llama.attention.head_count", "llama.attention.head_count_kv":
+            self.ballast("meta", "unset", "lora.gguf", key)
+        self.assertEqual(self.ballast("adapter", "info", "lora.gguf", "--json").json()["modules"], {"k_proj": 1})
+        self.assertIn("llama.attention.head_count", self.ballast("adapter", "info", "lora.gguf").out)
+        self.ballast("adapter", "merge", "before.gguf", "lora.gguf", "-o", "third.gguf")
+        self.ballast("diff", "after.gguf", "third.gguf", "--tolerance", "1e-4")
+        self.refused("adapter", "convert", "lora.gguf", "--to", "peft", "-o", "x", code=USAGE, says="nothing says llama.att")
+
     def test_knows_flat_names_by_the_base(self):
         self.write("base.safetensors", {"m.out_q.weight": tensor(self.weight)})
         self.write_adapter("named", "m.out_q", self.a, self.b, alpha=3)

@@ -264,6 +264,57 @@ TEST(Names, NoticeThatKeysHaveFewerHeads) {
   EXPECT_EQ(to_gguf(2).size(), 2u);
 }
 
+// An adapter may change keys and nothing else.
+TEST(Names, OfKeysAloneNeedTheirOwnHeads) {
+  const auto to_gguf = [](const Checkpoint& model, std::uint64_t heads_kv) {
+    return to_names(model, NameStyle::gguf, {.head_count = 4, .head_count_kv = heads_kv});
+  };
+  const std::string key = "model.layers.1.self_attn.k_proj.weight";
+  const Tensor k = tensor_of({16, 4});
+  Checkpoint model = checkpoint_of("llama", {{key, k}});
+  EXPECT_ERROR(to_gguf(model, 0), Errc::invalid_argument,
+               "tensor \"" + key + "\": its rows go by heads, and nothing says llama.attention.head_count_kv");
+  EXPECT_HINT(to_gguf(model, 0), "--kv-heads 8");
+  expect_interleaved(to_gguf(model, 2).at("blk.1.attn_k.weight"), k, 2);
+
+  // Queries of another block tell as well, wherever they stand.
+  model.tensors.insert("model.layers.7.self_attn.q_proj.weight", tensor_of({32, 4}));
+  EXPECT_ERROR(to_gguf(model, 0), Errc::mismatch, "with 4 heads, one has 4 rows, and one of queries has 8");
+  model.tensors.replace("model.layers.7.self_attn.q_proj.weight", tensor_of({16, 4}));
+  expect_interleaved(to_gguf(model, 0).at("blk.1.attn_k.weight"), k, 4);
+
+  // A file that says one number says both.
+  Checkpoint said = checkpoint_of("llama", {{"blk.1.attn_k.weight", k}});
+  said.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
+  expect_interleaved(k, to_names(said, NameStyle::huggingface).at(key), 4);
+}
+
+TEST(Names, MayBeLookedAtWithoutHeads) {
+  const Checkpoint gguf = checkpoint_of("llama", {{"blk.1.attn_q.weight", tensor_of({12, 4})}});
+  const Checkpoint model = to_names(gguf, NameStyle::huggingface, {.allow_unknown_heads = true});
+  const Tensor& q = model.at("model.layers.1.self_attn.q_proj.weight");
+  EXPECT_EQ(q.shape(), (Shape{12, 4}));
+  std::vector<std::byte> bytes(q.nbytes());
+  EXPECT_ERROR(q.read(0, bytes), Errc::invalid_argument, "nothing says llama.attention.head_count");
+  EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.head_count = 5, .allow_unknown_heads = true}), Errc::mismatch,
+               "12 rows are not 5 heads");
+}
+
+TEST(Names, OfAnAdapterAreCompletedByItsBase) {
+  Checkpoint base = checkpoint_of("llama", {});
+  base.fields.set(Field::of("llama.attention.head_count", std::uint32_t{8}));
+  EXPECT_EQ(completed({}, base).architecture, "llama");
+  EXPECT_EQ(completed({}, base).head_count, 8u);
+  EXPECT_EQ(completed({}, base).head_count_kv, 8u);
+  base.fields.set(Field::of("llama.attention.head_count_kv", std::uint32_t{2}));
+  EXPECT_EQ(completed({}, base).head_count_kv, 2u);
+  EXPECT_EQ(completed({.head_count_kv = 4}, base).head_count_kv, 4u) << "the options count";
+  const std::int32_t counts[] = {1, 8};
+  base.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count_kv", counts));
+  EXPECT_EQ(completed({}, base).head_count_kv, 0u) << "no single number is right";
+  EXPECT_EQ(completed({}, {}).head_count, 0u);
+}
+
 TEST(Names, NeedHeadCountsThatFit) {
   Checkpoint gguf = checkpoint_of("llama", {{"blk.1.attn_q.weight", tensor_of({12, 4})}});
   const auto to_hf = [&](std::uint64_t heads = 0) {

@@ -19,22 +19,32 @@ constexpr std::string_view kAlpha = "adapter.lora.alpha", kEmbedding = "token_em
 // is not here: A and B say which side is which.
 Checkpoint renamed(const Checkpoint& weights, NameStyle style, const NameOptions& options) {
   Checkpoint result = to_names(weights, style, options);
-  const std::string said(result.fields.find_string("general.architecture").value_or(""));
-  const names::Architecture* architecture =
-      names::find_architecture(options.architecture.empty() ? said : options.architecture);
-  if (architecture == nullptr) {
-    throw Error(Errc::unsupported, "no names are known for the architecture " + quote(said))
-        .hint("name one that is, with --architecture");
-  }
+  const names::Architecture* architecture = names::find_architecture(result, options);
+  if (architecture == nullptr) return result;
   for (const auto& [name, tensor] : weights) {
     const auto match = names::match(*architecture, style, name);
-    if (!match || match->is_left_out) {
-      throw Error(Errc::unsupported, "module " + quote(name.substr(0, name.rfind('.'))) + " has no name in " +
-                                         (style == NameStyle::gguf ? "GGUF" : "PEFT") + " for the architecture " +
-                                         std::string(architecture->name))
-          .hint("is --architecture right?");
-    }
-    if (match->change == names::Change::transpose) result.tensors.replace(match->name, tensor);
+    if (match && match->change == names::Change::transpose) result.tensors.replace(match->name, tensor);
+  }
+  return result;
+}
+
+// For looking, names may stay what they are: find_problems() says which, so that nothing else is done with them.
+Checkpoint renamed_to_peft(const Checkpoint& weights, NameOptions options) {
+  options.allow_unknown_heads = true;
+  const bool is_known = names::find_architecture(weights, options) != nullptr || !options.architecture.empty();
+  return is_known ? renamed(weights, NameStyle::huggingface, options) : weights;
+}
+
+Checkpoint renamed_to_gguf(const Checkpoint& weights, const NameOptions& options) {
+  Checkpoint result = renamed(weights, NameStyle::gguf, options);
+  const names::Architecture* architecture = names::find_architecture(result, options);
+  for (const auto& [name, tensor] : weights) {
+    const auto match = architecture == nullptr ? std::nullopt : names::match(*architecture, NameStyle::gguf, name);
+    if (match && !match->is_left_out) continue;
+    throw Error(Errc::unsupported, "module " + quote(name.substr(0, name.rfind('.'))) +
+                                       " has no name in GGUF for the architecture " +
+                                       std::string(architecture == nullptr ? "of the file" : architecture->name))
+        .hint("is --architecture right?");
   }
   return result;
 }
@@ -54,7 +64,7 @@ LoraModules read_gguf(const Checkpoint& file, const NameOptions& options) {
     else if (!name.ends_with(".lora_a"))
       throw Error(Errc::unsupported, "tensor " + quote(name) + " is no part of a LoRA");
   }
-  const Checkpoint in_peft = renamed(weights, NameStyle::huggingface, options);
+  const Checkpoint in_peft = renamed_to_peft(weights, options);
   LoraModules modules;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::string_view name = weights.tensors[i].name;
@@ -92,7 +102,7 @@ Checkpoint write_gguf(const LoraModules& modules, const Adapter& adapter, const 
   NameOptions known = options;
   if (known.architecture.empty() && adapter.metadata.contains("general.architecture"))
     known.architecture = adapter.metadata.at("general.architecture");
-  const Checkpoint in_gguf = renamed(weights, NameStyle::gguf, known);
+  const Checkpoint in_gguf = renamed_to_gguf(weights, known);
 
   Checkpoint file;
   file.fields.set(Field::of("general.architecture", *in_gguf.fields.find_string("general.architecture")));

@@ -16,6 +16,7 @@
 #include "kernels/gemm.hpp"
 #include "kernels/svd.hpp"
 #include "ops/adapter/modules.hpp"
+#include "ops/names_match.hpp"
 
 namespace ballast {
 namespace {
@@ -181,10 +182,18 @@ bool holds_a_product(std::string_view name, const Tensor& tensor) {
   return is_real && name.ends_with(kWeight) && tensor.rank() >= 2 && tensor.numel() != 0;
 }
 
-}  // namespace
+// What adapters know. What is transposed on the way must be decoded, which it is when it is compared anyway.
+Checkpoint with_names_of_peft(const Checkpoint& checkpoint, const NameOptions& options) {
+  if (!has_gguf_names(checkpoint)) return checkpoint;
+  if (names::find_architecture(checkpoint, options) == nullptr) {
+    throw Error(Errc::unsupported, "a LoRA needs the names of Hugging Face, which are not known for this architecture")
+        .in(checkpoint.target)
+        .hint("name one whose names are known with --architecture; or convert both checkpoints from the originals");
+  }
+  return to_names(cast(checkpoint, DType::f32), NameStyle::huggingface, options);
+}
 
-FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const FromDiffOptions& options) {
-  if (options.rank == 0) throw Error(Errc::invalid_argument, "a LoRA has a rank of at least 1");
+FromDiff extracted(const Checkpoint& base, const Checkpoint& tuned, const FromDiffOptions& options) {
   FromDiff result;
   std::vector<Work> works;
   std::uint64_t total = 0;
@@ -193,7 +202,7 @@ FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const F
     const Tensor* other = tuned.find(name);
     if (other == nullptr || other->shape() != tensor.shape()) {
       result.report.missing.emplace_back(name);
-    } else if (holds_a_product(name, tensor)) {
+    } else if (holds_a_product(name, tensor) && !(base.format == Format::gguf && name.starts_with("blk."))) {
       works.push_back({name, &tensor, other});
       total += tensor.nbytes();
     } else if (is_same(tensor, *other)) {
@@ -238,6 +247,13 @@ FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const F
         .hint("ballast diff shows what does differ");
   }
   return result;
+}
+
+}  // namespace
+
+FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const FromDiffOptions& options) {
+  if (options.rank == 0) throw Error(Errc::invalid_argument, "a LoRA has a rank of at least 1");
+  return extracted(with_names_of_peft(base, options.names), with_names_of_peft(tuned, options.names), options);
 }
 
 }  // namespace ballast

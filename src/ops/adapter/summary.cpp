@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "ops/adapter/initial.hpp"
 #include "ops/adapter/names.hpp"
 #include "ops/adapter/prefix.hpp"
+#include "ops/names_values.hpp"
 
 namespace ballast {
 namespace {
@@ -104,6 +106,7 @@ class Problems {
     try {
       const PeftType& type = type_of(adapter_);
       check_names(type);
+      if (adapter_.dialect == AdapterDialect::gguf) check_gguf(type);
       if (type.name == "LORA") check_lora(type);
     } catch (const Error& error) {
       add(error.code(), error.message(), error.hint());
@@ -122,6 +125,26 @@ class Problems {
     add(Errc::mismatch,
         "no tensor is one of " + std::string(type.name) + ", such as " + quote(adapter_.tensors[0].name) + " is none",
         "is this the adapter_config.json that belongs to the weights?");
+  }
+
+  // One of each kind says it all: of an architecture, or of the heads that nothing says.
+  void check_gguf(const PeftType& type) {
+    bool has_name = false, has_rows = false;
+    for (const auto& [name, tensor] : adapter_.tensors) {
+      const auto parsed = parse_file_name(type, name);
+      if (!parsed) continue;
+      const std::string_view module = module_of(*parsed);
+      const bool is_of_gguf = module.starts_with("blk.") || module == "token_embd" || module == "output";
+      if (is_of_gguf && !std::exchange(has_name, true)) {
+        const auto said = adapter_.metadata.find("general.architecture");
+        add(Errc::unsupported,
+            "module " + quote(module) + " has no name in PEFT for the architecture " +
+                (said == adapter_.metadata.end() ? "that nothing says" : quote(said->second)),
+            "if that is not what it is, name the right one with --architecture");
+      }
+      const Error* why = names::why_unreadable(tensor);
+      if (why != nullptr && !std::exchange(has_rows, true)) add(why->code(), why->message(), why->hint());
+    }
   }
 
   void check_lora(const PeftType& type) {
