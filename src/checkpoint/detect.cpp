@@ -12,6 +12,7 @@
 
 #include "checkpoint/foreign_shapes.hpp"
 #include "formats/archive/tar.hpp"
+#include "formats/archive/zip_tail.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/safetensors/reader.hpp"
@@ -72,19 +73,39 @@ bool is_old_pickle(const io::ByteSource& source, std::string_view text) {
   }
 }
 
-constexpr std::uint64_t kZipEndBytes = 22;
-
 bool is_all_zero(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '\0'; });
 }
 
-// By what it begins with. Safetensors first, because a header's length can look like the magic of any other format.
+// By what it begins with. Safetensors first, because a header's length can look like the magic of any other format: for
+// those that look at the magic of a zip alone it is a zip then, but no pickle goes on with the zeros of a length.
+std::vector<Reading> readings_by_beginning(std::span<const std::byte> first) {
+  std::vector<Reading> readings;
+  if (safetensors::looks_like_safetensors(first)) readings.push_back({Content::safetensors});
+  const auto known = find_beginning(kKnown, as_text(first));
+  if (known != kKnown.end() && (readings.empty() || known->content == Content::zip))
+    readings.push_back({known->content});
+  if (gguf::looks_like_gguf(first)) readings.push_back({Content::gguf});
+  if (archive::looks_like_tar(first)) readings.push_back({Content::tar});
+  return readings;
+}
+
 std::optional<Content> find_content(std::span<const std::byte> first) {
-  if (safetensors::looks_like_safetensors(first)) return Content::safetensors;
-  if (const auto known = find_beginning(kKnown, as_text(first)); known != kKnown.end()) return known->content;
-  if (gguf::looks_like_gguf(first)) return Content::gguf;
-  if (archive::looks_like_tar(first)) return Content::tar;
-  return std::nullopt;
+  const auto readings = readings_by_beginning(first);
+  return readings.empty() ? std::nullopt : std::optional(readings.front().content);
+}
+
+std::string_view name_of(Content content) {
+  switch (content) {
+    case Content::safetensors: return "a safetensors file";
+    case Content::json: return "JSON";
+    case Content::zip: return "a zip archive";
+    case Content::tar: return "a tar archive";
+    case Content::pickle: return "a pickle";
+    case Content::npy: return "a NumPy file";
+    case Content::gguf: return "a GGUF file";
+  }
+  return "";
 }
 
 // Every byte that is not an ASCII character as \xNN: by chance, some make up letters of far alphabets.
@@ -114,14 +135,14 @@ Content detect(const io::ByteSource& source) try {
   const auto first = first_bytes_of(source, buffer);
   const std::string_view text = as_text(first);
 
-  const auto found = find_content(first);
-  // Two programs could read two things in it: the one looks at the beginning, the other for a zip at the end.
-  if (found != Content::zip && ends_as_zip(source)) {
-    throw Error(Errc::malformed, "the file ends as a zip archive, but does not begin as one")
-        .at_byte(size - kZipEndBytes)
+  const auto readings = readings_of(source);
+  const bool is_zip_without_beginning = readings.size() == 1 && readings.front().offset != 0;
+  if (readings.size() > 1 || is_zip_without_beginning) {
+    throw Error(Errc::malformed, "the file " + text_of(readings))
+        .at_byte(readings.back().offset)
         .hint("two programs could read two different things in it; get it from where it came from again");
   }
-  if (found) return *found;
+  if (!readings.empty()) return readings.front().content;
   if (looks_like_json(text)) return Content::json;
   if (is_all_zero(text)) {
     throw Error(Errc::malformed, "the file begins with zeros only").hint("an interrupted download or copy?");
@@ -136,11 +157,22 @@ Content detect(const io::ByteSource& source) try {
   throw error.in(source.name());
 }
 
-bool ends_as_zip(const io::ByteSource& source) {
-  if (source.size_bytes() < kZipEndBytes) return false;
-  std::array<std::byte, kZipEndBytes> bytes;
-  source.read_at(source.size_bytes() - kZipEndBytes, bytes);
-  return as_text(bytes).starts_with("PK\x05\x06"sv) && as_text(bytes).ends_with("\0\0"sv);
+std::vector<Reading> readings_of(const io::ByteSource& source) {
+  std::array<std::byte, kLookBytes> buffer;
+  std::vector<Reading> readings = readings_by_beginning(first_bytes_of(source, buffer));
+  const bool is_zip = std::ranges::any_of(readings, [](const Reading& r) { return r.content == Content::zip; });
+  if (is_zip) return readings;  // whose reader looks at its end
+  if (const auto end = archive::find_zip_at_end(source)) readings.push_back({Content::zip, *end});
+  return readings;
+}
+
+std::string text_of(const std::vector<Reading>& readings) {
+  std::string text;
+  for (const Reading& reading : readings) {
+    if (!text.empty()) text += " and ";
+    text += std::string(reading.offset == 0 ? "begins as " : "ends as ") + std::string(name_of(reading.content));
+  }
+  return readings.size() == 1 ? text + ", but does not begin as one" : text;
 }
 
 std::optional<Content> detect_quietly(const io::ByteSource& source) {

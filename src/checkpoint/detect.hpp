@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "io/byte_source.hpp"
 
@@ -26,7 +27,18 @@ bool begins_like_a_container(std::span<const std::byte> first_bytes);
 enum class Within : std::uint8_t { folder, archive };
 std::optional<std::string> find_closed_content(const io::ByteSource& source, Within within);
 
-// Whether the last bytes are the end record of a zip without a comment.
-bool ends_as_zip(const io::ByteSource& source);
+// One way in which some program would read a file.
+struct Reading {
+  Content content;
+  std::uint64_t offset = 0;  // of what says so: 0, or the end record of a zip
+};
+
+// Every way in which some program would read a file, by the bytes at its beginning and at its end; the one that Ballast
+// would choose first. A file with more than one has two meanings: detect() refuses it. docs/one_meaning.md says which
+// bytes must agree, and how rarely they do so by chance. Pickles without a magic are not looked for.
+std::vector<Reading> readings_of(const io::ByteSource& source);
+
+// "begins as a pickle and ends as a zip archive", of readings that are more than one.
+std::string text_of(const std::vector<Reading>& readings);
 
 }  // namespace ballast

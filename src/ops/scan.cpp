@@ -99,22 +99,27 @@ class Scanner {
   }
 
   void scan_content(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const auto content = detect_quietly(*source);
-    if (content != Content::zip && ends_as_zip(*source)) {
-      find(source->name(), source->size_bytes() - 22, "the file ends as a zip archive, but does not begin as one");
-      scan_zip(source, member, depth);
-    }
-    if (!content) return scan_unknown(source, member, depth);
-    switch (*content) {
+    const auto readings = readings_of(*source);
+    if (readings.empty()) return scan_unknown(source, member, depth);
+    const bool is_zip_without_beginning = readings.size() == 1 && readings.front().offset != 0;
+    if (readings.size() > 1 || is_zip_without_beginning)
+      find(source->name(), readings.back().offset, "the file " + text_of(readings));
+    for (const Reading& reading : readings) scan_as(reading.content, source, member, depth);
+    // What the reader of the format finds wrong; it refuses two meanings before it looks.
+    if (readings.size() == 1 && has_no_pickles(readings.front().content))
+      static_cast<void>(read_source(source, options_));
+  }
+
+  static bool has_no_pickles(Content content) { return content == Content::safetensors || content == Content::gguf; }
+
+  void scan_as(Content content, const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
+    switch (content) {
       case Content::zip: return scan_zip(source, member, depth);
       case Content::tar: scan_as_pickle_too(source, member, depth); return scan_tar(source, member, depth);
       case Content::npy: return scan_npy(source, member, depth);
       case Content::pickle: return scan_stream(source, member, depth);
       case Content::safetensors:
-      case Content::gguf:
-        scan_as_pickle_too(source, member, depth);
-        static_cast<void>(read_source(source, options_));
-        return;
+      case Content::gguf: return scan_as_pickle_too(source, member, depth);
       case Content::json: return;
     }
   }

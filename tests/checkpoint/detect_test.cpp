@@ -8,6 +8,7 @@
 #include <ballast/open.hpp>
 
 #include "builders/safetensors_file.hpp"
+#include "builders/zip_file.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast {
@@ -99,7 +100,7 @@ const Stranger kStrangers[] = {
     {"ALatexSection", "\\section{\"Introduction\"}", Errc::unsupported, "a text file", ""},
     {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::malformed, "a zip archive without its end record", "downloaded whole"},
     {"AnEmptyZip", "PK\x05\x06"s + std::string(18, '\0'), Errc::unsupported, "without a checkpoint in it", "data.pkl"},
-    {"AProgramThatEndsAsAZip", "\x7f""ELF and more"s + "PK\x05\x06"s + std::string(18, '\0'), Errc::malformed, "ends as a zip archive, but does not begin as one", "two programs"},
+    {"AProgramThatEndsAsAZip", "\x7f""ELF and more"s + test::ZipFile().stored("a", "data").text(), Errc::malformed, "ends as a zip archive, but does not begin as one", "two programs"},
     {"AGguf", "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"s, Errc::malformed, "ends inside the key count", ""},
     {"ASwappedGguf", "FUGG\0\0\0\x03"s, Errc::unsupported, "a GGUF whose bytes are swapped", "converters"},
     {"AGgml", "lmgg\0\x7d\0\0"s, Errc::unsupported, "a ggml file, older than GGUF", "converters"},
