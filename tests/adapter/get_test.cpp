@@ -123,6 +123,16 @@ TEST(GetAdapter, SaysThatItFoundNoEmbeddings) {
        {GetAdapterOptions{SaveEmbeddings::always}, GetAdapterOptions{SaveEmbeddings::automatic, 7}})
     EXPECT_ERROR(got(state, kLora, "default", options), Errc::not_found, "called like embeddings");
   EXPECT_EQ(got(state, kLora).size(), 1u);
+  EXPECT_ERROR(got({"base_model.model.q.lora_A.emb.weight"}, kLora, "emb", {SaveEmbeddings::always}), Errc::not_found,
+               "called like embeddings")
+      << "an adapter may be called so";
+}
+
+TEST(GetAdapter, SavesEmbeddingsOnceThatAreSavedWhole) {
+  const Names state = {"base_model.model.q.lora_A.default.weight", "base_model.model.wte.original_module.weight",
+                       "base_model.model.wte.modules_to_save.default.weight"};
+  EXPECT_EQ(got(state, R"({"peft_type": "LORA", "modules_to_save": ["wte"]})", "default", {SaveEmbeddings::always}),
+            Names({"base_model.model.q.lora_A.weight", "base_model.model.wte.weight"}));
 }
 
 TEST(GetAdapter, LeavesOutAHeadThatIsTiedToTheTokens) {

@@ -33,33 +33,40 @@ class Embeddings {
  public:
   explicit Embeddings(const StateDict& state) {
     for (const auto& [name, tensor] : state) {
-      if (is_weight(name, tensor) && is_word_embedding(module_of(name))) add(name, tensor);
+      if (is_weight(name, tensor) && is_word_embedding(table_of(name))) words_.emplace(table_of(name), tensor.shape());
     }
     // Encoders and decoders have views of one that is shared.
     const auto is_shared = [](const auto& entry) { return entry.first.ends_with(".shared"); };
-    if (std::ranges::any_of(modules_, is_shared))
-      std::erase_if(modules_, [&](const auto& entry) { return !is_shared(entry); });
+    if (std::ranges::any_of(words_, is_shared))
+      std::erase_if(words_, [&](const auto& entry) { return !is_shared(entry); });
     for (const auto& [name, tensor] : state) {
-      const std::string_view module = module_of(name);
-      if (is_weight(name, tensor) &&
-          (is_embedding(module) || (may_be_output_head(module) && is_of_their_shape(tensor))) &&
-          !is_word_embedding(module))
-        heads_.emplace(module);
+      if (!is_weight(name, tensor) || is_word_embedding(table_of(name))) continue;
+      const std::string_view module = table_of(name);
+      const auto is_alike = [&](const auto& entry) { return entry.second == tensor.shape(); };
+      if (is_embedding(module) || (may_be_output_head(module) && std::ranges::any_of(words_, is_alike)))
+        heads_.emplace(module, tensor.shape());
     }
   }
 
-  bool empty() const { return modules_.empty() && heads_.empty(); }
-  bool has_rows(std::uint64_t count) const {
-    return std::ranges::all_of(modules_, [&](const auto& entry) { return entry.second[0] == count; });
+  bool empty() const { return words_.empty() && heads_.empty(); }
+  bool have_rows(std::uint64_t count) const {
+    const auto has_rows = [&](const auto& entry) { return entry.second[0] == count; };
+    return std::ranges::all_of(words_, has_rows) && std::ranges::all_of(heads_, has_rows);
   }
-  bool contains(std::string_view name) const {
-    return modules_.contains(module_of(name)) || heads_.contains(module_of(name));
+  bool contain(std::string_view name) const {
+    return words_.contains(module_of(name)) || heads_.contains(module_of(name));
   }
 
  private:
-  // Of a PeftModel, so that the copy that a prompt encoder has beside the model is none.
+  // Of a PeftModel, so that the copy that a prompt encoder has beside the model is none; and of no adapter, which may
+  // be called like anything.
   static bool is_weight(std::string_view name, const Tensor& tensor) {
-    return name.starts_with(kRoot) && name.ends_with(".weight") && tensor.rank() == 2;
+    if (!name.starts_with(kRoot) || !name.ends_with(".weight") || tensor.rank() != 2) return false;
+    for (std::string_view rest = name; !rest.empty();) {
+      const std::string_view segment = take_segment(rest);
+      if (segment == "modules_to_save" || is_any_parameter(segment)) return false;
+    }
+    return true;
   }
   static std::string_view module_of(std::string_view name) {
     std::string_view module = name.substr(0, name.rfind('.'));
@@ -68,13 +75,13 @@ class Embeddings {
     }
     return module;
   }
-  void add(std::string_view name, const Tensor& tensor) { modules_.emplace(module_of(name), tensor.shape()); }
-  bool is_of_their_shape(const Tensor& tensor) const {
-    return std::ranges::any_of(modules_, [&](const auto& entry) { return entry.second == tensor.shape(); });
+  // The original of one that modules_to_save has in the file anyway tells that there is one.
+  static std::string_view table_of(std::string_view name) {
+    const std::string_view module = module_of(name), original = ".original_module";
+    return module.ends_with(original) ? module.substr(0, module.size() - original.size()) : module;
   }
 
-  std::map<std::string, Shape, std::less<>> modules_;  // with the shapes of their weights
-  std::set<std::string, std::less<>> heads_;
+  std::map<std::string, Shape, std::less<>> words_, heads_;  // modules, with the shapes of their weights
 };
 
 class Getter {
@@ -190,11 +197,11 @@ class Getter {
     const bool are_adapted = std::ranges::any_of(modules_, [](const std::string& m) { return is_embedding(m); });
     const bool has_tokens = type_.name == "TRAINABLE_TOKENS" || config_.find("trainable_token_indices") != nullptr;
     const bool is_automatic = options_.embeddings == SaveEmbeddings::automatic;
-    const bool are_resized = options_.base_vocabulary != 0 && !embeddings.has_rows(options_.base_vocabulary);
+    const bool are_resized = options_.base_vocabulary != 0 && !embeddings.have_rows(options_.base_vocabulary);
     if (is_automatic && !(are_adapted && !has_tokens) && !are_resized) return;
     for (const auto& [name, tensor] : state_) {
       const bool is_wrapped = name.substr(0, name.rfind('.')).ends_with(kWrapper);
-      if (embeddings.contains(name) && (is_wrapped || !are_adapted)) file_.insert(name, tensor);
+      if (embeddings.contain(name) && (is_wrapped || !are_adapted)) file_.insert(name, tensor);
     }
   }
 
