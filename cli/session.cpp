@@ -18,7 +18,6 @@
 #include "interrupt.hpp"
 
 namespace ballast::cli {
-namespace {
 
 std::vector<std::byte> read_standard_input() {
   if (isatty(STDIN_FILENO) == 1) {
@@ -39,6 +38,8 @@ std::vector<std::byte> read_standard_input() {
   bytes.resize(size);
   return bytes;
 }
+
+namespace {
 
 std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::string>& include) {
   if (include.size() == 1) {

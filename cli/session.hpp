@@ -52,6 +52,9 @@ struct Session {
   void note(std::string_view text) const;
 };
 
+// All of it, into memory. Throws Errc::invalid_argument if it is the terminal.
+std::vector<std::byte> read_standard_input();
+
 // A file, a folder, an index, or "-" for standard input, which is read into memory. Says the checkpoint's notes.
 Checkpoint open_target(const Session& session, const std::string& target);
 

@@ -9,6 +9,19 @@ namespace {
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kNarrowestFirst = 40;
 
+// What a cell takes on the screen: the sequences that colour it take nothing.
+std::size_t shown_columns(const std::string& cell) {
+  std::string plain;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    if (cell[i] == '\x1b') {
+      i = std::min(cell.find('m', i), cell.size());
+    } else {
+      plain += cell[i];
+    }
+  }
+  return columns_of(plain);
+}
+
 }  // namespace
 
 Table::Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent)
@@ -34,7 +47,7 @@ void Table::write_tabbed(std::span<const std::string> cells) {
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths(columns_.size());
   for (const Row& row : rows_) {
-    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], columns_of(row.cells[i]));
+    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], shown_columns(row.cells[i]));
   }
   if (widths.empty()) return widths;
   // One very long name must not push every other row off the screen: it alone runs over.
@@ -50,7 +63,7 @@ void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths
   std::size_t pending = 0;  // spaces that are due once something follows: no line ends in spaces
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
     const std::string& cell = row.cells[i];
-    const std::size_t columns = columns_of(cell);
+    const std::size_t columns = shown_columns(cell);
     const std::size_t padding = widths[i] > columns ? widths[i] - columns : 0;
     if (i > 0) pending += kGap;
     if (columns_[i].right) pending += padding;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ballast/error.hpp>
+#include <ballast/scan.hpp>
 #include <ballast/merge.hpp>
 #include <ballast/text.hpp>
 
@@ -309,8 +310,7 @@ void add_name_options(Command& verb, NameOptions& names) {
 }
 
 void refuse_dangerous(const Session& session, const Checkpoint& checkpoint) {
-  if (checkpoint.dangerous.empty() || session.allow_dangerous) return;
-  throw Error(Errc::unsafe, "names something dangerous").in(checkpoint.target).hint("ballast scan shows what");
+  if (!session.allow_dangerous) ballast::refuse_dangerous(checkpoint);
 }
 
 void add_adapter(Command& verb, Session& session) {

@@ -1,8 +1,9 @@
-// scan: what the pickles in a file would import, and what is wrong with the file around them.
+// scan: what the pickles in files would do to whoever loads them, and what is wrong with the files around them.
 #include <ballast/scan.hpp>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -14,44 +15,23 @@
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../table.hpp"
+#include "scan_documents.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
 namespace {
 
-using Layout = JsonWriter::Layout;
+struct Arguments {
+  std::vector<std::string> targets;
+  std::vector<std::string> trusted, policies;
+  bool sarif = false;
+  bool allowlist = false;
+};
 
-void write_json(Session& session, const std::string& target, const ScanReport& report) {
-  JsonWriter json(session.out, "ballast.scan/1");
-  json.field("target", target);
-  json.field("safe", report.is_safe());
-  json.key("globals");
-  json.begin_array(Layout::lines);
-  for (const ScannedGlobal& global : report.globals) {
-    json.begin_object();
-    json.field("module", global.module);
-    json.field("name", global.name);
-    json.field("offset", global.offset);
-    json.field("member", global.member);
-    if (!global.file.empty()) json.field("file", global.file);
-    json.field("verdict", name(global.verdict));
-    if (!global.why.empty()) json.field("why", global.why);
-    json.end();
-  }
-  json.end();
-  json.key("findings");
-  json.begin_array(Layout::lines);
-  for (const ScanFinding& finding : report.findings) {
-    json.begin_object();
-    json.field("where", finding.where);
-    finding.offset ? json.field("offset", *finding.offset) : json.field("offset", nullptr);
-    json.field("what", finding.what);
-    json.end();
-  }
-  json.end();
-  json.field("files", report.files);
-  json.field("pickles", report.pickles);
-  json.finish();
+std::string_view word_for(Safe safe) { return safe == true ? "safe" : safe == false ? "dangerous" : "unknown"; }
+
+Color color_of(std::string_view verdict) {
+  return verdict == "dangerous" ? Color::red : verdict == "safe" || verdict == "known" ? Color::green : Color::yellow;
 }
 
 // A global that is named a thousand times is one line, at its first place; the dangerous ones come first.
@@ -60,12 +40,13 @@ struct Mention {
   std::uint64_t times = 0;
 };
 
-std::vector<Mention> mentions_of(const ScanReport& report) {
-  std::map<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>, std::size_t> places;
+std::vector<Mention> mentions_of(const ScanReport& report, const std::string& file) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view, Verdict>, std::size_t> places;
   std::vector<Mention> mentions;
   for (const ScannedGlobal& global : report.globals) {
+    if (global.file != file) continue;
     const auto [place, is_new] =
-        places.try_emplace({global.file, global.member, global.module, global.name}, mentions.size());
+        places.try_emplace({global.member, global.module, global.name, global.verdict}, mentions.size());
     if (is_new) mentions.push_back({&global});
     ++mentions[place->second].times;
   }
@@ -74,43 +55,81 @@ std::vector<Mention> mentions_of(const ScanReport& report) {
   return mentions;
 }
 
-// "data.pkl byte 7", of a folder "models/a.pt!/data.pkl byte 7".
 std::string place_of(const ScannedGlobal& global) {
-  std::string where = global.file;
-  if (!where.empty() && !global.member.empty()) where += "!/";
-  where += global.member;
-  return where.empty() ? fmt::format("byte {}", global.offset)
-                       : fmt::format("{} byte {}", escape_for_terminal(where), global.offset);
+  if (global.member.empty()) return fmt::format("byte {}", global.offset);
+  return fmt::format("{} byte {}", escape_for_terminal(global.member), global.offset);
 }
 
-void write_text(Session& session, const ScanReport& report) {
-  const auto mentions = mentions_of(report);
-  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}, {.color = Color::dim}, {}});
-  for (const Mention& mention : mentions) {
+// "called: runs programs or shell commands (denylist)"
+std::string reason_of(const ScannedGlobal& global) {
+  const std::string why = global.why.empty() ? "" : fmt::format(": {}", global.why);
+  return fmt::format("{}{} ({})", global.use, why, global.rule);
+}
+
+// "2 dangerous names, 1 finding": what a file has its verdict from.
+std::string summary_of(const ScannedFile& file) {
+  std::vector<std::string> parts;
+  if (file.dangerous != 0) parts.push_back(plural(file.dangerous, "dangerous name"));
+  if (file.unknown != 0) parts.push_back(fmt::format("{} that Ballast does not know", plural(file.unknown, "name")));
+  if (file.findings != 0) parts.push_back(plural(file.findings, "finding"));
+  if (parts.empty() && file.known != 0)
+    parts.push_back(fmt::format("{} known, in {}", plural(file.known, "name"), plural(file.pickles, "pickle")));
+  return parts.empty() ? "no pickles" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void write_details(Session& session, const ScanReport& report, const ScannedFile& file) {
+  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}, {.color = Color::dim}, {}}, "  ");
+  for (const Mention& mention : mentions_of(report, file.file)) {
     const ScannedGlobal& global = *mention.first;
+    if (global.verdict == Verdict::known && !session.verbose) continue;
     const std::string verdict(name(global.verdict));
-    table.row({global.verdict == Verdict::dangerous ? session.screen.paint(Color::red, verdict) : verdict,
-               escape_for_terminal(global.module + "." + global.name),
-               mention.times == 1 ? "" : fmt::format("×{}", mention.times), place_of(global), std::string(global.why)});
+    table.row({session.screen.paint(color_of(verdict), verdict), escape_for_terminal(global.module + "." + global.name),
+               mention.times == 1 ? "" : fmt::format("×{}", mention.times), place_of(global), reason_of(global)});
   }
   table.finish();
   for (const ScanFinding& finding : report.findings) {
+    if (finding.file != file.file) continue;
     const std::string at = finding.offset ? fmt::format(" (byte {})", *finding.offset) : "";
-    session.out.line(fmt::format("{}: {}{}", session.screen.paint(Color::yellow, escape_for_terminal(finding.where)),
+    const std::string where = finding.where == file.file ? "" : escape_for_terminal(finding.where) + ": ";
+    const std::string verdict(name(finding.verdict));
+    session.out.line(fmt::format("  {}  {}{}{}", session.screen.paint(color_of(verdict), verdict), where,
                                  escape_for_terminal(finding.what), at));
+  }
+}
+
+void write_text(Session& session, const ScanReport& report) {
+  std::uint64_t counts[3] = {};
+  for (const ScannedFile& file : report.files) {
+    ++counts[file.safe == true ? 0 : file.safe == false ? 2 : 1];
+    const std::string_view word = word_for(file.safe);
+    // In a column of its own width: the longest word has nine letters.
+    session.out.line(fmt::format("{}{}  {}: {}", session.screen.paint(color_of(word), word),
+                                 std::string(9 - word.size(), ' '), escape_for_terminal(file.file), summary_of(file)));
+    write_details(session, report, file);
   }
   if (session.quiet) return;
   session.out.flush();  // before what is said about it
-  const auto dangerous = static_cast<std::uint64_t>(std::count_if(
-      mentions.begin(), mentions.end(), [](const Mention& m) { return m.first->verdict == Verdict::dangerous; }));
-  if (dangerous != 0) {
-    return session.say(fmt::format("{} to import something dangerous; {} in all. Nothing was run.",
-                                   dangerous == 1 ? "1 attempt" : fmt::format("{} attempts", dangerous),
-                                   plural(mentions.size(), "global")));
+  session.say(fmt::format("{}: {} safe, {} unknown, {} dangerous. Nothing was run.",
+                          plural(report.files.size(), "file"), counts[0], counts[1], counts[2]));
+}
+
+void write_allowlist(Session& session) {
+  Table table(session.out, session.screen, {{.color = Color::cyan}, {}, {}, {}});
+  table.header({"name", "known when it is", "with", "why that is harmless"});
+  for (const AllowedUse& row : scan_allowlist()) table.row({row.name, row.uses, row.given, row.why});
+  table.finish();
+}
+
+// One pattern a line; what follows a # is for people.
+void read_policy(const std::string& path, std::vector<std::string>& trusted) {
+  std::ifstream file(path);
+  if (!file) throw Error(Errc::not_found, "cannot open the policy").in(path);
+  for (std::string line; std::getline(file, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    const auto first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos) continue;
+    trusted.push_back(line.substr(first, line.find_last_not_of(" \t\r") + 1 - first));
   }
-  session.say(fmt::format("nothing dangerous in {} of {}{}", plural(mentions.size(), "global"),
-                          plural(report.pickles, "pickle"),
-                          report.findings.empty() ? "" : ", but the file is not as it should be"));
 }
 
 // An archive in which there is nothing to look at is safe; if it is not a checkpoint either, that is the answer, and
@@ -123,25 +142,54 @@ void refuse_what_is_no_checkpoint(const Session& session, const std::string& tar
   }
 }
 
-int run_scan(Session& session, const std::string& target) {
-  if (target == "-") {
-    throw Error(Errc::invalid_argument, "scan looks at files, not at standard input").hint("save it to a file first");
-  }
-  const ScanReport report = scan(target, session.open_options());
-  const bool has_found_nothing = report.pickles == 0 && report.findings.empty();
+ScanReport scan_one(const Session& session, const std::string& target, const ScanOptions& options) {
+  if (target == "-") return scan_bytes(read_standard_input(), "<stdin>", options);
+  ScanReport report = scan(target, options);
+  const bool has_found_nothing =
+      report.files.size() == 1 && report.files[0].pickles == 0 && report.files[0].findings == 0;
   if (has_found_nothing && !std::filesystem::is_directory(target)) refuse_what_is_no_checkpoint(session, target);
-  session.json ? write_json(session, target, report) : write_text(session, report);
-  return report.is_safe() && report.findings.empty() ? 0 : info(Errc::mismatch).exit_code;
+  return report;
+}
+
+int run_scan(Session& session, const Arguments& arguments) {
+  if (arguments.allowlist) {
+    write_allowlist(session);
+    return 0;
+  }
+  if (arguments.targets.empty()) throw Error(Errc::invalid_argument, "scan what?").hint("name a file or a folder");
+  ScanOptions options{session.open_options(), arguments.trusted};
+  for (const std::string& policy : arguments.policies) read_policy(policy, options.trusted);
+
+  const std::vector<std::string>& targets = arguments.targets;
+  if (targets.size() > 1 && std::ranges::count(targets, "-") != 0)
+    throw Error(Errc::invalid_argument, "standard input is scanned by itself").hint("scan the other targets apart");
+  const ScanReport report = targets.size() == 1 ? scan_one(session, targets[0], options) : scan_all(targets, options);
+  if (arguments.sarif) {
+    write_scan_sarif(session.out, report);
+  } else if (session.json) {
+    write_scan_json(session.out, targets, report);
+  } else {
+    write_text(session, report);
+  }
+  return report.is_safe() ? 0 : info(Errc::mismatch).exit_code;
 }
 
 }  // namespace
 
 void add_scan(Command& verb, Session& session) {
-  auto target = std::make_shared<std::string>();
-  verb.positional("TARGET", target.get(), "a file, or a folder, every file of which is looked at, in its folders too");
+  auto arguments = std::make_shared<Arguments>();
+  verb.positional("TARGET", &arguments->targets,
+                  "files, folders (every file of which is looked at, in their folders too), or - for standard input");
+  verb.option("--trust", "GLOB", &arguments->trusted,
+              "names that are known for this run, as in 'ultralytics.*'; dangerous ones stay dangerous; repeatable");
+  verb.option("--policy", "FILE", &arguments->policies, "the same, one pattern a line; # begins a comment");
+  verb.flag("--sarif", &arguments->sarif, "a SARIF 2.1.0 document, for programs that show findings");
+  verb.flag("--allowlist", &arguments->allowlist, "show what is known, for which uses, and why; scan nothing");
   add_json_option(verb, session);
-  verb.examples = "  ballast scan pytorch_model.bin\n  ballast scan downloads/ --json | jq '.globals[].module'\n";
-  verb.run = [target, &session] { return run_scan(session, *target); };
+  verb.examples =
+      "  ballast scan pytorch_model.bin\n  ballast scan downloads/ --trust 'ultralytics.*'\n"
+      "  ballast scan downloads/ --json | jq '.files[] | select(.safe != true)'\n";
+  verb.run = [arguments, &session] { return run_scan(session, *arguments); };
 }
 
 }  // namespace ballast::cli

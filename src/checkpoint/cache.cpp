@@ -4,6 +4,7 @@
 #include <ballast/cache.hpp>
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
+#include <ballast/scan.hpp>
 
 #include <algorithm>
 #include <ctime>
@@ -65,11 +66,7 @@ bool is_worth_caching(const Checkpoint& checkpoint, Cache cache) {
 }
 
 // What a conversion would take away: nothing of it gets into the cache, and nobody would be warned any more.
-void refuse_to_forget(const Checkpoint& checkpoint) {
-  if (checkpoint.dangerous.empty()) return;
-  const Global& global = checkpoint.dangerous.front();
-  throw Error(Errc::unsafe, "it names " + quote(global.module + "." + global.name) + ", which is dangerous");
-}
+void refuse_to_forget(const Checkpoint& checkpoint) { refuse_dangerous(checkpoint); }
 
 // A cache must not show to anybody what its sources do not.
 mode_t permissions_for(const Checkpoint& checkpoint) {

@@ -62,6 +62,7 @@ constexpr std::array kMagics = {
     Magic{0, "\x28\xb5\x2f\xfd"sv, "a zstd file", kUnpack, Closed::packed},
     Magic{0, "BZh"sv, "a bzip2 file", kUnpack, Closed::packed},
     Magic{0, "\x04\x22\x4d\x18"sv, "an lz4 file", kUnpack, Closed::packed},
+    Magic{0, "\x5d\0\0"sv, "an lzma file", kUnpack, Closed::packed},
     Magic{0, "!<arch>\n"sv, "an archive of object files", kOther},
 
     // Programs.
@@ -100,6 +101,8 @@ const Magic* find_magic(std::string_view first) {
 bool is_surely_packed(const Magic& magic, std::string_view first) {
   if (magic.closed != Closed::packed) return false;
   if (magic.bytes == "\x1f\x8b"sv) return first.size() > 3 && first[2] == '\x08' && (first[3] & 0xE0) == 0;
+  // The size of the dictionary, then that of the whole, which is below 2^56 or not known.
+  if (magic.bytes == "\x5d\0\0"sv) return first.size() > 12 && (first[12] == '\0' || first[12] == '\xff');
   if (magic.bytes == "BZh"sv) return first.substr(std::min<std::size_t>(4, first.size())).starts_with("1AY&SY");
   return true;
 }

@@ -13,6 +13,7 @@
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/roots.hpp"
+#include "checkpoint/scan_file.hpp"
 #include "checkpoint/shards.hpp"
 #include "checkpoint/values.hpp"
 #include "formats/gguf/split.hpp"
@@ -84,7 +85,14 @@ Checkpoint open(const std::string& target, const OpenOptions& options) {
 
 Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name, const OpenOptions& options) {
   const auto source = io::from_memory(std::move(bytes), name);
-  return rooted(finish(read_source(source, options), name, options.limits), options);
+  Checkpoint checkpoint = read_source(source, options);
+  // Nobody can come back to the bytes, as refuse_dangerous() does to a file.
+  if (checkpoint.dangerous.empty()) {
+    for (Global& global : scan_file(source, ScanOptions{options, {}}, ScanFor::danger).globals) {
+      if (global.verdict == Verdict::dangerous) checkpoint.dangerous.push_back(std::move(global));
+    }
+  }
+  return rooted(finish(std::move(checkpoint), name, options.limits), options);
 }
 
 }  // namespace ballast

@@ -6,7 +6,7 @@
 #include "checkpoint/aliases.hpp"
 #include "checkpoint/composites.hpp"
 #include "checkpoint/compressed.hpp"
-#include "checkpoint/dangerous.hpp"
+#include <ballast/scan.hpp>
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/dangerous.hpp"
+#include <ballast/scan.hpp>
 #include "core/progress_meter.hpp"
 #include "ops/place.hpp"
 

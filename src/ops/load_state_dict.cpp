@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/dangerous.hpp"
+#include <ballast/scan.hpp>
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "kernels/cast.hpp"

@@ -24,8 +24,14 @@ needs_fixtures = unittest.skipUnless(MALICIOUS.is_dir(), f"the shared files are 
 @functools.cache
 def is_instrumented():
     """Sanitizers open files, start processes and take memory of their own."""
-    raw = pathlib.Path(COMMAND).read_bytes()
-    return any(mark in raw for mark in (b"__asan_init", b"__tsan_init", b"__msan_init"))
+    # A piece at a time: what this process holds at its most counts for the processes that it starts.
+    end = b""
+    with open(COMMAND, "rb") as program:
+        while piece := program.read(1 << 20):
+            if any(mark in end + piece for mark in (b"__asan_init", b"__tsan_init", b"__msan_init")):
+                return True
+            end = piece[-16:]
+    return False
 
 
 def text(word):
@@ -115,22 +121,21 @@ class Safety(TestCase):
         scan = self.confined("scan", "--json", path)
         self.assertEndsWell(scan, OK, NO, MALFORMED, UNSUPPORTED)
         shown = self.confined("ls", path)
-        self.assertEndsWell(shown, OK, MALFORMED, UNSUPPORTED)
+        self.assertEndsWell(shown, OK, MALFORMED, UNSUPPORTED, UNSAFE)
         self.assertEndsWell(self.confined("info", path), shown.code)
-        report = scan.json() if scan.code in (OK, NO) else {"safe": True, "globals": [], "findings": []}
-        self.assertEqual(report["safe"], all(found["verdict"] != "dangerous" for found in report["globals"]))
-        if report["safe"]:
-            self.assertEqual(scan.code == NO, bool(report["findings"]), scan)
-        else:
-            self.assertEqual(scan.code, NO, scan)
-            self.look_at_refusal(path, report, shown.code)
+        report = scan.json() if scan.code in (OK, NO) else {"safe": None, "globals": [], "findings": []}
+        verdicts = {found["verdict"] for found in report["globals"] + report["findings"]}
+        self.assertEqual(report["safe"] is False, "dangerous" in verdicts)
+        self.assertEqual(report["safe"] is True, scan.code == OK, scan)
+        if report["safe"] is True:
+            self.assertEqual((verdicts - {"known"}, report["findings"]), (set(), []))
+        if report["safe"] is False:
+            self.look_at_refusal(path, shown.code)
         self.assertEqual(self.names_in_folder(), before)
         return report
 
-    def look_at_refusal(self, path, report, code):
-        """A pickle that is hidden in a string names nothing to whoever takes the tensors; all others do."""
-        if all(found["verdict"] != "dangerous" or "@" in found["member"] for found in report["globals"]):
-            return
+    def look_at_refusal(self, path, code):
+        """Whatever scan calls dangerous is not converted, wherever in the file it stands."""
         out = self.folder / "out.safetensors"
         self.assertEndsWell(self.confined("convert", path, out), UNSAFE if code == OK else code)
 
@@ -215,8 +220,11 @@ class Made(Safety):
         report = result.json()
         self.assertEqual({one["file"] for one in report["globals"]}, {str(folder / "sub" / "evil.pkl")})
         self.assertEqual([(one["where"], one["what"]) for one in report["findings"]],
-                         [(str(folder / "a.tar.gz"), "this is a gzip file: not looked into")])
-        self.assertIn(str(folder / "sub" / "evil.pkl") + " byte 0", self.confined("scan", folder).out)
+                         [(str(folder / "a.tar.gz"),
+                           "this is a gzip file that breaks off or goes on behind its end: not looked into")])
+        told = self.confined("scan", folder).out
+        self.assertIn(f"dangerous  {folder / 'sub' / 'evil.pkl'}: 1 dangerous name", told)
+        self.assertIn("byte 0", told)
 
     def test_a_folder_that_cannot_be_listed_is_an_error(self):
         folder = self.folder / "closed"
@@ -292,7 +300,7 @@ class Collected(Safety):
     HARMLESS = {
         "decode_exec_chain", "nested_pickle_hex", "nested_pickle_multistage", "nested_pickle_raw", "simple_nested",
         "mixed_model", "billionLaughsAlt", "globalLaughs", "object_arrays", "object_arrays_compressed",
-        "sys_module_override_sploit", "bleach_flu", "lebron_football",
+        "bleach_flu", "lebron_football",
     }
 
     def expectations(self):
@@ -311,10 +319,12 @@ class Collected(Safety):
                         # What the disassembler could not follow has no module.
                         if not one["name"].startswith("None."):
                             self.assertIn((one["name"], one["offset"], member), found)
-                self.assertEqual(report["safe"], self.is_harmless(entry))
+                self.assertEqual(report["safe"] is not False, self.is_harmless(entry))
 
     def is_harmless(self, entry):
         stem = pathlib.Path(entry["file"]).stem.split("__")[-1]
+        if stem == "malicious_lambda":  # no pickle, but a layer with byte code
+            return False
         return "note" in entry or "control-benign" in entry["file"] or stem in self.HARMLESS
 
     def test_look_alikes_are_not_called_dangerous(self):

@@ -68,7 +68,7 @@ PUBLIC_HEADERS = {
     "diff": "ops",
     "verify": "ops",
     "summary": "ops",
-    "scan": "ops",
+    "scan": "checkpoint",
     "densify": "ops",
     "adapter": "ops",
     "merge": "ops",

@@ -1,21 +1,43 @@
-// Which globals are known, which are dangerous, and which torch's own weights_only lets through. Tables, no code.
+// What the tables say about a name: the row of the allowlist that it has, and why it is dangerous. What that means for
+// a use of it is for judge.hpp to say.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
-#include <ballast/global.hpp>
+#include "formats/pickle/allowlist.hpp"
+#include "formats/pickle/dangerous_words.hpp"
 
 namespace ballast::pickle {
 
-struct Judgement {
-  Verdict verdict = Verdict::inert;
-  std::string_view why;  // of a dangerous one
+// Which table a verdict comes from.
+enum class Rule : std::uint8_t {
+  none,
+  allowlist,
+  only_named,
+  trusted,
+  denylist,
+  last_word,
+  attributes,
+  not_listed,
+  given,
+  module
 };
 
-// Names as a file spells them: Python 2's are translated first. A dotted name ("Popen.wait" of "subprocess") is judged
-// by all of its beginnings and of its ends, and is dangerous where it goes through what is no class ("_os.system" of
-// "argparse"): an attribute of a module can be any other module.
-Judgement judge(std::string_view module, std::string_view name);
+// Four bytes, since a hostile pickle names something in every third one.
+struct Standing {
+  std::uint16_t row_number = 0;  // in the allowlist; 0: it has none
+  Rule rule = Rule::none;        // that calls it dangerous
+  Harm harm = Harm::none;
+
+  const Allowed* row() const noexcept;
+  bool is_dangerous() const noexcept { return harm != Harm::none; }
+};
+
+// Names as a file spells them: Python 2's are translated first. A dotted name ("Popen.wait" of "subprocess") is looked
+// up by all of its beginnings and by its last word, and is dangerous if it goes through what is not a class
+// ("_os.system" of "argparse"): an attribute of a module can be any other module.
+Standing standing_of(std::string_view module, std::string_view name);
 
 // Whether torch.load(weights_only=True) would go on.
 bool is_allowed_by_weights_only(std::string_view module, std::string_view name);

@@ -28,13 +28,13 @@ Node Graph::operator[](NodeId id) const noexcept {
   const Packed& packed = nodes_[id];
   Node node;
   node.kind = packed.kind;
-  if (packed.kind == Kind::object) node.making = Making{packed.form};
+  if (packed.kind == Kind::object) node.making = Making{static_cast<std::uint8_t>(packed.form & ~kAltered)};
   if (packed.kind == Kind::integer || packed.kind == Kind::boolean) {
     node.integer = packed.form == kWide ? std::bit_cast<std::int64_t>(numbers_[packed.payload])
                                         : std::bit_cast<std::int32_t>(packed.payload);
   }
   if (packed.kind == Kind::real) node.real = std::bit_cast<double>(numbers_[packed.payload]);
-  node.is_far = has_chars(packed.kind) && packed.form == kFar;
+  node.is_far = has_chars(packed.kind) && is_far(packed);
   node.offset = node.is_far ? far_[packed.payload].first : opcode_offset(id);
   return node;
 }
@@ -53,12 +53,12 @@ std::string_view Graph::chars_at(std::uint32_t place) const noexcept {
 
 std::string_view Graph::chars(NodeId id) const noexcept {
   const Packed& node = nodes_[id];
-  return has_chars(node.kind) && node.form != kFar ? chars_at(node.payload) : std::string_view();
+  return has_chars(node.kind) && !is_far(node) ? chars_at(node.payload) : std::string_view();
 }
 
 std::uint64_t Graph::length(NodeId id) const noexcept {
   const Packed& node = nodes_[id];
-  if (has_chars(node.kind)) return node.form == kFar ? far_[node.payload].size : chars_at(node.payload).size();
+  if (has_chars(node.kind)) return is_far(node) ? far_[node.payload].size : chars_at(node.payload).size();
   return node.kind == Kind::dict ? links_.count(pairs_of(id)) / 2 : links_.count(items_of(id));
 }
 
@@ -219,7 +219,15 @@ void Graph::set_items_from(FlatArray<NodeId>& stack, std::size_t first, NodeId t
   add_links(target, &ObjectMore::pairs, [&](Links::Extent& extent) { links_.append_from(stack, first, extent); });
 }
 
-void Graph::set_state(NodeId object, NodeId state) { make_more_of(object).state = state; }
+void Graph::set_state(NodeId object, NodeId state) {
+  NodeId& kept = make_more_of(object).state;
+  if (kept != kNoNode) set_altered(object);
+  kept = state;
+}
+
+void Graph::set_altered(NodeId id) {
+  if (can_be_altered(id)) nodes_[id].form |= kAltered;
+}
 
 // Copies go one after the other into arenas, each behind its length.
 std::uint32_t Graph::keep(std::string_view chars) {

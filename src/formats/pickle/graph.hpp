@@ -107,6 +107,11 @@ class Graph {
   GlobalName global(NodeId id) const noexcept { return global_at(nodes_[id].payload); }
   // Modules are compared as the file spells them and as Python 3 does: "__builtin__" is "builtins".
   bool is_global(NodeId id, std::string_view module, std::string_view name) const noexcept;
+  // The number of its mention in globals().
+  std::size_t global_number(NodeId id) const noexcept { return nodes_[id].payload; }
+  // Whether an instruction did something to it that the node does not show: a bytearray that was appended to, an object
+  // with two states, a global that was given one.
+  bool is_altered(NodeId id) const noexcept { return can_be_altered(id) && (nodes_[id].form & kAltered) != 0; }
   NodeId persistent_id(NodeId id) const noexcept { return nodes_[id].payload; }
 
   // Every mention of a global, in the order of the file; those before the point where a broken pickle breaks included.
@@ -130,7 +135,8 @@ class Graph {
   // The same for all that lies above `first`, which is taken off: items, or key, value, key, value, ...
   void append_from(FlatArray<NodeId>& stack, std::size_t first, NodeId container);
   void set_items_from(FlatArray<NodeId>& stack, std::size_t first, NodeId target);
-  void set_state(NodeId object, NodeId state);
+  void set_state(NodeId object, NodeId state);  // the last one is kept
+  void set_altered(NodeId id);
 
  private:
   struct Packed {
@@ -143,6 +149,7 @@ class Graph {
   };
   static_assert(sizeof(Packed) == 8);
   static constexpr std::uint8_t kPlain = 0, kWide = 1, kFar = 1;
+  static constexpr std::uint8_t kAltered = 0x80;         // beside the rest of a form, of what can be altered
   static constexpr std::uint32_t kNoChars = 0xFFFFFFFF;  // for empty ones
 
   struct Base {  // of the offsets of some nodes, from `first` on
@@ -165,6 +172,11 @@ class Graph {
     std::uint32_t module, name;  // places among chars_
   };
 
+  bool can_be_altered(NodeId id) const noexcept {
+    const Kind kind = nodes_[id].kind;
+    return kind == Kind::bytearray || kind == Kind::object || kind == Kind::global;
+  }
+  bool is_far(const Packed& node) const noexcept { return (node.form & ~kAltered) == kFar; }  // of text and bytes
   std::uint64_t opcode_offset(NodeId id) const noexcept;
   std::string_view chars_at(std::uint32_t place) const noexcept;
   GlobalName global_at(std::size_t number) const noexcept;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/text.hpp"
+#include "formats/pickle/joblib.hpp"
 
 namespace ballast::pickle {
 namespace {
@@ -30,7 +31,10 @@ void Machine::complain_as(Errc code, std::string_view what) {
   complaints_->push_back(Error(code, fmt::format("{} {}", op_->name, what)).at_byte(at_));
 }
 
-void Machine::complain_about(NodeId target) { complain("changes {}", name_of(graph_.kind(target))); }
+void Machine::complain_about(NodeId target) {
+  graph_.set_altered(target);
+  complain("changes {}", name_of(graph_.kind(target)));
+}
 
 void Machine::require(std::size_t count) const {
   if (stack_.size() - floor() < count) fail("needs {} values, the stack holds {}", count, stack_.size() - floor());
@@ -265,8 +269,29 @@ void Machine::inst() {
 void Machine::build() {
   require(2);
   const NodeId state = pop();
-  if (is(top(), Kind::object)) return graph_.set_state(top(), state);
-  if (!is(state, Kind::none)) complain_about(top());
+  if (!is(top(), Kind::object)) {
+    if (!is(state, Kind::none)) complain_about(top());
+    return;
+  }
+  graph_.set_state(top(), state);
+  if (arrays_ == RawArrays::stepped_over && is_array_wrapper(graph_, top())) step_over_array(top());
+}
+
+// joblib reads it here. What it reads becomes the item of the wrapper: the bytes, or the object of a pickle.
+void Machine::step_over_array(NodeId wrapper) {
+  const auto array = raw_array_behind(graph_, wrapper);
+  if (!array) return complain("makes an array of joblib's whose size cannot be told");
+  if (array->is_pickle) {
+    const std::uint64_t first = window_.position();
+    const Pickle inner =
+        Machine(graph_, first, first + window_.remaining(), limits_, complaints_, RawArrays::not_known).run();
+    window_.skip(inner.end - first, "an array of objects");
+    return graph_.append(wrapper, inner.root);
+  }
+  if (array->has_padding) window_.skip(window_.u8("the padding of an array"), "the padding of an array");
+  const NodeId bytes = graph_.add_far(Kind::bytes, window_.position(), array->bytes);
+  window_.skip(array->bytes, "an array");
+  graph_.append(wrapper, bytes);
 }
 
 NodeId Machine::named_global() {
@@ -280,8 +305,10 @@ void Machine::stack_global() {
   const auto is_name = [&](NodeId id) { return is(id, Kind::text) && !graph_[id].is_far; };
   if (is_name(module) && is_name(name)) return push(graph_.add_global(module, name, at_));
   none();
-  complain("needs a module and a name, both short text, and finds {} and {}", name_of(graph_.kind(module)),
-           name_of(graph_.kind(name)));
+  const auto is_computed = [&](NodeId id) { return is(id, Kind::object) || is(id, Kind::global); };
+  complain_as(is_computed(module) || is_computed(name) ? Errc::unsafe : Errc::malformed,
+              fmt::format("needs a module and a name, both short text, and finds {} and {}",
+                          name_of(graph_.kind(module)), name_of(graph_.kind(name))));
 }
 
 void Machine::persistent_line() {

@@ -36,13 +36,16 @@ class Failure : public Error {
 class Machine {
  public:
   // Without a list, the first complaint is thrown.
-  Machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits, std::vector<Error>* complaints)
+  Machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits, std::vector<Error>* complaints,
+          RawArrays arrays)
       : graph_(graph),
         window_(*graph.source(), first, last, limits.max_pickle_bytes),
         most_nodes_(limits.max_pickle_nodes),
         first_node_(graph.size()),
         first_link_(graph.link_count()),
-        complaints_(complaints) {}
+        complaints_(complaints),
+        limits_(limits),
+        arrays_(arrays) {}
 
   Pickle run();  // up to STOP
 
@@ -179,6 +182,7 @@ class Machine {
   void obj();
   void inst();
   void build();
+  void step_over_array(NodeId wrapper);
   void add_object(Making making, NodeId callee, NodeId arguments, NodeId keywords = kNoNode);
 
   // Globals and ids
@@ -217,6 +221,8 @@ class Machine {
   const std::uint64_t most_nodes_;
   const std::size_t first_node_, first_link_;  // a graph may hold other pickles already
   std::vector<Error>* const complaints_;
+  const Limits& limits_;
+  const RawArrays arrays_;
   FlatArray<NodeId> stack_;
   FlatArray<std::uint32_t> marks_;
   Memo memo_;

@@ -129,9 +129,9 @@ void Machine::check_limits() const {
 namespace {
 
 Pickle run_machine(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
-                   std::vector<Error>* complaints) {
+                   std::vector<Error>* complaints, RawArrays arrays) {
   try {
-    return Machine(graph, first, last, limits, complaints).run();
+    return Machine(graph, first, last, limits, complaints, arrays).run();
   } catch (Error& error) {
     error.in(graph.source()->name());
     throw;
@@ -141,12 +141,12 @@ Pickle run_machine(Graph& graph, std::uint64_t first, std::uint64_t last, const 
 }  // namespace
 
 Pickle run(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits) {
-  return run_machine(graph, first, last, limits, nullptr);
+  return run_machine(graph, first, last, limits, nullptr, RawArrays::stepped_over);
 }
 
 Pickle run_leniently(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
-                     std::vector<Error>& complaints) {
-  return run_machine(graph, first, last, limits, &complaints);
+                     std::vector<Error>& complaints, RawArrays arrays) {
+  return run_machine(graph, first, last, limits, &complaints, arrays);
 }
 
 }  // namespace ballast::pickle

@@ -20,6 +20,9 @@ struct Pickle {
   std::uint64_t end = 0;  // the byte after STOP
 };
 
+// Whether the raw arrays of joblib are stepped over, as joblib does, or taken for instructions, as pickle does.
+enum class RawArrays : std::uint8_t { stepped_over, not_known };
+
 // Runs the pickle that begins at `first` and lies before `last`. Throws Errc::malformed with the byte, or Errc::limit;
 // what the graph had got by then, its globals above all, is still good. One graph may take several pickles of its
 // source.
@@ -30,6 +33,6 @@ inline constexpr std::size_t kMostComplaints = 100;  // that are kept; a pickle 
 // The same for those who only look for globals: an instruction that makes no sense is a complaint, and the machine goes
 // on behind it. Throws where that is not possible: at a byte that is no instruction, at the end, over a limit.
 Pickle run_leniently(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
-                     std::vector<Error>& complaints);
+                     std::vector<Error>& complaints, RawArrays arrays = RawArrays::stepped_over);
 
 }  // namespace ballast::pickle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -9,8 +10,10 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
-#include "formats/pickle/globals.hpp"
+#include "core/text.hpp"
 #include "formats/pickle/hidden.hpp"
+#include "formats/pickle/joblib.hpp"
+#include "formats/pickle/judge.hpp"
 #include "formats/pickle/machine.hpp"
 
 namespace ballast::pickle {
@@ -46,6 +49,7 @@ struct Attempt {
 
 // An identifier with dots, as modules and names are: what chance makes of raw bytes is none.
 bool is_plausible(std::string_view name) {
+  if (valid_utf8_prefix(name) != name.size()) return false;
   return !name.empty() && name.size() <= kLongestShownName && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
            c == '<' || c == '>' || static_cast<unsigned char>(c) >= 0x80;
@@ -58,8 +62,7 @@ bool names_something(const Graph& graph) {
 }
 
 bool names_danger(const Graph& graph) {
-  return std::ranges::any_of(graph.globals(),
-                             [](const GlobalName& g) { return judge(g.module, g.name).verdict == Verdict::dangerous; });
+  return std::ranges::any_of(judge(graph).globals, [](const Judgement& j) { return j.verdict == Verdict::dangerous; });
 }
 
 bool calls_something(const Graph& graph) {
@@ -92,8 +95,10 @@ class Scanner {
       const bool guess = count != 0 && !has_proto(place, at);
       const Attempt attempt = run(place, at, guess ? guess_limits() : limits_);
       if (count != 0 && !is_pickle(attempt, !guess)) return tell_trailing(place, at);
-      report(place, attempt);
-      look_inside(place, attempt.graph);
+      const std::vector<NodeId> loaded = report(place, attempt);
+      for (const NodeId id : loaded) take_loaded(place, attempt.graph, id);
+      look_inside(place, attempt.graph, loaded);
+      if (holds_raw_arrays(attempt.graph)) look_again(place, at, attempt.graph);
       if (!attempt.stopped) return;
       at = attempt.end;
     }
@@ -117,10 +122,39 @@ class Scanner {
     return limits;
   }
 
-  static Attempt run(const Place& place, std::uint64_t at, const Limits& limits) {
+  // joblib steps over raw arrays. Whoever loads the file by pickle alone takes them for instructions.
+  static bool holds_raw_arrays(const Graph& graph) {
+    return std::ranges::any_of(graph.globals(), [](const GlobalName& global) { return global.name == kArrayWrapper; });
+  }
+
+  void look_again(const Place& place, std::uint64_t at, const Graph& stepped) {
+    const Attempt attempt = run(place, at, limits_, RawArrays::not_known);
+    if (attempt.graph.globals().size() <= stepped.globals().size() && !names_more(attempt.graph, stepped)) return;
+    const Judgements judgements = judge(attempt.graph, scan_.trusted);
+    std::set<std::uint64_t> known;
+    for (const GlobalName& global : stepped.globals()) known.insert(global.offset);
+    for (std::size_t i = 0; i < judgements.globals.size(); ++i) {
+      const GlobalName global = attempt.graph.globals()[i];
+      const bool is_used = judgements.globals[i].verdict != Verdict::known;
+      if (known.contains(global.offset) || !is_used || !is_plausible(global.module) || !is_plausible(global.name))
+        continue;
+      find(place, global.offset, "the file can be read as a plain pickle, too");
+      add(place, global, judgements.globals[i], judgements.standings[i]);
+    }
+  }
+
+  static bool names_more(const Graph& graph, const Graph& other) {
+    const auto last = [](const Graph& g) {
+      return g.globals().empty() ? 0 : g.globals()[g.globals().size() - 1].offset;
+    };
+    return last(graph) != last(other);
+  }
+
+  static Attempt run(const Place& place, std::uint64_t at, const Limits& limits,
+                     RawArrays arrays = RawArrays::stepped_over) {
     Attempt attempt{Graph(place.source), {}, false, 0};
     try {
-      attempt.end = run_leniently(attempt.graph, at, place.last, limits, attempt.complaints).end;
+      attempt.end = run_leniently(attempt.graph, at, place.last, limits, attempt.complaints, arrays).end;
       attempt.stopped = true;
     } catch (const Error& error) {
       if (error.code() != Errc::malformed && error.code() != Errc::limit && error.code() != Errc::unsupported) throw;
@@ -142,15 +176,24 @@ class Scanner {
            });
   }
 
-  void report(const Place& place, const Attempt& attempt) {
+  // Gives back the strings that a loader would be given.
+  std::vector<NodeId> report(const Place& place, const Attempt& attempt) {
     scan_.computes_names = scan_.computes_names || computes_names(place, attempt);
-    for (const GlobalName& global : attempt.graph.globals()) add(place, global);
-    for (const Error& complaint : attempt.complaints)
-      find(place, complaint.offset().value_or(place.first), complaint.message());
+    Judgements judgements = judge(attempt.graph, scan_.trusted);
+    for (std::size_t i = 0; i < judgements.globals.size(); ++i)
+      add(place, attempt.graph.globals()[i], judgements.globals[i], judgements.standings[i]);
+    for (const NamelessUse& use : judgements.nameless) find(place, use.offset, std::string(use.what));
+    for (const Error& complaint : attempt.complaints) {
+      find(place, complaint.offset().value_or(place.first), complaint.message(),
+           complaint.code() == Errc::unsafe ? Verdict::dangerous : Verdict::inert);
+    }
+    std::ranges::sort(judgements.loaded);
+    const auto twice = std::ranges::unique(judgements.loaded);
+    judgements.loaded.erase(twice.begin(), twice.end());
+    return std::move(judgements.loaded);
   }
 
-  void add(const Place& place, const GlobalName& name) {
-    const Judgement judgement = judge(name.module, name.name);
+  void add(const Place& place, const GlobalName& name, const Judgement& judgement, const Standing& standing) {
     const bool dangerous = judgement.verdict == Verdict::dangerous;
     if (scan_.globals.size() >= (dangerous ? kMostDangerous : kMostGlobals)) {
       if (!std::exchange(told_of_many_, true))
@@ -158,7 +201,9 @@ class Scanner {
       return;
     }
     scan_.globals.push_back(
-        {shown(name.module), shown(name.name), name.offset, place.member, judgement.verdict, judgement.why});
+        {{shown(name.module), shown(name.name), name.offset, place.member, judgement.verdict, why(judgement, standing)},
+         pickle::name(judgement.rule),
+         pickle::name(judgement.use)});
   }
 
   static std::string shown(std::string_view name) {
@@ -166,9 +211,9 @@ class Scanner {
     return std::string(name.substr(0, kLongestShownName)) + "...";
   }
 
-  void find(const Place& place, std::uint64_t offset, std::string what) {
-    if (scan_.findings.size() < kMostFindings) {
-      scan_.findings.push_back({place.member, offset, std::move(what)});
+  void find(const Place& place, std::uint64_t offset, std::string what, Verdict verdict = Verdict::inert) {
+    if (scan_.findings.size() < kMostFindings || verdict == Verdict::dangerous) {
+      scan_.findings.push_back({place.member, offset, std::move(what), verdict});
     } else if (scan_.findings.size() == kMostFindings) {
       scan_.findings.push_back({place.member, offset, "more findings, which are not listed"});
     }
@@ -180,9 +225,9 @@ class Scanner {
   }
 
   // Strings of a pickle that are pickles themselves. A node is looked at once, however often it is used.
-  void look_inside(const Place& place, const Graph& graph) {
+  void look_inside(const Place& place, const Graph& graph, const std::vector<NodeId>& loaded) {
     for (NodeId id = 0; id < graph.size(); ++id) {
-      if (!may_hold_a_pickle(graph, id)) continue;
+      if (!may_hold_a_pickle(graph, id) || std::ranges::binary_search(loaded, id)) continue;
       if (!is_it_a_file(place, graph, id) && !is_it_a_pickle(place, graph, id)) try_readings(place, graph, id);
     }
   }
@@ -197,25 +242,45 @@ class Scanner {
   // from_latin1.
   bool is_it_a_file(const Place& place, const Graph& graph, NodeId id) {
     const Node& node = graph[id];
-    char beginning[kFileTestBytes];
-    if (node.is_far) place.source->read_at(node.offset, std::as_writable_bytes(std::span(beginning)));
-    const std::string_view first = node.is_far ? std::string_view(beginning, sizeof beginning) : graph.chars(id);
+    const std::string far = node.is_far ? beginning_of(place, graph, id, kFileTestBytes) : std::string();
+    const std::string_view first = node.is_far ? std::string_view(far) : graph.chars(id);
     if (!begins_like_a_file(first, is_file_)) return false;
-
-    const std::uint64_t offset = content_offset(graph, id).value_or(node.offset);
-    if (node.kind == Kind::text && graph.length(id) <= limits_.max_inflated_bytes) {
-      const std::string text = graph.read_chars(id);
-      take_file(place, offset, memory_of(place, from_latin1(text).value_or(text)));
-    } else {
-      take_file(place, offset,
-                node.is_far ? io::section(place.source, offset, graph.length(id), place.source->name())
-                            : memory_of(place, first));
-    }
+    take_file(place, content_offset(graph, id).value_or(node.offset), content_of(place, graph, id), false);
     return true;
   }
 
-  void take_file(const Place& place, std::uint64_t offset, io::ByteSourcePtr source) {
-    scan_.files.push_back({std::move(source), fmt::format("{}@{}", place.member, offset), place.depth + 1});
+  static std::string beginning_of(const Place& place, const Graph& graph, NodeId far, std::uint64_t most) {
+    std::string first(static_cast<std::size_t>(std::min(graph.length(far), most)), '\0');
+    place.source->read_at(graph[far].offset, std::as_writable_bytes(std::span(first)));
+    return first;
+  }
+
+  // Text stands for bytes: see from_latin1.
+  io::ByteSourcePtr content_of(const Place& place, const Graph& graph, NodeId id) const {
+    if (graph.kind(id) == Kind::text && graph.length(id) <= limits_.max_inflated_bytes) {
+      const std::string text = graph.read_chars(id);
+      return memory_of(place, from_latin1(text).value_or(text));
+    }
+    if (!graph[id].is_far) return memory_of(place, graph.chars(id));
+    return io::section(place.source, graph[id].offset, graph.length(id), place.source->name());
+  }
+
+  void take_file(const Place& place, std::uint64_t offset, io::ByteSourcePtr source, bool is_loaded) {
+    scan_.files.push_back({std::move(source), fmt::format("{}@{}", place.member, offset), place.depth + 1, is_loaded});
+  }
+
+  // What a loader is given is loaded, whatever it looks like. Who knows files of other kinds looks at it as one.
+  void take_loaded(const Place& place, const Graph& graph, NodeId id) {
+    const std::uint64_t offset = content_offset(graph, id).value_or(graph[id].offset);
+    io::ByteSourcePtr content = content_of(place, graph, id);
+    if (is_file_ != nullptr) return take_file(place, offset, std::move(content), true);
+    const std::uint64_t last = content->size_bytes();
+    go_into(place, {std::move(content), 0, last, fmt::format("{}@{}", place.member, offset), place.depth + 1}, offset);
+  }
+
+  void go_into(const Place& outer, Place inner, std::uint64_t offset) {
+    if (inner.depth <= limits_.max_archive_depth) return places_.push_back(std::move(inner));
+    find(outer, offset, fmt::format("pickles inside each other, deeper than {}", limits_.max_archive_depth));
   }
 
   static io::ByteSourcePtr memory_of(const Place& place, std::string_view bytes) {
@@ -236,7 +301,7 @@ class Scanner {
   void try_readings(const Place& place, const Graph& graph, NodeId id) {
     std::string far;
     if (graph[id].is_far) {
-      if (graph.length(id) > limits_.max_inflated_bytes || !begins_like_writing(place, graph[id])) return;
+      if (graph.length(id) > limits_.max_inflated_bytes || !begins_like_writing(place, graph, id)) return;
       far = graph.read_chars(id);
     }
     for (std::string& bytes : readings_of(graph[id].is_far ? far : graph.chars(id), is_file_)) {
@@ -245,18 +310,17 @@ class Scanner {
   }
 
   // Before a large string is read whole: numbers of tensors do not look like letters for long.
-  bool begins_like_writing(const Place& place, const Node& far) const {
-    char beginning[2 * kFileTestBytes];
-    place.source->read_at(far.offset, std::as_writable_bytes(std::span(beginning)));
-    const std::string_view chars(beginning, sizeof beginning);
-    if (std::ranges::all_of(chars.substr(0, 64), [](char c) { return c >= '\t' && c <= '~'; })) return true;
+  bool begins_like_writing(const Place& place, const Graph& graph, NodeId far) const {
+    const std::string chars = beginning_of(place, graph, far, 2 * kFileTestBytes);
+    if (std::ranges::all_of(std::string_view(chars).substr(0, 64), [](char c) { return c >= '\t' && c <= '~'; }))
+      return true;
     const auto bytes = from_latin1(chars);
     return bytes && (begins_with_proto(*bytes) || begins_like_a_file(*bytes, is_file_));
   }
 
   bool try_copy(const Place& place, std::uint64_t offset, std::string bytes) {
     if (begins_like_a_file(bytes, is_file_)) {
-      take_file(place, offset, memory_of(place, bytes));
+      take_file(place, offset, memory_of(place, bytes), false);
       return true;
     }
     return take(place, offset, memory_of(place, bytes));
@@ -273,11 +337,7 @@ class Scanner {
       find(place, offset, fmt::format("a string that begins like a pickle: {}", attempt.complaints.back().message()));
     if (!(proto ? is_new_pickle(attempt) : is_old_pickle(inner, attempt))) return false;
     if (attempt.stopped && attempt.end == inner.last && is_plain(attempt.graph)) return true;
-    if (inner.depth > limits_.max_archive_depth) {
-      find(place, offset, fmt::format("pickles inside each other, deeper than {}", limits_.max_archive_depth));
-    } else {
-      places_.push_back(std::move(inner));
-    }
+    go_into(place, std::move(inner), offset);
     return true;
   }
 
@@ -306,9 +366,12 @@ class Scanner {
 
 }  // namespace
 
+// What chance makes of numbers is no name of Python's, or one of nothing.
 bool Scan::is_telling() const {
-  return computes_names ||
-         std::ranges::any_of(globals, [](const Global& global) { return global.verdict != Verdict::inert; });
+  return computes_names || std::ranges::any_of(globals, [](const JudgedGlobal& global) {
+           const bool says_something = global.verdict == Verdict::dangerous || global.rule == name(Rule::allowlist);
+           return says_something && is_plausible(global.module) && is_plausible(global.name);
+         });
 }
 
 void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,

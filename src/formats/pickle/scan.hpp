@@ -11,6 +11,7 @@
 
 #include "formats/pickle/graph.hpp"
 #include "formats/pickle/hidden.hpp"
+#include "formats/pickle/judge.hpp"
 
 namespace ballast::pickle {
 
@@ -18,6 +19,7 @@ struct ScanFinding {
   std::string member;
   std::uint64_t offset = 0;
   std::string what;
+  Verdict verdict = Verdict::inert;
 };
 
 // A string that is a file of another kind, for the caller to look into.
@@ -25,10 +27,12 @@ struct HiddenFile {
   io::ByteSourcePtr source;
   std::string member;
   std::uint64_t depth = 0;  // 1 in a pickle that was asked about, 2 in one that lies in a string of that, ...
+  bool is_loaded = false;   // the pickle hands it to a loader: it is one itself if it is nothing else
 };
 
 struct Scan {
-  std::vector<Global> globals;
+  std::vector<std::string> trusted;  // given by the caller: see judge()
+  std::vector<JudgedGlobal> globals;
   std::vector<ScanFinding> findings;
   std::vector<HiddenFile> files;
   bool computes_names = false;  // a pickle imports what it, or the program that wrote it, makes the name of

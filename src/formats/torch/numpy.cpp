@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "formats/pickle/joblib.hpp"
 #include "formats/torch/arguments.hpp"
 #include "formats/torch/calls.hpp"
 #include "formats/torch/pickled_bytes.hpp"
@@ -51,6 +52,23 @@ std::optional<NumpyArray> from_buffer(const Graph& graph, NodeId node, const Lim
   return NumpyArray{*type, checked_shape(arguments, 2, limits), arguments.text(3, "order") == "F", arguments[0]};
 }
 
+// joblib's: the wrapper's attributes say what it is, and its one item is the bytes behind it.
+std::optional<NumpyArray> wrapped(const Graph& graph, NodeId node, const Limits& limits) {
+  const NodeId type_node = wrapper_attribute(graph, node, "dtype"), shape = wrapper_attribute(graph, node, "shape");
+  const NodeId order = wrapper_attribute(graph, node, "order");
+  const auto items = graph.items(node);
+  if (type_node == kNoNode || shape == kNoNode || !(items.begin() != items.end())) return std::nullopt;
+  const auto type = pickled_numpy_type(graph, type_node);
+  if (!type || !type->dtype) return std::nullopt;
+  const Arguments dims(graph, shape, "joblib array");
+  if (graph.length(shape) > limits.max_rank)
+    throw Error(Errc::limit, "an array of joblib's has too many dimensions").at_byte(graph[node].offset);
+  std::vector<std::uint64_t> sizes;
+  for (std::size_t i = 0; i < graph.length(shape); ++i) sizes.push_back(dims.count(i, "shape of an array"));
+  const bool is_fortran = order != kNoNode && graph.kind(order) == Kind::text && graph.chars(order) == "F";
+  return NumpyArray{*type, Shape(sizes), is_fortran, *items.begin()};
+}
+
 bool is_none(const Graph& graph, const Arguments& state, std::size_t i) {
   return !state.has(i) || graph.kind(state[i]) == Kind::none;
 }
@@ -79,6 +97,7 @@ std::optional<NumpyArray> pickled_numpy_array(const Graph& graph, NodeId node, c
   if (!callee) return std::nullopt;
   if (is_numpy(*callee, "multiarray", "_reconstruct")) return reconstructed(graph, node, limits);
   if (is_numpy(*callee, "numeric", "_frombuffer")) return from_buffer(graph, node, limits);
+  if (pickle::is_array_wrapper(graph, node)) return wrapped(graph, node, limits);
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/global.hpp>
@@ -23,6 +24,10 @@ struct ReadOptions {
 
 // Whether a zip is one of PyTorch's: it has a data.pkl.
 bool is_torch_zip(const archive::Zip& zip);
+
+// The members that its pickles name as storages: numbers, whatever they look like. Those of a zip that was read
+// leniently, too.
+std::unordered_set<const archive::ZipMember*> storage_members(const archive::Zip& zip, const Limits& limits);
 
 Checkpoint read_zip(const archive::Zip& zip, const ReadOptions& options);
 Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options);

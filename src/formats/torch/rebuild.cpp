@@ -9,6 +9,7 @@
 
 #include "core/checked.hpp"
 #include "core/text.hpp"
+#include "formats/pickle/joblib.hpp"
 #include "formats/torch/arguments.hpp"
 #include "formats/torch/calls.hpp"
 #include "formats/torch/mapping.hpp"
@@ -74,7 +75,7 @@ Function function_of(const Callee& callee) {
   for (const Known& known : kFunctions) {
     if (callee.is(known.module, known.name)) return known.function;
   }
-  if (callee.module.starts_with("numpy.")) return Function::numpy;
+  if (callee.module.starts_with("numpy.") || callee.module == pickle::kArrayWrapperModule) return Function::numpy;
   if (tensor_class(callee.module, callee.name)) return Function::legacy_class;
   return Function::none;
 }

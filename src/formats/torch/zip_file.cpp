@@ -144,7 +144,38 @@ class ZipReader {
   bool is_big_endian_;
 };
 
+// Whatever a pickle says about a storage: it is the name that makes numbers of a member.
+void add_storages(const Zip& zip, const ZipMember& pickle, const std::string& folder, const Limits& limits,
+                  std::unordered_set<const ZipMember*>& storages) try {
+  NameViewMap<const ZipMember*> members;
+  for (const ZipMember& member : zip.members) members.try_emplace(member.name, &member);
+  const auto source = archive::member_source(zip, pickle, limits);
+  Graph graph(source);
+  std::vector<Error> complaints;
+  pickle::run_leniently(graph, 0, source->size_bytes(), limits, complaints);
+  for (NodeId node = 0; node < graph.size(); ++node) {
+    if (graph.kind(node) != pickle::Kind::persistent) continue;
+    const auto id = parse_persistent_id(graph, node);
+    const auto found = id ? members.find(folder + id->key) : members.end();
+    if (found != members.end() && found->second != &pickle) storages.insert(found->second);
+  }
+} catch (const Error&) {
+  // It is broken, and whoever scans it says so. What comes behind the break names nothing.
+}
+
 }  // namespace
+
+std::unordered_set<const ZipMember*> storage_members(const Zip& zip, const Limits& limits) {
+  std::unordered_set<const ZipMember*> storages;
+  const auto prefix = find_prefix(zip);
+  if (!prefix) return storages;
+  const std::string before(*prefix);
+  if (const ZipMember* object = zip.find(before + std::string(kObject)))
+    add_storages(zip, *object, before + "data/", limits, storages);
+  if (const ZipMember* constants = zip.find(before + std::string(kConstants)))
+    add_storages(zip, *constants, before + "constants/", limits, storages);
+  return storages;
+}
 
 bool is_torch_zip(const Zip& zip) { return find_prefix(zip).has_value(); }
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "checkpoint/dangerous.hpp"
+#include <ballast/scan.hpp>
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "io/byte_source.hpp"

@@ -1,0 +1,250 @@
+#include "formats/pickle/judge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/text.hpp"
+#include "formats/pickle/given.hpp"
+
+namespace ballast {
+
+std::string_view name(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::known: return "known";
+    case Verdict::inert: return "unknown";
+    case Verdict::dangerous: return "dangerous";
+  }
+  return "unknown";
+}
+
+namespace pickle {
+namespace {
+
+struct UseName {
+  std::string_view name;
+  std::string_view why_unknown;
+  std::uint8_t bit;  // of Uses
+};
+
+constexpr std::array<UseName, 7> kUses = {{
+    {"named", "is named", 0},
+    {"handed to a call", "is handed to a call, which may call it", 0},
+    {"called", "would be called", kCalled},
+    {"built", "would be made an instance of", kBuilt},
+    {"given a state", "would be given a state", kState},
+    {"given items", "would have something appended to it", kItems},
+    {"given pairs", "would have something stored in it", kPairs},
+}};
+
+constexpr std::array<std::string_view, 10> kRules = {
+    "",          "allowlist",  "only named",           "trusted",          "denylist",
+    "last word", "attributes", "not on the allowlist", "what it is given", "a module's own attributes"};
+
+const UseName& about(Use use) { return kUses[static_cast<std::size_t>(use)]; }
+
+// Whether calling it depends on what it is given: then it is no use to hand it on.
+bool is_guarded(const Allowed& row) {
+  return row.given == Given::literal_bytes || row.given == Given::latin1 || row.given == Given::nested_class ||
+         row.given == Given::calls_first || row.given == Given::named_ufunc;
+}
+
+bool allows(const Allowed& row, Use use) {
+  if (use == Use::named || use == Use::handed_over) return !is_guarded(row);
+  return (row.uses & about(use).bit) != 0;
+}
+
+Judgement judge_use(Standing standing, Use use, bool is_given_well) {
+  const Allowed* row = standing.row();
+  if (row != nullptr && is_given_well && allows(*row, use)) return {Verdict::known, use, Rule::allowlist};
+  if (standing.is_dangerous()) return {Verdict::dangerous, use, standing.rule};
+  if (use == Use::named) return {Verdict::known, use, Rule::only_named};
+  return {Verdict::inert, use, is_given_well || row == nullptr ? Rule::not_listed : Rule::given};
+}
+
+class Judge {
+ public:
+  Judge(const Graph& graph, std::span<const std::string> trusted)
+      : graph_(graph), arguments_(graph), trusted_(trusted), is_used_(graph.globals().size()) {
+    all_.standings.reserve(graph.globals().size());
+    for (const GlobalName& global : graph.globals()) all_.standings.push_back(standing_of(global.module, global.name));
+    all_.globals.resize(all_.standings.size());
+  }
+
+  Judgements run() {
+    seen_.resize(graph_.size());
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_.kind(id) == Kind::object) judge_object(id);
+      if (graph_.kind(id) == Kind::global && graph_.is_altered(id)) change_import(graph_.global_number(id));
+    }
+    for (std::size_t i = 0; i < all_.standings.size(); ++i) {
+      if (!is_used_[i]) take(i, judge_use(all_.standings[i], Use::named, true));
+    }
+    return std::move(all_);
+  }
+
+ private:
+  // Whoever imports it later, in this file or outside of it, gets what the file made of it.
+  void change_import(std::size_t number) {
+    is_used_[number] = true;
+    all_.standings[number].harm = kSystem;
+    take(number, {Verdict::dangerous, Use::given_state, Rule::attributes});
+  }
+
+  // What a node that is called or made an instance of stands for.
+  struct Subject {
+    std::size_t number;
+    Standing standing;
+  };
+
+  std::optional<Subject> subject_of(NodeId node) const {
+    if (const NodeId global = arguments_.class_node(node); global != kNoNode) {
+      const std::size_t number = graph_.global_number(global);
+      return Subject{number, all_.standings[number]};
+    }
+    return std::nullopt;
+  }
+
+  void judge_object(NodeId id) {
+    const ObjectParts parts = graph_.object(id);
+    const auto callee = subject_of(parts.callee);
+    if (!callee) {
+      all_.nameless.push_back({graph_[id].offset, "calls what it has computed, whatever that is"});
+    } else {
+      const Use use = parts_are_built(id) ? Use::built : Use::called;
+      const Allowed* row = callee->standing.row();
+      if (row == nullptr && use == Use::built && is_module(id, parts)) return add_module(*callee);
+      const bool is_given_well = row == nullptr || arguments_.are(row->given, parts.arguments, parts.keywords);
+      add(*callee, use, is_given_well);
+      const Subject made = row != nullptr ? judge_roles(*callee, *row, parts) : *callee;
+      judge_changes(id, *callee);
+      if (made.number != callee->number) judge_changes(id, made);
+    }
+    hand_over(parts.arguments,
+              callee && callee->standing.row() != nullptr ? callee->standing.row()->given : Given::anything);
+    if (parts.keywords != kNoNode) hand_over(parts.keywords, Given::anything);
+  }
+
+  // A module of a class that nobody here knows, with what torch.nn.Module gives every one of them and nothing else.
+  bool is_module(NodeId id, const ObjectParts& parts) const {
+    return !graph_.is_altered(id) && graph_.length(parts.arguments) == 0 && parts.keywords == kNoNode &&
+           graph_.length(id) == 0 && parts.pairs_count == 0 && arguments_.is_module_state(parts.state);
+  }
+
+  void add_module(const Subject& subject) {
+    if (subject.standing.is_dangerous()) return add(subject, Use::given_state, true);
+    is_used_[subject.number] = true;
+    take(subject.number, {Verdict::known, Use::given_state, Rule::module});
+  }
+
+  bool parts_are_built(NodeId id) const {
+    const Making making = graph_[id].making;
+    return making == Making::newobj || making == Making::newobj_ex;
+  }
+
+  // Arguments that are more than data. Returns what the object is an instance of.
+  Subject judge_roles(const Subject& callee, const Allowed& row, const ObjectParts& parts) {
+    const auto first = arguments_.first_of(parts.arguments);
+    if (row.given == Given::literal_bytes && first[0] != kNoNode) {
+      if (const NodeId literal = arguments_.literal_bytes(first[0]); literal != kNoNode) all_.loaded.push_back(literal);
+    }
+    if (row.given == Given::class_first) {
+      const auto made = subject_of(first[0]);
+      if (!made) return callee;
+      add(*made, Use::built, true);
+      return *made;
+    }
+    if (row.given != Given::calls_first) return callee;
+    if (const auto function = subject_of(first[0])) {
+      const Allowed* inner = function->standing.row();
+      const bool is_simple =
+          inner == nullptr || (inner->given != Given::calls_first && inner->given != Given::class_first);
+      add(*function, Use::called, is_simple && (inner == nullptr || arguments_.are(inner->given, first[2], kNoNode)));
+      if (inner != nullptr && inner->given == Given::literal_bytes) {
+        const NodeId literal = arguments_.literal_bytes(arguments_.first_of(first[2])[0]);
+        if (literal != kNoNode) all_.loaded.push_back(literal);
+      }
+    }
+    const auto made = subject_of(first[1]);
+    if (!made) return callee;
+    add(*made, Use::built, true);
+    if (first[3] != kNoNode) add(*made, Use::given_state, arguments_.is_plain_state(first[3]));
+    return *made;
+  }
+
+  void judge_changes(NodeId id, const Subject& made) {
+    const ObjectParts parts = graph_.object(id);
+    if (parts.state != kNoNode)
+      add(made, Use::given_state, !graph_.is_altered(id) && arguments_.is_plain_state(parts.state));
+    if (graph_.length(id) != 0) add(made, Use::given_items, true);
+    if (parts.pairs_count != 0) add(made, Use::given_pairs, true);
+  }
+
+  // Each tuple and dict once, however many calls share it.
+  void hand_over(NodeId arguments, Given given) {
+    const std::size_t roles = given == Given::class_first || given == Given::nested_class ? 1
+                              : given == Given::calls_first                               ? 2
+                                                                                          : 0;
+    if (arguments == kNoNode || (seen_[arguments] & (1U << roles)) != 0) return;
+    seen_[arguments] |= static_cast<std::uint8_t>(1U << roles);
+    const bool is_dict = graph_.kind(arguments) == Kind::dict;
+    std::size_t i = 0;
+    for (const NodeId item : is_dict ? graph_.pairs(arguments) : graph_.items(arguments)) {
+      if (i++ < roles || graph_.kind(item) != Kind::global) continue;
+      const std::size_t number = graph_.global_number(item);
+      add({number, all_.standings[number]}, Use::handed_over, true);
+    }
+    // A class whose attribute is asked for is known by its own row.
+    if (given == Given::nested_class) {
+      if (const auto outer = subject_of(arguments_.first_of(arguments)[0])) add(*outer, Use::handed_over, true);
+    }
+  }
+
+  void add(const Subject& subject, Use use, bool is_given_well) {
+    is_used_[subject.number] = true;
+    take(subject.number, judge_use(subject.standing, use, is_given_well));
+  }
+
+  // The weakest counts; of equal ones, what is done with a name says more than that it is named.
+  void take(std::size_t number, Judgement judgement) {
+    if (judgement.verdict == Verdict::inert && is_trusted(number)) {
+      judgement.verdict = Verdict::known;
+      judgement.rule = Rule::trusted;
+    }
+    Judgement& weakest = all_.globals[number];
+    const bool is_first = weakest.rule == Rule::none;
+    const bool says_more = judgement.verdict == weakest.verdict && weakest.use <= Use::handed_over;
+    if (is_first || judgement.verdict > weakest.verdict || says_more) weakest = judgement;
+  }
+
+  bool is_trusted(std::size_t number) const {
+    if (trusted_.empty()) return false;
+    const GlobalName global = graph_.globals()[number];
+    const std::string path = std::string(global.module) + "." + std::string(global.name);
+    return std::ranges::any_of(trusted_, [&](const std::string& pattern) { return glob_match(pattern, path); });
+  }
+
+  const Graph& graph_;
+  const Arguments arguments_;
+  const std::span<const std::string> trusted_;
+  std::vector<bool> is_used_;       // by number
+  std::vector<std::uint8_t> seen_;  // by node: as which arguments it has been handed over
+  Judgements all_;
+};
+
+}  // namespace
+
+std::string_view name(Use use) noexcept { return about(use).name; }
+std::string_view name(Rule rule) noexcept { return kRules[static_cast<std::size_t>(rule)]; }
+
+std::string_view why(const Judgement& judgement, const Standing& standing) noexcept {
+  if (judgement.verdict == Verdict::dangerous) return text(standing.harm);
+  if (judgement.rule == Rule::allowlist) return standing.row()->why;
+  if (judgement.rule == Rule::module) return "a module with nothing but tensors, layers and numbers of torch's own";
+  return judgement.rule == Rule::only_named ? std::string_view() : about(judgement.use).why_unknown;
+}
+
+Judgements judge(const Graph& graph, std::span<const std::string> trusted) { return Judge(graph, trusted).run(); }
+
+}  // namespace pickle
+}  // namespace ballast

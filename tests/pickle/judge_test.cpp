@@ -1,0 +1,246 @@
+// The one judge: a use is judged by its name, its kind and what it is given, and the weakest of its parts counts.
+#include "formats/pickle/judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "builders/torch_file.hpp"
+#include "formats/pickle/machine.hpp"
+#include "support/expect_error.hpp"
+
+namespace ballast {
+namespace {
+
+namespace py = test::py;
+using pickle::Graph;
+using pickle::Judgement;
+using pickle::Judgements;
+
+struct Seen {
+  Verdict weakest = Verdict::known;
+  std::string rule, use;
+  std::size_t loaded = 0;
+};
+
+Seen judged(const py::Ops& object, const std::vector<std::string>& trusted = {}) {
+  Graph graph(test::source_of(py::pickle(object, 4)));
+  std::vector<Error> complaints;
+  pickle::run_leniently(graph, 0, graph.source()->size_bytes(), {}, complaints);
+  const Judgements judgements = pickle::judge(graph, trusted);
+  Seen seen;
+  seen.loaded = judgements.loaded.size();
+  if (!judgements.nameless.empty() || !complaints.empty()) seen.weakest = Verdict::inert;
+  for (const Error& complaint : complaints) {
+    if (complaint.code() == Errc::unsafe) seen.weakest = Verdict::dangerous;
+  }
+  for (const Judgement& one : judgements.globals) {
+    if (one.verdict < seen.weakest || (one.verdict == seen.weakest && !seen.rule.empty())) continue;
+    seen.weakest = one.verdict;
+    seen.rule = std::string(pickle::name(one.rule));
+    seen.use = std::string(pickle::name(one.use));
+  }
+  return seen;
+}
+
+void expect(Verdict verdict, const py::Ops& object, const std::string& what) {
+  EXPECT_EQ(name(judged(object).weakest), name(verdict)) << what;
+}
+
+py::Ops built(const std::string& module, const std::string& name, const std::vector<py::Ops>& arguments = {}) {
+  return py::global(module, name) + py::tuple(arguments) + "\x81";
+}
+py::Ops appended(const py::Ops& object, const py::Ops& item) { return object + item + "a"; }
+py::Ops stored(const py::Ops& object, const py::Ops& key, const py::Ops& value) { return object + key + value + "s"; }
+py::Ops latin1(const std::string& text) { return py::call("_codecs", "encode", {py::text(text), py::text("latin1")}); }
+py::Ops loaded(const py::Ops& bytes) { return py::call("torch.storage", "_load_from_bytes", {bytes}); }
+py::Ops byte_array(const std::string& bytes) {
+  return std::string("\x96") + static_cast<char>(bytes.size()) + std::string(7, '\0') + bytes;
+}
+
+TEST(Judge, KnowsWhatIsOnTheAllowlistForThatUse) {
+  expect(Verdict::known, py::ordered_dict({{"a", py::integer(1)}}), "a dict");
+  expect(Verdict::known, py::build(built("torch.nn.modules.linear", "Linear"), py::dict({{"bias", py::none()}})),
+         "a layer");
+  expect(Verdict::known,
+         py::call("copy_reg", "_reconstructor",
+                  {py::global("torch.nn.modules.linear", "Linear"), py::global("__builtin__", "object"), py::none()}),
+         "a layer of protocol 0");
+  expect(Verdict::known, py::call("builtins", "bytearray", {py::text("a"), py::text("latin-1")}), "a bytearray");
+  expect(Verdict::known, py::call("pathlib", "PosixPath", {py::text("a")}), "a path");
+  expect(Verdict::known, built("torch.distributed.checkpoint.filesystem", "_StorageInfo"), "a record of DCP");
+}
+
+TEST(Judge, DoesNotKnowTheSameNamesForOtherUses) {
+  expect(Verdict::inert, py::call("torch.nn.modules.linear", "Linear", {py::integer(1)}), "a layer that is called");
+  expect(Verdict::inert, stored(built("torch.nn.modules.linear", "Linear"), py::text("a"), py::none()), "stored in");
+  expect(Verdict::inert, appended(py::ordered_dict(), py::integer(1)), "an OrderedDict that is appended to");
+  expect(Verdict::inert, py::call("torch.nn.modules.utils", "_pair", {py::integer(1)}), "a function among the layers");
+  expect(Verdict::inert, py::call("_codecs", "encode", {py::text("a"), py::text("utf-8")}), "another codec");
+  expect(Verdict::inert, py::call("builtins", "bytes", {py::list({py::integer(65)})}), "bytes of numbers");
+  expect(Verdict::inert, py::call("builtins", "str", {py::bytes("a"), py::text("utf-16")}), "text of bytes");
+  expect(Verdict::inert, py::call("builtins", "type", {py::text("A"), py::tuple({}), py::dict({})}), "a new class");
+}
+
+TEST(Judge, CallsUnknownWhatIsCalledBuiltOrGivenAState) {
+  EXPECT_EQ(judged(py::call("model", "make", {})).use, "called");
+  EXPECT_EQ(judged(built("model", "Net")).use, "built");
+  EXPECT_EQ(judged(py::build(built("model", "Net"), py::dict({}))).weakest, Verdict::inert);
+  EXPECT_EQ(judged(py::call("collections", "defaultdict", {py::global("model", "make")})).use, "handed to a call");
+  expect(Verdict::known, py::list({py::global("torch.nn.functional", "relu")}), "what is only named");
+  expect(Verdict::inert, py::call("collections", "OrderedDict", {}) + ")R", "what was computed is called");
+  expect(Verdict::inert, py::build(py::ordered_dict(), py::dict({{"__class__", py::none()}})),
+         "a state that changes the class");
+}
+
+TEST(Judge, KnowsALoaderOnlyWithBytesThatStandInTheFile) {
+  expect(Verdict::known, loaded(py::bytes("abc")), "bytes");
+  expect(Verdict::known, loaded(latin1("abc")), "bytes of protocol 2");
+  EXPECT_EQ(judged(loaded(py::bytes("abc"))).loaded, 1U);
+  for (const auto& [what, bytes] : std::vector<std::pair<std::string, py::Ops>>{
+           {"rot13", py::call("_codecs", "encode", {py::text("a"), py::text("rot13")})},
+           {"utf-16", py::call("_codecs", "encode", {py::text("a"), py::text("utf-16")})},
+           {"cp037", py::call("_codecs", "encode", {py::text("a"), py::text("cp037")})},
+           {"the codec that nobody named", py::call("_codecs", "encode", {py::text("a")})},
+           {"bytes([...])", py::call("builtins", "bytes", {py::list({py::integer(46)})})},
+           {"a bytearray that is appended to", appended(byte_array("abc"), py::integer(46))},
+           {"bytes of bytes", py::call("builtins", "bytes", {latin1("a")})},
+           {"zlib", py::call("zlib", "decompress", {py::bytes("a")})},
+           {"an unknown function", py::call("model", "decode", {py::bytes("a")})},
+           {"a codec that is computed", py::call("_codecs", "encode", {py::text("a"), latin1("latin1")})},
+       }) {
+    expect(Verdict::dangerous, loaded(bytes), what);
+  }
+}
+
+TEST(Judge, CallsDangerousWhatLeadsToCodeUnderAnyName) {
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"torch._utils", "_import_dotted_name"},
+      {"sympy", "sympify"},
+      {"sympy.core.sympify", "sympify"},
+      {"typing", "get_type_hints"},
+      {"string", "Formatter.get_field"},
+      {"yaml", "unsafe_load_all"},
+      {"numpy", "ndarray.tofile"},
+      {"torch.serialization", "_open_file"},
+      {"torch.distributed.distributed_c10d", "_tensor_to_object"},
+      {"any.module", "system"},
+      {"any.module", "import_module"},
+      {"a", "B.loads"},
+      {"pip.__main__", "X"},
+      {"a", "__import__"},
+  };
+  for (const auto& [module, name] : names) {
+    expect(Verdict::dangerous, py::call(module, name, {py::text("a")}), module + "." + name);
+    expect(Verdict::dangerous, py::list({py::global(module, name)}), module + "." + name + ", only named");
+    EXPECT_EQ(judged(py::call(module, name, {}), {"*"}).weakest, Verdict::dangerous) << "no pattern makes it known";
+  }
+}
+
+TEST(Judge, TrustsNamesForOneRun) {
+  EXPECT_EQ(judged(built("mine.layers", "Net")).weakest, Verdict::inert);
+  const Seen seen = judged(built("mine.layers", "Net"), {"other.*", "mine.*"});
+  EXPECT_EQ(seen.weakest, Verdict::known);
+  EXPECT_EQ(seen.rule, "trusted");
+}
+
+TEST(Judge, AsksForTheClassThatANestedClassIsOf) {
+  const auto nested = [](const std::string& module, const std::string& outer, const py::Ops& inner) {
+    return py::call("builtins", "getattr", {py::global(module, outer), inner});
+  };
+  expect(Verdict::known, nested("torch.distributed.checkpoint.metadata", "Metadata", py::text("Inner")) + ")\x81",
+         "built");
+  expect(Verdict::inert, nested("model", "Net", py::text("Inner")) + ")\x81", "of an unknown class");
+  expect(Verdict::dangerous, nested("torch", "nn", py::text("Module")), "of a module");
+  expect(Verdict::dangerous, nested("model", "Net", py::text("__globals__")), "the way out");
+  expect(Verdict::dangerous, nested("model", "Net", py::text("forward")), "a function");
+  expect(Verdict::dangerous, nested("model", "Net", latin1("Inner")), "a name that is computed");
+  expect(Verdict::dangerous, py::list({py::global("builtins", "getattr")}), "only named");
+}
+
+TEST(Judge, AsksWhatAFunctionIsCalledWithThatAnotherOneCalls) {
+  const auto from_type = [](const py::Ops& function, const py::Ops& arguments) {
+    return py::call("torch._tensor", "_rebuild_from_type_v2",
+                    {function, py::global("torch", "Tensor"), py::tuple({arguments}), py::dict({})});
+  };
+  expect(Verdict::known, from_type(py::global("torch._utils", "_rebuild_tensor_v2"), py::none()), "a tensor");
+  expect(Verdict::dangerous, from_type(py::global("os", "system"), py::text("id")), "a shell");
+  expect(Verdict::inert, from_type(py::global("model", "make"), py::none()), "an unknown function");
+  const py::Ops load = py::global("torch.storage", "_load_from_bytes");
+  EXPECT_EQ(judged(from_type(load, py::bytes("abc"))).loaded, 1U);
+  expect(Verdict::dangerous, from_type(load, py::call("builtins", "bytes", {py::list({})})), "computed bytes");
+}
+
+TEST(Judge, SeesThatAnImportIsChanged) {
+  expect(Verdict::dangerous, py::build(py::global("torch._utils", "_rebuild_tensor"), py::dict({{"a", py::none()}})),
+         "BUILD");
+  expect(Verdict::dangerous, latin1("os") + py::text("system") + "\x93", "STACK_GLOBAL of what was computed");
+}
+
+// Each way of computing an argument, with the verdict that is its own.
+struct Way {
+  std::string what;
+  py::Ops argument;
+  Verdict verdict;
+};
+
+std::vector<Way> ways() {
+  return {
+      {"rot13", py::call("_codecs", "encode", {py::text("a"), py::text("rot13")}), Verdict::inert},
+      {"bytes of numbers", py::call("builtins", "bytes", {py::list({py::integer(1)})}), Verdict::inert},
+      {"an unknown call", py::call("model", "make", {}), Verdict::inert},
+      {"an unknown class", built("model", "Net"), Verdict::inert},
+      {"an unknown name", py::global("model", "make"), Verdict::inert},
+      {"a state of an unknown class", py::build(built("model", "Net"), py::dict({})), Verdict::inert},
+      {"a dangerous call", py::call("os", "system", {py::text("id")}), Verdict::dangerous},
+      {"a dangerous name", py::global("os", "system"), Verdict::dangerous},
+      {"an import by name", py::call("torch._utils", "_import_dotted_name", {py::text("os.system")}),
+       Verdict::dangerous},
+      {"a loader of computed bytes", loaded(py::call("builtins", "bytes", {py::list({})})), Verdict::dangerous},
+      {"a list of one", py::list({py::call("os", "system", {})}), Verdict::dangerous},
+      {"a change of a call", stored(py::ordered_dict(), py::text("a"), py::call("model", "make", {})), Verdict::inert},
+      {"a computed import", latin1("os") + latin1("system") + "\x93", Verdict::dangerous},
+      {"a computed call", py::ordered_dict() + ")R", Verdict::inert},
+      {"a bytearray that grew", appended(byte_array("abc"), py::integer(1)), Verdict::inert},
+  };
+}
+
+TEST(Judge, GivesTheWeakestOfItsPartsWhereverAnArgumentIsComputed) {
+  std::size_t tried = 0;
+  for (const pickle::Allowed& row : pickle::kAllowlist) {
+    const auto dot = row.path.rfind('.');
+    const std::string module(row.path.substr(0, dot)), name(row.path.substr(dot + 1));
+    for (const Way& way : ways()) {
+      for (const py::Ops& use :
+           {py::call(module, name, {way.argument}), py::call(module, name, {py::none(), py::tuple({way.argument})}),
+            built(module, name, {way.argument}), py::build(built(module, name), way.argument),
+            py::build(built(module, name), py::dict({{"a", way.argument}})),
+            stored(built(module, name), py::text("a"), way.argument), appended(built(module, name), way.argument)}) {
+        ++tried;
+        // Named only, in a container or a state, an unknown name does nothing.
+        const bool is_only_named = way.what == "an unknown name";
+        const Verdict least = is_only_named ? Verdict::known : way.verdict;
+        EXPECT_GE(judged(use).weakest, least) << row.path << " with " << way.what;
+      }
+      EXPECT_NE(judged(py::call(module, name, {way.argument})).weakest, Verdict::known)
+          << row.path << " with " << way.what;
+    }
+  }
+  EXPECT_GT(tried, 25'000U);
+}
+
+TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverMuchIsShared) {
+  // Every object is called with the same thousand arguments and given the same state.
+  std::vector<py::Ops> many(1000, py::global("model", "make"));
+  std::vector<std::pair<std::string, py::Ops>> attributes;
+  for (int i = 0; i < 1000; ++i) attributes.push_back({std::to_string(i), py::none()});
+  py::Ops ops = py::put(py::tuple(many), 1) + "0" + py::put(py::dict(attributes), 2) + "0";
+  py::Ops one = py::global("model", "make") + py::get(1) + "R" + py::get(2) + "b0";
+  for (int i = 0; i < 20'000; ++i) ops += one;
+  EXPECT_EQ(judged(ops + "N").weakest, Verdict::inert);
+}
+
+}  // namespace
+}  // namespace ballast
