@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // The number after the slash is that of the cache: to be raised with every change to what it holds, or to what a reader
 // makes of a file.
-constexpr std::string_view kVersion = BALLAST_VERSION "/2";
+constexpr std::string_view kKeyVersion = BALLAST_VERSION "/2";
 
 constexpr std::uint64_t kEndBytes = 64 << 10;
 
@@ -105,14 +105,14 @@ std::vector<std::string> files_of_file(const std::string& path, const OpenOption
   }
 }
 
-fs::path folder_of(const std::string& target) {
+fs::path folder_of_target(const std::string& target) {
   return is_folder(target) ? fs::path(target) : fs::path(target).parent_path();
 }
 
 std::string name_of_source(const std::string& target, const std::string& path) {
   if (path == target) return "";
   const fs::path name = fs::path(path).filename();
-  if (fs::path(path).lexically_normal() != (folder_of(target) / name).lexically_normal())
+  if (fs::path(path).lexically_normal() != (folder_of_target(target) / name).lexically_normal())
     throw Error(Errc::unsupported, "lies elsewhere than the checkpoint").in(path);
   return name.string();
 }
@@ -122,7 +122,7 @@ std::string name_of_source(const std::string& target, const std::string& path) {
 }  // namespace
 
 std::string path_of_source(const std::string& target, const std::string& name) {
-  return name.empty() ? target : (folder_of(target) / name).string();
+  return name.empty() ? target : (folder_of_target(target) / name).string();
 }
 
 std::vector<std::string> files_of_target(const std::string& target, const OpenOptions& options) {
@@ -134,7 +134,7 @@ std::vector<std::string> files_of_target(const std::string& target, const OpenOp
 
 CacheKey key_of(const std::string& target, const OpenOptions& options) {
   CacheKey key;
-  key.version = kVersion;
+  key.version = kKeyVersion;
   key.options_digest = digest_of(options);
   for (const std::string& file : files_of_target(target, options))
     key.sources.push_back(identify(name_of_source(target, file), file));
@@ -142,7 +142,7 @@ CacheKey key_of(const std::string& target, const OpenOptions& options) {
 }
 
 void check_key(const CacheKey& key, const std::string& target, const OpenOptions& options) {
-  if (key.version != kVersion) refuse("was made by another version of Ballast");
+  if (key.version != kKeyVersion) refuse("was made by another version of Ballast");
   if (key.options_digest != digest_of(options)) refuse("was made by an open with other options");
   std::error_code ignored;
   if (!fs::exists(target, ignored)) refuse("the source is gone");

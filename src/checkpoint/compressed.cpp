@@ -26,7 +26,7 @@ namespace ballast {
 namespace {
 
 constexpr std::string_view kCompressedKey = "ballast.compressed";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kCompressedVersion = 1;
 constexpr std::uint64_t kSmallest = 64 << 10;          // what is smaller is not worth an entry in the metadata
 constexpr std::uint64_t kPartBytes = 8 * kChunkBytes;  // worth a thread's while
 
@@ -157,13 +157,13 @@ std::string to_json(const std::map<std::string_view, Tensor>& tensors) {
     entries += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}]}}", ballast::name(tensor.dtype()),
                            fmt::join(tensor.shape(), ","));
   }
-  return fmt::format("{{\"version\":{},\"tensors\":{{{}}}}}", kVersion, entries);
+  return fmt::format("{{\"version\":{},\"tensors\":{{{}}}}}", kCompressedVersion, entries);
 }
 
 // Throws Error for anything that is not as to_json writes it.
 std::vector<Entry> from_json(const std::string& text, const Limits& limits) {
   const Json root = Json::parse(text);
-  if (root.at("version").count() != kVersion) throw Error(Errc::unsupported, "another version");
+  if (root.at("version").count() != kCompressedVersion) throw Error(Errc::unsupported, "another version");
   std::vector<Entry> entries;
   for (const auto& [name, what] : root.at("tensors").members()) {
     const auto dtype = dtype_from_name(what.at("dtype").text());
