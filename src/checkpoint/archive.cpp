@@ -7,7 +7,7 @@
 
 #include "checkpoint/detect.hpp"
 #include "checkpoint/read_source.hpp"
-#include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -24,27 +24,11 @@ std::string joined(const std::string& prefix, std::string_view name) {
   return prefix + "/" + std::string(name);
 }
 
-// Everything that the member says, under its name.
+// Everything that the member says, under its name, which `OpenOptions::root` can name.
 void add_member(Checkpoint member, const std::string& prefix, Checkpoint& all) {
-  for (const auto& [name, tensor] : member) {
-    if (!all.tensors.insert(joined(prefix, name), tensor))
-      throw Error(Errc::malformed, "two tensors are called " + quote(joined(prefix, name)));
-  }
-  for (PlainValue& value : member.values) {
-    value.path = joined(prefix, value.path);
-    all.values.push_back(std::move(value));
-  }
-  for (Composite& composite : member.composites) {
-    composite.name = joined(prefix, composite.name);
-    for (std::string& part : composite.parts) part = joined(prefix, part);
-    all.composites.push_back(std::move(composite));
-  }
-  for (auto& [key, value] : member.metadata) all.metadata.emplace(joined(prefix, key), std::move(value));
-  for (Global& global : member.dangerous) {
-    global.member = joined(prefix, global.member);
-    all.dangerous.push_back(std::move(global));
-  }
-  for (Note& note : member.notes) all.notes.push_back(std::move(note));
+  const bool is_subtree = member.size() > 1 || (member.size() == 1 && !member.tensors[0].name.empty());
+  if (is_subtree) all.roots.push_back({prefix, member.size()});
+  absorb(all, std::move(member), [&](std::string_view name) { return joined(prefix, name); });
 }
 
 }  // namespace

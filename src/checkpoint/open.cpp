@@ -4,18 +4,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "checkpoint/aliases.hpp"
 #include "checkpoint/cache.hpp"
-#include "checkpoint/composites.hpp"
-#include "checkpoint/compressed.hpp"
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
-#include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/roots.hpp"
 #include "checkpoint/scan_file.hpp"
 #include "checkpoint/shards.hpp"
-#include "checkpoint/values.hpp"
 #include "formats/gguf/split.hpp"
 #include "io/patch_file.hpp"
 
@@ -61,8 +56,7 @@ Checkpoint open_folder(const std::string& path, const OpenOptions& options) {
 Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits& limits) {
   checkpoint.target = target;
   sort_roots(checkpoint);
-  checkpoint = unfold_aliases(unfold_compressed(std::move(checkpoint), limits));
-  return unfold_values(unfold_composites(unfold_ggml_blocks(std::move(checkpoint))));
+  return unfold_agreements(std::move(checkpoint), limits);
 }
 
 Checkpoint rooted(Checkpoint checkpoint, const OpenOptions& options) {

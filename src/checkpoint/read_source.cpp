@@ -2,8 +2,13 @@
 
 #include <ballast/error.hpp>
 
+#include "checkpoint/aliases.hpp"
 #include "checkpoint/archive.hpp"
+#include "checkpoint/composites.hpp"
+#include "checkpoint/compressed.hpp"
 #include "checkpoint/detect.hpp"
+#include "checkpoint/ggml_blocks.hpp"
+#include "checkpoint/values.hpp"
 #include "formats/gguf/reader.hpp"
 #include "formats/npy/reader.hpp"
 #include "formats/safetensors/reader.hpp"
@@ -74,11 +79,18 @@ Checkpoint from_gguf(gguf::GgufFile file) {
   return checkpoint;
 }
 
+Checkpoint unfold_agreements(Checkpoint checkpoint, const Limits& limits) {
+  checkpoint = unfold_aliases(unfold_compressed(std::move(checkpoint), limits));
+  return unfold_values(unfold_composites(unfold_ggml_blocks(std::move(checkpoint))));
+}
+
 Checkpoint read_source(const io::ByteSourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
   if (depth > options.limits.max_archive_depth) {
     throw Error(Errc::limit, "archives and checkpoints lie inside each other too deep").in(source->name());
   }
   Checkpoint checkpoint = read(source, options, depth);
+  // Agreements name tensors as the file has them, and those inside of another file get other names.
+  if (depth != 0) checkpoint = unfold_agreements(std::move(checkpoint), options.limits);
   if (depth == 0 && checkpoint.files.empty()) checkpoint.files.push_back({source->name(), source->size_bytes()});
   return checkpoint;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -41,6 +42,21 @@ std::string roots_hint(const Checkpoint& checkpoint) {
   return hint;
 }
 
+// Of an archive, what a member says has the member's name before it; all else is about the whole.
+void take_what_a_member_says(Checkpoint& checkpoint, const NewName& below_root) {
+  if (checkpoint.format != Format::archive) return;
+  Metadata metadata;
+  for (auto& [key, value] : checkpoint.metadata) {
+    if (auto name = below_root(key)) metadata.emplace(std::move(*name), std::move(value));
+  }
+  checkpoint.metadata = std::move(metadata);
+  Fields fields;
+  for (const Field& field : checkpoint.fields) {
+    if (auto name = below_root(field.key)) fields.set(with_key(field, std::move(*name)));
+  }
+  checkpoint.fields = std::move(fields);
+}
+
 }  // namespace
 
 void sort_roots(Checkpoint& checkpoint) {
@@ -50,43 +66,19 @@ void sort_roots(Checkpoint& checkpoint) {
 }
 
 Checkpoint take_root(Checkpoint checkpoint, const std::string& root) {
-  StateDict tensors;
-  for (const auto& [name, tensor] : checkpoint) {
-    if (const auto rest = below(name, root)) tensors.insert(*rest, tensor);
-  }
-  if (tensors.empty()) {
+  const auto below_root = [&](std::string_view name) -> std::optional<std::string> {
+    const auto rest = below(name, root);
+    return rest ? std::optional(std::string(*rest)) : std::nullopt;
+  };
+  checkpoint = rename_names(std::move(checkpoint), below_root);
+  if (checkpoint.size() == 0) {
     throw Error(Errc::not_found, "no tensor lies below " + quote(root))
         .in(checkpoint.target)
         .hint(roots_hint(checkpoint));
   }
-  checkpoint.tensors = std::move(tensors);
-
-  std::vector<PlainValue> values;
-  for (PlainValue& value : checkpoint.values) {
-    const auto rest = below(value.path, root);
-    if (!rest) continue;
-    value.path = std::string(*rest);
-    values.push_back(std::move(value));
-  }
-  checkpoint.values = std::move(values);
-
-  std::vector<Composite> composites;
-  for (Composite& composite : checkpoint.composites) {
-    const auto rest = below(composite.name, root);
-    if (!rest) continue;
-    composite.name = std::string(*rest);
-    for (std::string& part : composite.parts) part = std::string(below(part, root).value_or(part));
-    composites.push_back(std::move(composite));
-  }
-  checkpoint.composites = std::move(composites);
-
-  decltype(checkpoint.aliases) aliases;
-  for (const auto& [removed, kept] : checkpoint.aliases) {
-    const auto name = below(removed, root), other = below(kept, root);
-    if (name && other) aliases.emplace(*name, *other);
-    checkpoint.metadata.erase(removed);
-  }
-  checkpoint.aliases = std::move(aliases);
+  std::erase_if(checkpoint.values, [&](const PlainValue& value) { return !below(value.path, root); });
+  for (PlainValue& value : checkpoint.values) value.path = *below_root(value.path);
+  take_what_a_member_says(checkpoint, below_root);
   checkpoint.roots.clear();
   return checkpoint;
 }

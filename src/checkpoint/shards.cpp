@@ -48,6 +48,12 @@ class Merger {
       std::move(shard.values.begin(), shard.values.end(), std::back_inserter(all_.values));
       std::move(shard.composites.begin(), shard.composites.end(), std::back_inserter(all_.composites));
       std::move(shard.dangerous.begin(), shard.dangerous.end(), std::back_inserter(all_.dangerous));
+      all_.aliases.merge(shard.aliases);
+      all_.unknown_ggml.merge(shard.unknown_ggml);
+      for (const Field& field : shard.fields) {
+        if (!all_.fields.contains(field.key)) all_.fields.set(field);
+      }
+      for (const Root& root : shard.roots) add_root(root);
       if (leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
       parts.push_back(std::move(shard.tensors));
     }
@@ -100,6 +106,13 @@ class Merger {
     }
     const auto place = places_.find(tensor);
     return place == places_.end() ? nullptr : &index_->files[place->second];
+  }
+
+  // Most shards nest alike.
+  void add_root(const Root& root) {
+    const auto same = std::ranges::find(all_.roots, root.path, &Root::path);
+    if (same == all_.roots.end()) return all_.roots.push_back(root);
+    same->tensors += root.tensors;
   }
 
   void add_metadata(const Metadata& metadata, const std::string& file) {

@@ -1,17 +1,14 @@
-#include "ops/rename.hpp"
-
 #include <re2/re2.h>
 #include <ballast/error.hpp>
 #include <ballast/transform.hpp>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -29,37 +26,6 @@ std::unique_ptr<re2::RE2> compile(const RenameRule& rule) {
 }
 
 }  // namespace
-
-Checkpoint rename_by(Checkpoint checkpoint, const std::function<std::string(std::string_view)>& renamed) {
-  StateDict tensors;
-  tensors.reserve(checkpoint.size());
-  std::map<std::string, std::string, std::less<>> origins;  // for the message about two that meet
-  for (const auto& [name, tensor] : checkpoint) {
-    const std::string target = renamed(name);
-    const auto [origin, is_new] = origins.try_emplace(target, name);
-    if (!is_new) {
-      throw Error(Errc::invalid_argument, "tensors " + quote(origin->second) + " and " + quote(name) +
-                                              " would both be called " + quote(target));
-    }
-    tensors.insert(target, tensor);
-  }
-
-  std::map<std::string, std::string, std::less<>> aliases;
-  for (const auto& [removed, kept] : checkpoint.aliases) {
-    checkpoint.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
-    if (checkpoint.contains(removed) && checkpoint.contains(kept)) aliases.emplace(renamed(removed), renamed(kept));
-  }
-  checkpoint.aliases = std::move(aliases);
-  checkpoint.tensors = std::move(tensors);
-  for (Composite& composite : checkpoint.composites) {
-    composite.name = renamed(composite.name);
-    for (std::string& part : composite.parts) part = renamed(part);
-  }
-  std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;
-  for (auto& [name, unknown] : checkpoint.unknown_ggml) unknown_ggml.emplace(renamed(name), std::move(unknown));
-  checkpoint.unknown_ggml = std::move(unknown_ggml);
-  return checkpoint;
-}
 
 RenameRule parse_rename(const std::string& text) {
   RenameRule rule;
@@ -81,7 +47,7 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
   if (rules.empty()) return checkpoint;
   std::vector<std::unique_ptr<re2::RE2>> expressions;
   for (const RenameRule& rule : rules) expressions.push_back(compile(rule));
-  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+  return rename_names(std::move(checkpoint), [&](std::string_view name) {
     std::string result(name);
     for (std::size_t i = 0; i < rules.size(); ++i)
       re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
@@ -96,14 +62,14 @@ Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {
         .in(checkpoint.target)
         .hint("a prefix is taken as it is, with its dot: --strip-prefix module.");
   }
-  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+  return rename_names(std::move(checkpoint), [&](std::string_view name) {
     return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
   });
 }
 
 Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix) {
-  return rename_by(std::move(checkpoint),
-                   [&](std::string_view name) { return std::string(prefix) + std::string(name); });
+  return rename_names(std::move(checkpoint),
+                      [&](std::string_view name) { return std::string(prefix) + std::string(name); });
 }
 
 }  // namespace ballast

@@ -7,6 +7,7 @@
 #include "core/text.hpp"
 #include "ops/once_per_tensor.hpp"
 #include "ops/quantize.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -30,11 +31,15 @@ bool Selection::matches(std::string_view name) const {
 
 Checkpoint select(Checkpoint checkpoint, const Selection& selection) {
   if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
-  StateDict chosen;
-  for (const auto& [name, tensor] : checkpoint) {
-    if (selection.matches(name)) chosen.insert(name, tensor);
-  }
-  checkpoint.tensors = std::move(chosen);
+  // Aliases stay, as the metadata does that the file has them in; one of tensors that are gone is left out when the
+  // checkpoint is saved.
+  auto aliases = checkpoint.aliases;
+  Metadata metadata = checkpoint.metadata;
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
+    return selection.matches(name) ? std::optional(std::string(name)) : std::nullopt;
+  });
+  checkpoint.aliases = std::move(aliases);
+  checkpoint.metadata = std::move(metadata);
   return checkpoint;
 }
 

@@ -16,7 +16,7 @@
 #include "ops/json_rules.hpp"
 #include "ops/name_pattern.hpp"
 #include "ops/names_values.hpp"
-#include "ops/rename.hpp"
+#include "tensor/checkpoint_parts.hpp"
 #include "tensor/concat_storage.hpp"
 
 namespace ballast {
@@ -277,7 +277,7 @@ Checkpoint renamed_by_pattern(Checkpoint checkpoint, const WeightRule& rule, std
   const NamePattern from(rule.from.front(), {}, NamePattern::Wildcards::no);
   const NamePattern to(rule.to.front(), {}, NamePattern::Wildcards::no);
   for (const auto& [name, tensor] : checkpoint) matched += from.match(name) ? 1u : 0u;
-  return rename_by(std::move(checkpoint), [&](std::string_view name) {
+  return rename_names(std::move(checkpoint), [&](std::string_view name) {
     const auto places = from.match(name);
     return places ? to.fill(*places) : std::string(name);
   });

@@ -3,6 +3,8 @@
 
 #include <ballast/open.hpp>
 
+#include "builders/gguf_file.hpp"
+#include "builders/safetensors_file.hpp"
 #include "builders/torch_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
@@ -42,6 +44,61 @@ TEST(Archive, HoldsCheckpointsOfEveryKind) {
   const Checkpoint checkpoint = test::open_text(ZipFile().stored("a.pkl", pickle).stored("b.pt", inner_zip()).text());
   EXPECT_EQ(checkpoint.values.at(0).path, "a.pkl/a");
   EXPECT_TRUE(checkpoint.contains("b.pt/w"));
+}
+
+std::string small_gguf() {
+  constexpr test::GgmlType kNewerThanUs{200, 1, 1};
+  return test::GgufBuilder()
+      .kv("general.architecture", "llama")
+      .kv("llama.block_count", 2u)
+      .array("tokenizer.ggml.tokens", test::kU8, 3, "abc")
+      .tensor("w", test::kF32, {2})
+      .tensor("odd", kNewerThanUs, {4})
+      .text();
+}
+
+TEST(Archive, KeepsAllThatAGgufInItSays) {
+  const std::string gguf = small_gguf();
+  const Checkpoint alone = test::open_text(gguf);
+  const Checkpoint checkpoint = test::open_text(ZipFile().stored("a/m.gguf", gguf).stored("b.pt", inner_zip()).text());
+  EXPECT_EQ(checkpoint.fields.size(), alone.fields.size());
+  EXPECT_EQ(checkpoint.fields.find_string("a/m.gguf/general.architecture"), "llama");
+  EXPECT_EQ(checkpoint.fields.find_uint("a/m.gguf/llama.block_count"), 2u);
+  ASSERT_NE(checkpoint.fields.find("a/m.gguf/tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(checkpoint.fields.find("a/m.gguf/tokenizer.ggml.tokens")->count, 3u);
+  ASSERT_TRUE(checkpoint.unknown_ggml.contains("a/m.gguf/odd"));
+  EXPECT_EQ(checkpoint.unknown_ggml.at("a/m.gguf/odd").id, 200u);
+}
+
+TEST(Archive, GivesAMemberAsItWasWhenItIsTheRoot) {
+  const std::string gguf = small_gguf();
+  const Checkpoint alone = test::open_text(gguf);
+  OpenOptions options;
+  options.root = "a/m.gguf";
+  const Checkpoint taken =
+      test::open_text(ZipFile().stored("a/m.gguf", gguf).stored("b.pt", inner_zip()).text(), options);
+  EXPECT_EQ(taken.fields, alone.fields);
+  EXPECT_EQ(taken.unknown_ggml.size(), alone.unknown_ggml.size());
+  EXPECT_TRUE(taken.unknown_ggml.contains("odd"));
+  EXPECT_EQ(taken.size(), alone.size());
+  EXPECT_TRUE(taken.values.empty());
+}
+
+TEST(Archive, NamesItsMembersAsRoots) {
+  const Checkpoint checkpoint =
+      test::open_text(ZipFile().stored("b.pt", inner_zip()).stored("m.gguf", small_gguf()).text());
+  std::vector<std::string> paths;
+  for (const Root& root : checkpoint.roots) paths.push_back(root.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"m.gguf", "b.pt"}));
+}
+
+// An alias is agreed upon in the metadata, by the names that the file itself has.
+TEST(Archive, KnowsTheAliasesOfItsMembers) {
+  const std::string file = test::SafetensorsFile().metadata({{"head", "embed"}}).tensor("embed", "U8", {2}).text();
+  const Checkpoint checkpoint = test::open_text(ZipFile().stored("m.safetensors", file).text());
+  ASSERT_TRUE(checkpoint.contains("m.safetensors/head"));
+  EXPECT_EQ(checkpoint.aliases.at("m.safetensors/head"), "m.safetensors/embed");
+  EXPECT_FALSE(checkpoint.metadata.contains("m.safetensors/head"));
 }
 
 TEST(Archive, ReportsWhatItsMembersName) {

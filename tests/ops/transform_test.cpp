@@ -45,6 +45,24 @@ TEST(Select, MatchesWholeNames) {
   EXPECT_EQ(names_of(select(small_model(), {.include = {"HEAD"}, .exclude = {}})), Names{});
 }
 
+// What is left out takes along what was said about it, so that nothing names a tensor that is not there.
+TEST(Select, LeavesOutWhatIsSaidAboutTensorsThatAreGone) {
+  Checkpoint checkpoint = small_model();
+  Composite& composite = checkpoint.composites.emplace_back();
+  composite.name = "s";
+  composite.parts = {"head", "model.layers.0.w"};
+  checkpoint.unknown_ggml["head"] = {200, {4}};
+  checkpoint.unknown_ggml["model.layers.1.b"] = {201, {2}};
+
+  const Checkpoint whole = select(checkpoint, {.include = {"head", "*.w"}, .exclude = {}});
+  EXPECT_EQ(whole.composites.size(), 1u);
+  EXPECT_EQ(whole.unknown_ggml.size(), 1u);
+
+  const Checkpoint less = select(checkpoint, {.include = {}, .exclude = {"*0.w"}});
+  EXPECT_TRUE(less.composites.empty());
+  EXPECT_EQ(less.unknown_ggml.size(), 2u);
+}
+
 TEST(Rename, ReplacesEveryMatchOfEveryRuleInOrder) {
   EXPECT_EQ(names_of(rename(small_model(), {{"^model\\.", ""}, {"layers\\.(\\d)", "h.\\1"}}))[2], "h.1.b");
   EXPECT_EQ(names_of(rename(SafetensorsFile().tensor("aXbXc", "U8", {1}).open(), {{"X", "."}})), Names{"a.b.c"});

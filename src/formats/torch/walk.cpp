@@ -15,6 +15,7 @@
 #include "formats/torch/children.hpp"
 #include "formats/torch/optimizer.hpp"
 #include "formats/torch/python_text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast::torch {
 namespace {
@@ -166,6 +167,16 @@ class Walker {
     for (PlainValue value : file.values) {
       value.path = part_name(value.path);
       keep_value(std::move(value));
+    }
+    for (const auto& [name, unknown] : file.unknown_ggml) checkpoint_.unknown_ggml.emplace(names.at(name), unknown);
+    for (const auto& [removed, kept] : file.aliases) checkpoint_.aliases.emplace(names.at(removed), names.at(kept));
+    for (const Field& field : file.fields) {
+      budget_.spend_bytes(path_.size() + field.key.size());
+      checkpoint_.fields.set(with_key(field, part_name(std::string(field.key))));
+    }
+    for (const auto& [key, value] : file.metadata) {
+      budget_.spend_bytes(path_.size() + key.size() + value.size());
+      if (!file.aliases.contains(key)) checkpoint_.metadata.emplace(part_name(key), value);
     }
     if (!files_.insert(&file).second) return;  // what is to be said of it has been said
     checkpoint_.notes.insert(checkpoint_.notes.end(), file.notes.begin(), file.notes.end());

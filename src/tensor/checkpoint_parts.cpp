@@ -1,0 +1,108 @@
+#include "tensor/checkpoint_parts.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+[[noreturn]] void refuse_meeting(const Checkpoint& checkpoint, const NewName& renamed, std::string_view second,
+                                 const std::string& target) {
+  const auto first = std::find_if(checkpoint.begin(), checkpoint.end(),
+                                  [&](const StateDict::Entry& entry) { return renamed(entry.name) == target; });
+  throw Error(Errc::invalid_argument,
+              "tensors " + quote(first->name) + " and " + quote(second) + " would both be called " + quote(target));
+}
+
+StateDict renamed_tensors(const Checkpoint& checkpoint, const NewName& renamed) {
+  StateDict tensors;
+  tensors.reserve(checkpoint.size());
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto target = renamed(name);
+    if (target && !tensors.insert(*target, tensor)) refuse_meeting(checkpoint, renamed, name, *target);
+  }
+  return tensors;
+}
+
+// An alias is said in the metadata as well. That is said anew, under the new names, when the checkpoint is saved.
+void rename_aliases(Checkpoint& checkpoint, const NewName& renamed) {
+  decltype(checkpoint.aliases) aliases;
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    const bool is_whole = checkpoint.contains(removed) && checkpoint.contains(kept);
+    const auto name = is_whole ? renamed(removed) : std::nullopt, other = is_whole ? renamed(kept) : std::nullopt;
+    if (name != removed || other != kept) checkpoint.metadata.erase(removed);
+    if (name && other) aliases.emplace(*name, *other);
+  }
+  checkpoint.aliases = std::move(aliases);
+}
+
+// One that lacks a part is no more than the other parts, which are tensors of their own.
+void rename_composites(Checkpoint& checkpoint, const NewName& renamed) {
+  std::erase_if(checkpoint.composites, [&](const Composite& composite) {
+    return !std::ranges::all_of(composite.parts, [&](const std::string& part) { return renamed(part).has_value(); });
+  });
+  for (Composite& composite : checkpoint.composites) {
+    composite.name = renamed(composite.name).value_or(composite.name);
+    for (std::string& part : composite.parts) part = *renamed(part);
+  }
+}
+
+void rename_unknown_types(Checkpoint& checkpoint, const NewName& renamed) {
+  decltype(checkpoint.unknown_ggml) unknown_ggml;
+  for (auto& [name, unknown] : checkpoint.unknown_ggml) {
+    if (auto target = renamed(name)) unknown_ggml.emplace(std::move(*target), std::move(unknown));
+  }
+  checkpoint.unknown_ggml = std::move(unknown_ggml);
+}
+
+}  // namespace
+
+Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed) {
+  StateDict tensors = renamed_tensors(checkpoint, renamed);
+  rename_aliases(checkpoint, renamed);
+  rename_composites(checkpoint, renamed);
+  rename_unknown_types(checkpoint, renamed);
+  checkpoint.tensors = std::move(tensors);
+  return checkpoint;
+}
+
+Field with_key(const Field& field, std::string key) {
+  struct Owner {
+    std::string key;
+    std::shared_ptr<const void> value;
+  };
+  auto owner = std::make_shared<Owner>(Owner{std::move(key), field.owner});
+  Field other = field;
+  other.key = owner->key;
+  other.owner = std::move(owner);
+  return other;
+}
+
+void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
+  part = rename_names(std::move(part), renamed);
+  // Named one by one, so that a member that Checkpoint gains has to be thought of here.
+  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, roots, dangerous, notes, files, target,
+         format, shards] = part;
+  for (const auto& [name, tensor] : tensors) {
+    if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
+  }
+  for (auto& [key, value] : metadata) all.metadata.emplace(renamed(key), std::move(value));
+  for (const Field& field : fields) all.fields.set(with_key(field, renamed(field.key)));
+  all.aliases.merge(aliases);
+  all.unknown_ggml.merge(unknown_ggml);
+  for (PlainValue& value : values) value.path = renamed(value.path);
+  for (Root& root : roots) root.path = renamed(root.path);
+  for (Global& global : dangerous) global.member = renamed(global.member);
+  std::ranges::move(values, std::back_inserter(all.values));
+  std::ranges::move(composites, std::back_inserter(all.composites));
+  std::ranges::move(roots, std::back_inserter(all.roots));
+  std::ranges::move(dangerous, std::back_inserter(all.dangerous));
+  std::ranges::move(notes, std::back_inserter(all.notes));
+}
+
+}  // namespace ballast
