@@ -96,7 +96,7 @@ const Stranger kStrangers[] = {
     {"ATextOfUmlauts", std::string(511, 'x') + "\xc3\xa4\xc3\xa4\xc3\xa4", Errc::unsupported, "a text file", ""},
     {"ATextWithAByteOrderMark", "\xef\xbb\xbf""epoch,loss\n1,2\n", Errc::unsupported, "begins with \"epoch,loss\"", ""},
     {"ATemplate", "{{ bos_token }}{% for m in messages %}", Errc::unsupported, "a text file", ""},
-    {"AWord", "hello", Errc::unsupported, "begins with \"hello\"", ""},
+    {"AWord", "hello world", Errc::unsupported, "begins with \"hello world\"", ""},
     {"ALatexSection", "\\section{\"Introduction\"}", Errc::unsupported, "a text file", ""},
     {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::malformed, "a zip archive without its end record", "downloaded whole"},
     {"AnEmptyZip", "PK\x05\x06"s + std::string(18, '\0'), Errc::unsupported, "without a checkpoint in it", "data.pkl"},
@@ -141,6 +141,7 @@ const Stranger kStrangers[] = {
     {"APdf", "%PDF-1.5\n%\xd0\xd4\xc5\xd8\n", Errc::unsupported, "a PDF document", ""},
     {"AnSqliteDatabase", "SQLite format 3\0\x10"s, Errc::unsupported, "an SQLite database", ""},
     {"AStranger", "\xde\xad\xbe\xef\x01\x02\x03\x04\x05\x06\x07\x7f\x09 abcdef", Errc::unsupported, R"(not a format that Ballast knows: it begins with "\xde\xad\xbe\xef\x01\x02\x03\x04\x05\x06\x07\x7f\x09 ab")", "Ballast reads safetensors"},
+    {"AFewLetters", "abc", Errc::malformed, "a file of 3 bytes is too short", "interrupted download"},
     {"AFewBytes", "\x01\x02", Errc::malformed, "a file of 2 bytes is too short", "interrupted download"},
 };
 // clang-format on

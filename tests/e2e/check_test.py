@@ -22,7 +22,7 @@ class WhatIsNotACheckpoint(TestCase):
     STRANGERS = {
         "README.md": (b"# A model\n\nIt is small.\n", 'a text file, not a checkpoint: it begins with "# A model"'),
         "config.json": (b'{"model_type": "llama"}', 'this JSON has no "weight_map"'),
-        "list.json": (b"[1, 2]", "this is JSON"),
+        "list.json": (b"[1, 2, 3, 4]", "this is JSON"),
         "model.onnx": (b"\x08\x08\x12\x07pytorch\x1a\x051.2.3:\x04\x0a\x02abB\x02\x10\x11", "an ONNX model"),
         "model.tflite": (b"\x1c\0\0\0TFL3" + bytes(32), "a TensorFlow Lite model"),
         "ggml.bin": (b"lmgg" + bytes(64), "a ggml file, older than GGUF"),
