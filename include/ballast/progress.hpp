@@ -14,7 +14,8 @@ struct ProgressState {
 };
 
 // Called from one thread at a time, not always the same one. Return false to cancel: the job then throws
-// Error(Errc::cancelled) and leaves no trace.
+// Error(Errc::cancelled) and leaves no trace, but for the finished files of a job that writes several: save() goes on
+// with those when it is asked for the same again.
 using Progress = std::function<bool(const ProgressState&)>;
 
 }  // namespace ballast

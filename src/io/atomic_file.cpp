@@ -88,6 +88,7 @@ class AtomicFile final : public Sink {
 
   void reserve(std::uint64_t size_bytes) override {
     size_ = size_bytes;
+    temp_.begin_anew();
     if (size_bytes == 0) return;
     // Not posix_fallocate: where the file system cannot, glibc would write to every block.
     const auto size = static_cast<off_t>(size_bytes);
@@ -138,6 +139,8 @@ class AtomicFile final : public Sink {
   }
 
   std::optional<std::uint64_t> kept() const override { return temp_.kept_mark(); }
+  bool is_untouched() const override { return temp_.is_untouched(); }
+  bool leave_to_next_run() override { return temp_.leave_to_next_run(); }
 
   std::uint64_t free_bytes() const override {
     struct statvfs disk = {};

@@ -37,6 +37,12 @@ class Sink {
   virtual void keep(std::uint64_t /*mark*/) {}
   // The mark of such a file, which now is this one's: write it anew, or commit it.
   virtual std::optional<std::uint64_t> kept() const { return std::nullopt; }
+  // Whether nobody can have written to that file since, by all that the system knows: then its bytes are as they were
+  // marked, and need not be read.
+  virtual bool is_untouched() const { return false; }
+  // This process will not commit. What was kept stays for the next one, as if this one had died; whether there is
+  // something that stays.
+  virtual bool leave_to_next_run() { return false; }
 
   virtual std::uint64_t free_bytes() const { return UINT64_MAX; }  // that can still be reserved
 };

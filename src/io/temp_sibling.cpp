@@ -25,12 +25,12 @@ namespace {
 
 constexpr std::string_view kMiddle = ".ballast-", kSuffix = ".tmp";
 constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";  // 5 bits each
-constexpr std::size_t kRandomLength = 8, kHexLength = 16;
+constexpr std::size_t kRandomLength = 8, kHexLength = 16, kKeptLength = 3 * kHexLength + 2;
 
 // ".NAME.ballast-". Where the whole would be longer than a name may be, NAME is cut at a character, and a hash of it
 // tells shards apart whose numbers are cut off.
 std::string temp_prefix(std::string_view name) {
-  constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - (2 * kHexLength + 1) - kSuffix.size();
+  constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - kKeptLength - kSuffix.size();
   if (name.size() <= kRoom) return fmt::format(".{}{}", name, kMiddle);
   std::size_t keep = kRoom - kHexLength - 1;
   for (int i = 0; i < 3 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80; ++i) --keep;
@@ -46,11 +46,11 @@ std::string random_letters() {
   return letters;
 }
 
-// ".NAME.ballast-XXXXXXXX.tmp" or ".NAME.ballast-KEY-MARK.tmp", taken apart.
+// ".NAME.ballast-XXXXXXXX.tmp" or ".NAME.ballast-KEY-MARK-STAMP.tmp", taken apart.
 struct TempName {
   std::string_view prefix;  // with the dash
   std::string_view key;     // empty: not kept
-  std::uint64_t mark = 0;
+  std::uint64_t mark = 0, stamp = 0;
 };
 
 bool consists_of(std::string_view text, std::string_view alphabet) {
@@ -66,12 +66,27 @@ std::optional<TempName> parse_temp_name(std::string_view entry) {
   if (rest.size() < kSuffix.size()) return std::nullopt;
   rest.remove_suffix(kSuffix.size());
   if (rest.size() == kRandomLength && consists_of(rest, kAlphabet)) return name;
-  if (rest.size() != 2 * kHexLength + 1 || rest[kHexLength] != '-') return std::nullopt;
+  if (rest.size() != kKeptLength || rest[kHexLength] != '-' || rest[2 * kHexLength + 1] != '-') return std::nullopt;
   name.key = rest.substr(0, kHexLength);
-  const std::string_view mark = rest.substr(kHexLength + 1);
-  if (!consists_of(name.key, kHex) || !consists_of(mark, kHex)) return std::nullopt;
+  const std::string_view mark = rest.substr(kHexLength + 1, kHexLength), stamp = rest.substr(2 * kHexLength + 2);
+  if (!consists_of(name.key, kHex) || !consists_of(mark, kHex) || !consists_of(stamp, kHex)) return std::nullopt;
   std::from_chars(mark.data(), mark.data() + mark.size(), name.mark, 16);
+  std::from_chars(stamp.data(), stamp.data() + stamp.size(), name.stamp, 16);
   return name;
+}
+
+// What is there now of the file, and of the run of the system that it was written in. Nothing where the system does not
+// tell its runs apart.
+std::optional<std::uint64_t> stamp_of(const struct stat& file) {
+  std::array<char, 64> boot{};
+  const UniqueFd id(retry([&] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); }));
+  if (!id || retry([&] { return read(id.get(), boot.data(), boot.size()); }) <= 0) return std::nullopt;
+  const std::array<std::uint64_t, 5> facts = {
+      static_cast<std::uint64_t>(file.st_dev), static_cast<std::uint64_t>(file.st_ino),
+      static_cast<std::uint64_t>(file.st_size), static_cast<std::uint64_t>(file.st_mtim.tv_sec),
+      static_cast<std::uint64_t>(file.st_mtim.tv_nsec)};
+  const std::uint64_t run = XXH3_64bits(boot.data(), boot.size());
+  return XXH3_64bits_withSeed(facts.data(), sizeof facts, run);
 }
 
 // "model-00002-of-00005.safetensors" and "model.safetensors.index.json" are of the family "model.safetensors".
@@ -165,22 +180,43 @@ bool TempSibling::try_to_take_over(const std::string& entry) {
   if (found.st_uid != geteuid() || found.st_nlink != 1 || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;  // whoever writes it lives
   if (fstatat(folder_, entry.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 || now.st_ino != found.st_ino) return false;
+  const TempName name = *parse_temp_name(entry);
   fd_ = std::move(fd);
   temp_name_ = entry;
-  kept_mark_ = parse_temp_name(entry)->mark;
+  kept_mark_ = name.mark;
+  is_untouched_ = stamp_of(found) == name.stamp;
+  is_kept_ = true;
   return true;
 }
 
+void TempSibling::begin_anew() {
+  if (!is_kept_) return;
+  const std::string other = fmt::format("{}{}{}", temp_prefix(name_), random_letters(), kSuffix);
+  if (renameat(folder_, temp_name_.c_str(), folder_, other.c_str()) != 0)
+    throw system_error("cannot be written anew", errno);
+  temp_name_ = other;
+  is_kept_ = is_untouched_ = false;
+}
+
+bool TempSibling::leave_to_next_run() {
+  if (is_kept_) temp_name_.clear();
+  return is_kept_;
+}
+
 void TempSibling::keep(std::uint64_t mark) {
-  const std::string kept = fmt::format("{}{}-{:016x}{}", temp_prefix(name_), key_, mark, kSuffix);
-  if (kept == temp_name_) return;
+  struct stat now = {};
+  const auto stamp = fstat(fd_.get(), &now) == 0 ? stamp_of(now) : std::nullopt;
+  const std::string kept =
+      fmt::format("{}{}-{:016x}-{:016x}{}", temp_prefix(name_), key_, mark, stamp.value_or(0), kSuffix);
   // A run that does the same at this moment may have been first. Its file is not ours: this one stays as it is, and
   // will not be there for another run.
   const std::string own = std::exchange(temp_name_, kept);
-  if (renameat2(folder_, own.c_str(), folder_, kept.c_str(), RENAME_NOREPLACE) == 0) return;
+  is_kept_ = renameat2(folder_, own.c_str(), folder_, kept.c_str(), RENAME_NOREPLACE) == 0;
+  if (is_kept_) return;
   const bool is_supported = errno != EINVAL && errno != ENOSYS;
   if (!is_supported && linkat(folder_, own.c_str(), folder_, kept.c_str(), 0) == 0) {
     unlinkat(folder_, own.c_str(), 0);
+    is_kept_ = true;
     return;
   }
   temp_name_ = own;

@@ -63,7 +63,7 @@ void Digests::compare_piece(const io::Sink& sink, std::size_t number, ByteRange 
   }
 }
 
-std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool) {
+std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool, ProgressMeter* meter) {
   std::vector<std::uint64_t> leaves(kernels::leaf_count(size_bytes));
   const auto pieces = split_by_bytes(size_bytes, kernels::kLeafBytes, kHashedPieceBytes);
   pool.run(pieces.size(), [&](std::size_t i, unsigned) {
@@ -71,6 +71,7 @@ std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPo
     std::vector<std::byte> bytes(size);
     sink.read_back(offset, bytes);
     kernels::hash_leaves(bytes, std::span(leaves).subspan(offset / kernels::kLeafBytes, kernels::leaf_count(size)));
+    if (meter != nullptr) meter->add(size);
   });
   return kernels::join_leaves(leaves);
 }

@@ -37,6 +37,7 @@ class Digests {
 };
 
 // The digest of a whole file of so many bytes, as the sink gives them back.
-std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool);
+std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool,
+                        ProgressMeter* meter = nullptr);
 
 }  // namespace ballast

@@ -272,11 +272,15 @@ std::set<const Storage*> storages_of(const SavePlan& plan) {
   return storages;
 }
 
-// Whether the file that a run which was killed had finished is there, and still what it was.
-bool is_still_good(const io::Sink& sink, const SavePlan::File& file, ThreadPool& pool) {
+// Whether the file that a run which was stopped had finished is there, and still what it was. It is read for that only
+// if somebody may have written to it since, or the system was started again, or the user wants everything read back.
+bool is_still_good(const io::Sink& sink, const SavePlan::File& file, ThreadPool& pool, const SaveOptions& options) {
   const auto mark = sink.kept();
+  if (!mark) return false;
+  if (sink.is_untouched() && !options.verify) return true;
+  ProgressMeter meter(options.progress, "checking what is there", file.size_bytes);
   try {
-    return mark && digest_of(sink, file.size_bytes, pool) == *mark;
+    return digest_of(sink, file.size_bytes, pool, &meter) == *mark;
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled) throw;
     return false;  // too short, unreadable: it is written anew
@@ -304,14 +308,22 @@ std::uint64_t buffer_bytes_each(const SaveOptions& options) {
   return std::clamp(each / kernels::kLeafBytes * kernels::kLeafBytes, kLeastBuffer, kMostBuffer);
 }
 
-SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create) {
+namespace {
+
+// Of a job that was cancelled: files that are finished stay, and the next run begins with them.
+void leave_finished_files(Error& error, std::span<const std::unique_ptr<io::Sink>> sinks) {
+  const auto finished = std::ranges::count_if(sinks, [](const auto& sink) { return sink->leave_to_next_run(); });
+  if (finished == 0) return;
+  error.hint(fmt::format("{} of {} files are finished and kept; the same command goes on with the others", finished,
+                         sinks.size()));
+}
+
+SaveReport write_all(const SavePlan& plan, const SaveOptions& options,
+                     std::span<const std::unique_ptr<io::Sink>> sinks) {
   const auto start = std::chrono::steady_clock::now();
   const auto storages = storages_of(plan);
   for (const Storage* storage : storages) storage->prepare(options.progress);
 
-  // All of them first: the tenth shard must not be what stops a long job.
-  std::vector<std::unique_ptr<io::Sink>> sinks;
-  for (const SavePlan::File& file : plan.files) sinks.push_back(create(file.path));
   refuse_full_disk(plan, sinks);
 
   ThreadPool pool(thread_count(options));
@@ -322,7 +334,7 @@ SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const S
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     const SavePlan::File& file = plan.files[i];
     report.files.push_back({file.path, file.size_bytes});
-    if (is_still_good(*sinks[i], file, pool)) {
+    if (is_still_good(*sinks[i], file, pool, options)) {
       ++report.files_kept;
       meter.add(file.size_bytes);
       continue;
@@ -342,6 +354,20 @@ SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const S
   report.data_bytes = plan.data_bytes;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+}  // namespace
+
+SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create) {
+  // All of them first: the tenth shard must not be what stops a long job.
+  std::vector<std::unique_ptr<io::Sink>> sinks;
+  for (const SavePlan::File& file : plan.files) sinks.push_back(create(file.path));
+  try {
+    return write_all(plan, options, sinks);
+  } catch (Error& error) {
+    if (error.code() == Errc::cancelled) leave_finished_files(error, sinks);
+    throw;
+  }
 }
 
 }  // namespace ballast

@@ -64,6 +64,13 @@ class Resume : public testing::Test {
     ASSERT_TRUE(WIFSIGNALED(status)) << "it was to be killed";
   }
 
+  void cancel_at(std::uint64_t bytes) const {
+    SaveOptions cancelled = options();
+    cancelled.progress = [&](const ProgressState& state) { return state.done_bytes < bytes; };
+    EXPECT_ERROR(convert(cancelled), Errc::cancelled, "cancelled");
+    EXPECT_HINT(convert(cancelled), "2 of 4 files are finished and kept");
+  }
+
   std::set<std::string> leftovers() const {
     std::set<std::string> found;
     for (const std::string& name : folder_.names()) {
@@ -174,11 +181,57 @@ TEST_F(Resume, GoesOnWhereTheGroupMayWrite) {
   }
 }
 
-TEST_F(Resume, LeavesNothingWhenItIsCancelled) {
+// Whoever presses Ctrl-C loses no more than whoever is killed: the shard at which it was stopped.
+TEST_F(Resume, KeepsTheFinishedShardsOfAJobThatIsCancelled) {
+  cancel_at(5 * kTensorBytes);
+  EXPECT_EQ(leftovers().size(), 2u) << "of the third shard and the index nothing is left";
+  EXPECT_EQ(convert(options()).files_kept, 2u);
+  expect_complete();
+}
+
+TEST_F(Resume, LeavesNothingOfAJobThatIsCancelledInItsFirstShard) {
   SaveOptions cancelled = options();
-  cancelled.progress = [](const ProgressState& state) { return state.done_bytes < 5 * kTensorBytes; };
-  EXPECT_ERROR(convert(cancelled), Errc::cancelled, "cancelled");
+  cancelled.progress = [](const ProgressState& state) { return state.done_bytes < kTensorBytes; };
+  const auto error = test::error_of([&] { convert(cancelled); });
+  EXPECT_TRUE(test::is_error(error, Errc::cancelled, "cancelled"));
+  EXPECT_EQ(error->hint(), "");
   EXPECT_EQ(folder_.names(), std::set<std::string>{"source.safetensors"});
+}
+
+TEST_F(Resume, KeepsWhatItTookOverWhenItIsCancelledAgain) {
+  convert_and_die_at(5 * kTensorBytes);
+  SaveOptions cancelled = options();
+  cancelled.progress = [](const ProgressState& state) { return state.done_bytes < kTensorBytes; };
+  EXPECT_ERROR(convert(cancelled), Errc::cancelled, "cancelled");
+  EXPECT_EQ(convert(options()).files_kept, 2u);
+  expect_complete();
+}
+
+// A file that nobody wrote to is what it was. Only what the system cannot vouch for is read.
+TEST_F(Resume, ReadsAKeptShardOnlyIfSomebodyMayHaveWrittenToIt) {
+  const auto bytes_checked = [&](bool verify) {
+    std::uint64_t bytes = 0;
+    SaveOptions again = options();
+    again.verify = verify;
+    again.progress = [&](const ProgressState& state) {
+      if (state.phase == "checking what is there") bytes += state.done_bytes;
+      return true;
+    };
+    EXPECT_EQ(convert(again).files_kept, 2u);
+    expect_complete();
+    for (const std::string& name : folder_.names()) {
+      if (name.starts_with("m")) std::filesystem::remove(folder_ / name);
+    }
+    return bytes;
+  };
+  cancel_at(5 * kTensorBytes);
+  EXPECT_EQ(bytes_checked(false), 0u);
+  cancel_at(5 * kTensorBytes);
+  EXPECT_GE(bytes_checked(true), 4 * kTensorBytes) << "whoever wants everything read back gets that";
+  cancel_at(5 * kTensorBytes);
+  for (const std::string& name : leftovers())
+    std::filesystem::last_write_time(folder_ / name, std::filesystem::file_time_type::clock::now());
+  EXPECT_GE(bytes_checked(false), 4 * kTensorBytes) << "somebody touched it";
 }
 
 TEST_F(Resume, ASingleFileAfterAKilledShardedJobLeavesNoRubbish) {
