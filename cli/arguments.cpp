@@ -2,10 +2,13 @@
 #include "arguments.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <ballast/error.hpp>
 
 namespace ballast::cli {
 namespace {
@@ -35,20 +38,33 @@ struct Adder {
   void operator()(T* value) const {
     finish(app.add_option(names(), *value));
   }
-  // CLI11 takes "-1" for the largest number there is, but only of 64 bits.
-  void operator()(std::uint64_t* value) const {
-    CLI::Option* option = app.add_option(names(), *value);
-    option->check(CLI::Validator(
-        [](std::string& text) { return text.find('-') == std::string::npos ? "" : text + " is less than nothing"; },
-        ""));
-    finish(option);
-  }
+  void operator()(unsigned* value) const { add_number(value); }
+  void operator()(std::uint64_t* value) const { add_number(value); }
+  void operator()(double* value) const { add_number(value); }
   template <class T>
   void operator()(const std::function<void(const T&)>& function) const {
     finish(app.add_option_function<T>(names(), function));
   }
   void operator()(std::optional<std::string>* value) const {
     (*this)(std::function([value](const std::string& text) { *value = text; }));
+  }
+
+  // Read here, and not by CLI11, whose complaints are about its own conversions and which takes "-1" for a very large
+  // number.
+  template <class T>
+  void add_number(T* value) const {
+    const std::string name = argument.is_positional() ? argument.value_name : "--" + argument.long_name;
+    (*this)(std::function([name, value](const std::string& text) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+      if (error == std::errc() && end == text.data() + text.size()) return;
+      constexpr bool is_whole = std::is_integral_v<T>;
+      const bool is_too_large = error == std::errc::result_out_of_range && end == text.data() + text.size();
+      throw Error(Errc::invalid_argument, fmt::format("{}: \"{}\" is {}", name, text,
+                                                      is_too_large ? "too large a number"
+                                                      : is_whole   ? "not a whole number of at least 0"
+                                                                   : "not a number"))
+          .hint(fmt::format("write {} {}, for example; --help shows what it means", name, is_whole ? "8" : "0.5"));
+    }));
   }
 
   void finish(CLI::Option* option) const {
@@ -85,6 +101,13 @@ const Command& innermost(const CLI::App& app, const Command& root) {
                              [&](const Command& verb) { return verb.name == name; });
   }
   return *command;
+}
+
+// "--threads: 1 required N missing" and "--root: At Most 1 required but received 2", in words.
+std::string described(const CLI::ArgumentMismatch& error) {
+  const std::string_view what = error.what();
+  const std::string name(what.substr(0, what.find(':')));
+  return name + (what.ends_with("missing") ? " needs a value" : " is given several times, and can be given once");
 }
 
 }  // namespace
@@ -129,6 +152,8 @@ Parsed parse(const Command& root, std::vector<std::string> words) {
     parsed.answer = Answer::help;
   } catch (const CLI::CallForVersion&) {
     parsed.answer = Answer::version;
+  } catch (const CLI::ArgumentMismatch& error) {
+    parsed.problem = described(error);
   } catch (const CLI::ParseError& error) {
     parsed.problem = error.what();
     parsed.unknown = app.remaining(true);

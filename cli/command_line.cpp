@@ -1,8 +1,10 @@
 #include "command_line.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,21 @@ std::vector<std::string> words_of(const Command& command) {
   return words;
 }
 
+// Options among options and verbs among verbs; the dashes are no letters that somebody got right. A word that shares
+// less than half of its letters with another is another word.
+std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& words) {
+  const std::string dashes = word.substr(0, std::min<std::size_t>(word.find_first_not_of('-'), 2));
+  const std::string_view letters = std::string_view(word).substr(dashes.size());
+  std::vector<std::string_view> candidates;
+  for (const std::string_view candidate : words) {
+    const bool is_option = candidate.starts_with("--");
+    if (is_option == !dashes.empty()) candidates.push_back(candidate.substr(is_option ? 2 : 0));
+  }
+  const auto found = nearest(letters, candidates);
+  if (!found || edit_distance(letters, *found, letters.size()) * 2 >= letters.size()) return std::nullopt;
+  return (dashes.empty() ? "" : "--") + *found;
+}
+
 // What is wrong, with the way out added: the nearest verb or option, or where to read on.
 Error usage_error(const Command& root, const Parsed& parsed) {
   const Command& verb = *parsed.command;
@@ -59,7 +76,7 @@ Error usage_error(const Command& root, const Parsed& parsed) {
                                                    : first.starts_with("-") ? "there is no option"
                                                                             : "unexpected argument",
                                                    first));
-  if (const auto word = nearest(first.substr(0, first.find('=')), words))
+  if (const auto word = nearest_word(first.substr(0, first.find('=')), words))
     return result.hint(fmt::format("did you mean {}?", *word));
   return result.hint(help);
 }
@@ -111,7 +128,7 @@ void report(const Session& session, std::string_view message, std::string_view h
 
 int report(const Session& session, const Error& error) {
   if (error.code() == Errc::cancelled && interrupted() != 0) {
-    report(session, "interrupted", "");
+    report(session, "interrupted", error.hint());
     return 128 + interrupted();
   }
   const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();

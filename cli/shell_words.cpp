@@ -2,15 +2,36 @@
 
 #include <utility>
 
+#include <ballast/names.hpp>
+#include <ballast/transform.hpp>
+
 #include "options.hpp"
 
 namespace ballast::cli {
 namespace {
 
-std::vector<std::string> choices_of(const std::string& long_name) {
-  if (long_name == "color") return {"auto", "always", "never"};
-  if (long_name == "dtype") return cast_targets();
-  return {};
+// What may stand behind an option, where that is one of a few words.
+std::vector<std::string> choices_of(const Argument& option) {
+  const std::string& name = option.long_name;
+  if (name == "color" || name == "save-embeddings") return {"auto", "always", "never"};
+  if (name == "block-endian") return {"big", "little"};
+  if (name == "to") return {"peft", "diffusers", "kohya", "gguf"};
+  if (name == "names") return {"hf", "gguf"};
+  if (name == "architecture") {
+    const auto names = architectures_with_names();
+    return {names.begin(), names.end()};
+  }
+  if (name != "dtype") return {};
+  std::vector<std::string> choices = cast_targets();
+  const bool may_encode = option.value_name == "[GLOB=]DTYPE";
+  if (may_encode) {
+    for (const DType type : encodable_types()) choices.emplace_back(ballast::name(type));
+  }
+  return choices;
+}
+
+bool is_path(std::string_view value_name) {
+  return value_name == "FILE" || value_name == "TARGET" || value_name == "ADAPTER";
 }
 
 std::vector<OptionWords> options_of(const Command& command) {
@@ -21,8 +42,8 @@ std::vector<OptionWords> options_of(const Command& command) {
                        .short_name = argument.short_name,
                        .description = argument.description,
                        .takes_value = argument.takes_value(),
-                       .takes_file = argument.value_name == "FILE",
-                       .choices = choices_of(argument.long_name)});
+                       .takes_file = is_path(argument.value_name),
+                       .choices = choices_of(argument)});
   }
   return options;
 }

@@ -47,7 +47,10 @@ std::string bash_script(const std::vector<CommandWords>& commands) {
   for (const CommandWords& command : commands) {
     for (const OptionWords& option : command.options) {
       if (!option.choices.empty()) {
-        values += fmt::format("    --{}) COMPREPLY=($(compgen -W {} -- \"$cur\")); return ;;\n", option.long_name,
+        // The options of the top level may stand after any verb.
+        const std::string place = command.path.empty() ? "*" : "";
+        values += fmt::format("    {}{}) COMPREPLY=($(compgen -W {} -- \"$cur\")); return ;;\n", place,
+                              shell_quoted(command.path + " --" + option.long_name),
                               shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
       }
     }
@@ -63,13 +66,13 @@ _ballast() {{
   [[ $prev == = ]] && prev=${{COMP_WORDS[COMP_CWORD-2]}}
   [[ $cur == = ]] && prev=${{COMP_WORDS[COMP_CWORD-1]}} cur=''
   COMPREPLY=()
-  case $prev in
-{}  esac
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$at ${{COMP_WORDS[i]}}" in
       {}) at+=" ${{COMP_WORDS[i]}}" ;;
     esac
   done
+  case "$at $prev" in
+{}  esac
   case $at in
 {}  esac
   if [[ $cur == -* ]]; then
@@ -80,7 +83,7 @@ _ballast() {{
 }}
 complete -o bashdefault -o default -F _ballast ballast
 )",
-                     values, paths(commands, "|"), places);
+                     paths(commands, "|"), values, places);
 }
 
 // "'--include=[only tensors ...]:GLOB:'" of zsh's _arguments.

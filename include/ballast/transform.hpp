@@ -49,4 +49,7 @@ struct CastRule {
 };
 Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules);
 
+// The block types of ggml that cast() can make.
+std::vector<DType> encodable_types();
+
 }  // namespace ballast

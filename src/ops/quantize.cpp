@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/transform.hpp>
 
 #include <array>
 #include <string>
@@ -56,6 +57,14 @@ bool is_real(const Tensor& tensor) {
 }
 
 }  // namespace
+
+std::vector<DType> encodable_types() {
+  std::vector<DType> types;
+  for (const Row& row : kRows) {
+    if (kernels::can_encode(row.type)) types.push_back(row.type);
+  }
+  return types;
+}
 
 Checkpoint quantize(Checkpoint checkpoint, DType type) {
   const Row& row = row_of(type);

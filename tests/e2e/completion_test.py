@@ -39,6 +39,13 @@ class Completion(TestCase):
         self.assertEqual(self.complete_in_bash("ballast", "meta", "set", "x", "--no-s"), ["--no-sync"])
         self.assertEqual(self.complete_in_bash("ballast", "ls", "--color", "=", "a"), ["auto", "always"])
         self.assertIn("BF16", self.complete_in_bash("ballast", "convert", "--dtype", "B"))
+        self.assertIn("Q4_K", self.complete_in_bash("ballast", "convert", "a", "b", "--dtype", "Q"))
+        self.assertEqual(self.complete_in_bash("ballast", "cat", "a", "b", "--dtype", "Q"), [])
+        self.assertEqual(self.complete_in_bash("ballast", "adapter", "convert", "a", "--to", ""),
+                         ["peft", "diffusers", "kohya", "gguf"])
+        self.assertEqual(self.complete_in_bash("ballast", "convert", "a", "b", "--names", "="), ["hf", "gguf"])
+        self.assertIn("llama", self.complete_in_bash("ballast", "convert", "a", "b", "--architecture", "l"))
+        self.assertEqual(self.complete_in_bash("ballast", "ls", "--block-endian", "b"), ["big"])
         self.assertEqual(self.complete_in_bash("ballast", "completion", ""), ["bash", "zsh", "fish"])
         self.assertEqual(self.complete_in_bash("ballast", "ls", "no-such-file"), [])
 
@@ -49,6 +56,15 @@ class Completion(TestCase):
         self.assertEqual(sorted(offered("ballast meta ")), ["get", "set", "unset"])
         self.assertIn("--include", offered("ballast ls --inc"))
         self.assertIn("always", offered("ballast ls --color a"))
+        self.assertIn("Q4_K", offered("ballast convert a b --dtype Q"))
+        self.assertEqual(sorted(offered("ballast convert a b --names ")), ["gguf", "hf"])
+        self.assertEqual(sorted(offered("ballast adapter convert a --to ")), ["diffusers", "gguf", "kohya", "peft"])
+
+    def test_every_script_has_the_words_that_options_take(self):
+        for shell in ("bash", "zsh", "fish"):
+            text = self.ballast("completion", shell).out
+            for words in ("peft diffusers kohya gguf", "hf gguf", "big little", "IQ4_XS"):
+                self.assertIn(words, text, shell)
 
     def test_scripts_know_every_verb(self):
         for shell in ("bash", "zsh", "fish"):

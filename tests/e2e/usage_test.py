@@ -64,6 +64,35 @@ class Usage(TestCase):
             self.ballast(*args)
 
 
+class Slips(TestCase):
+    def test_a_number_that_is_none_is_told_in_our_words(self):
+        whole, number = "is not a whole number of at least 0", "is not a number"
+        cases = ((["ls", TINY, "--threads", "-1"], f'--threads: "-1" {whole}'),
+                 (["ls", TINY, "--threads=many"], f'--threads: "many" {whole}'),
+                 (["ls", TINY, "--threads", "1.5"], f'--threads: "1.5" {whole}'),
+                 (["ls", TINY, "--threads", "2x"], f'--threads: "2x" {whole}'),
+                 (["ls", TINY, "--threads", "99999999999"], '--threads: "99999999999" is too large a number'),
+                 (["stats", TINY, "--bins", "-3"], f'--bins: "-3" {whole}'),
+                 (["diff", TINY, TINY, "--tolerance", "small"], f'--tolerance: "small" {number}'),
+                 (["convert", TINY, "out.gguf", "--heads", "-2"], f'--heads: "-2" {whole}'),
+                 (["plan", TINY, "--ranks", "-2"], f'--ranks: "-2" {whole}'))
+        for args, says in cases:
+            self.refused(*args, code=USAGE, says=says, hint=f"write {says.split(':')[0]}")
+
+    def test_a_value_too_few_or_too_many_is_told_in_our_words(self):
+        self.refused("ls", TINY, "--threads", code=USAGE, says="--threads needs a value", hint="ballast ls --help")
+        self.refused("ls", TINY, "--root", "x", "--root", "y", code=USAGE, says="--root is given several times")
+
+    def test_a_word_is_suggested_if_it_is_near_and_no_other(self):
+        for wrong, right in (("--jsn", "--json"), ("--inclde", "--include"), ("--thread", "--threads"), ("--exlude=x", "--exclude"),
+                             ("-json", "--json")):
+            self.refused("ls", TINY, wrong, code=USAGE, says="there is no option", hint=f"did you mean {right}?")
+        for wrong in ("--sort", "--size", "--long", "--all", "--x"):
+            self.refused("ls", TINY, wrong, code=USAGE, says=f'there is no option "{wrong}"', hint="ballast ls --help")
+        self.refused("lst", code=USAGE, says='there is no verb "lst"', hint="did you mean ls?")
+        self.refused("xyz", code=USAGE, says='there is no verb "xyz"', hint="ballast --help")
+
+
 class BadInput(TestCase):
     def test_each_kind_has_its_code_and_says_what_it_is(self):
         self.write("cut.safetensors", TINY.read_bytes()[:3000])
