@@ -1,0 +1,69 @@
+// What the documents say about ggml's block types is what the code can do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <ballast/dtype.hpp>
+
+#include "kernels/ggml_decode.hpp"
+#include "kernels/ggml_encode.hpp"
+#include "support/shared_files.hpp"
+
+namespace ballast {
+namespace {
+
+using Names = std::set<std::string>;
+
+std::string page(const char* path) { return test::read_whole_file(std::filesystem::path(BALLAST_SOURCE_DIR) / path); }
+
+// Q8_1 lies in no file.
+bool is_stored(const DTypeInfo& type) { return type.kind == DTypeKind::ggml && type.name != "Q8_1"; }
+
+// The words in backquotes of the first sentence that begins so; "`Q2_K` to `Q6_K`" stands for those between.
+Names named_behind(const std::string& text, const std::string& beginning, const std::string& end) {
+  const std::size_t first = text.find(beginning);
+  if (first == std::string::npos) return {};
+  std::string sentence = text.substr(first, text.find(end, first) - first);
+  if (const auto range = sentence.find("`Q2_K` to `Q6_K`"); range != std::string::npos)
+    sentence.insert(range, "`Q3_K Q4_K Q5_K`");
+  Names names;
+  for (std::size_t i = 0; (i = sentence.find('`', i)) != std::string::npos;) {
+    const std::size_t close = sentence.find('`', i + 1);
+    std::istringstream words(sentence.substr(i + 1, close - i - 1));
+    for (std::string word; words >> word;) names.insert(word);
+    i = close + 1;
+  }
+  return names;
+}
+
+TEST(GgmlDocuments, ListEveryTypeThatIsDecoded) {
+  Names decoded;
+  for (const DTypeInfo& type : all_dtypes()) {
+    if (is_stored(type) && kernels::can_decode(type.dtype)) decoded.emplace(type.name);
+  }
+  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "Every live type decodes:", ";"), decoded);
+}
+
+// "all but `IQ1`, `IQ2` and `IQ3`": what is not encoded, by the beginnings of the names.
+TEST(GgmlDocuments, NameEveryTypeThatIsNotEncoded) {
+  Names not_encoded;
+  for (const DTypeInfo& type : all_dtypes()) {
+    if (is_stored(type) && !kernels::can_encode(type.dtype))
+      not_encoded.emplace(type.name.substr(0, type.name.find('_')));
+  }
+  EXPECT_EQ(named_behind(page("README.md"), "all but `", " encoded"), not_encoded);
+  EXPECT_EQ(named_behind(page("CHANGELOG.md"), "all but `", " encoded"), not_encoded);
+  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "All but `", " are encoded"), not_encoded);
+  for (const DTypeInfo& type : all_dtypes()) {
+    const std::string family(type.name.substr(0, type.name.find('_')));
+    const bool is_excepted = is_stored(type) && not_encoded.contains(family);
+    EXPECT_FALSE(is_excepted && kernels::can_encode(type.dtype)) << type.name;
+  }
+}
+
+}  // namespace
+}  // namespace ballast
