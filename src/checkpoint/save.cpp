@@ -1,12 +1,13 @@
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
+#include <ballast/scan.hpp>
 
 #include <filesystem>
 
 #include "checkpoint/aliases.hpp"
 #include "checkpoint/composites.hpp"
 #include "checkpoint/compressed.hpp"
-#include <ballast/scan.hpp>
+#include "checkpoint/earlier_set.hpp"
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"
@@ -80,10 +81,12 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
   // All of them first: the tenth shard must not be what stops a long job.
   if (!options.overwrite) refuse_to_overwrite(plan);
+  const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
   SaveReport report = write_files(plan, options, [&](const std::string& path) {
     return io::create_file(path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key});
   });
   remove_rival(plan);
+  remove(earlier, report.notes);
   return report;
 }
 

@@ -75,6 +75,113 @@ class Killed(TestCase):
                          self.ballast("hash", "in.safetensors", "--json").json()["digest"])
 
 
+class Interrupted(TestCase):
+    def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(self):
+        self.write("in.safetensors", random_model(40, 4 << 20, seed=8))
+        (self.folder / "out").mkdir()
+        args = ("convert", "in.safetensors", "out/", "--max-shard-size", "4MiB", "--threads", "1")
+        kept = lambda: [path for path in (self.folder / "out").iterdir() if re.search(r"-[0-9a-f]{16}\.tmp$", path.name)]
+        process = subprocess.Popen([COMMAND, *args], cwd=self.folder, stderr=subprocess.PIPE, env=environment())
+        while len(kept()) < 3 and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if process.returncode == OK:
+            self.skipTest("this machine is too fast to be interrupted")
+        self.assertEqual(process.returncode, INTERRUPTED, err)
+        self.assertRegex(err.decode(), r"interrupted\n  hint: \d+ of 41 files are finished and kept; the same command goes on")
+        left = kept()
+        self.assertGreaterEqual(len(left), 3)
+        self.assertEqual(len(list((self.folder / "out").iterdir())), len(left), "nothing is left of the unfinished one")
+        self.assertIn(f"{len(left)} files had been written by a run that was stopped", self.ballast(*args).err)
+        self.assertEqual([path for path in (self.folder / "out").iterdir() if path.name.startswith(".")], [])
+        self.assertEqual(self.ballast("hash", "out", "--digest").out, self.ballast("hash", "in.safetensors", "--digest").out)
+
+
+class Resharded(TestCase):
+    """--force replaces a whole set, and not only the files of the same names."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("in.safetensors", {f"t{i}": ("U8", [100], bytes([i]) * 100) for i in range(6)})
+        (self.folder / "out").mkdir()
+
+    def convert(self, source, target, *more):
+        return self.ballast("convert", source, target, *more)
+
+    def names(self):
+        return sorted(path.name for path in (self.folder / "out").iterdir())
+
+    def shards(self, stem, count, ending="safetensors"):
+        return [f"{stem}-{i:05}-of-{count:05}.{ending}" for i in range(1, count + 1)]
+
+    def test_a_smaller_set_leaves_nothing_of_the_larger_one(self):
+        for ending, name in (("safetensors", "model.safetensors"), ("bin", "pytorch_model.bin")):
+            with self.subTest(ending):
+                stem = name.removesuffix("." + ending)
+                self.convert("in.safetensors", f"out/{name}", "--max-shard-size", "100")
+                self.assertEqual(len(self.names()), 7)
+                said = self.convert("in.safetensors", f"out/{name}", "--max-shard-size", "300", "--force").err
+                self.assertEqual(self.names(), sorted(self.shards(stem, 2, ending) + [f"{name}.index.json"]))
+                self.assertIn("removed 6 shards of an earlier set, such as", said)
+                self.convert("in.safetensors", f"out/{name}", "--force")
+                self.assertEqual(self.names(), [name], "nor does a single file")
+                self.assertEqual(self.ballast("hash", "out", "--digest").out, self.ballast("hash", "in.safetensors", "--digest").out)
+                (self.folder / "out" / name).unlink()
+
+    def test_a_set_can_be_made_from_itself(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        self.convert("out/", "out/", "--max-shard-size", "200", "--force")
+        self.assertEqual(self.names(), sorted(self.shards("model", 3) + ["model.safetensors.index.json"]))
+        self.assertEqual(self.ballast("hash", "out", "--digest").out, self.ballast("hash", "in.safetensors", "--digest").out)
+
+    def test_removes_nothing_that_the_index_does_not_name_or_the_set_would_not_be_called(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        others = ["model-00009-of-00009.safetensors", "other-00001-of-00006.safetensors", "model-1-of-6.safetensors",
+                  "model-00001-of-00006.bin", "model-00007-of-00006.safetensors", "weights.safetensors"]
+        for name in others:
+            (self.folder / "out" / name).write_bytes(b"mine")
+        index = self.folder / "out/model.safetensors.index.json"
+        text = json.loads(index.read_text())
+        text["weight_map"] |= {f"x{i}": name for i, name in enumerate(others[1:])}
+        index.write_text(json.dumps(text))
+        said = self.convert("in.safetensors", "out/", "--max-shard-size", "300", "--force").err
+        self.assertEqual(self.names(), sorted(self.shards("model", 2) + ["model.safetensors.index.json"] + others))
+        self.assertIn('left alone, because no index names it: a shard of an earlier set, "model-00009-of-00009.safetensors"', said)
+
+    def test_an_index_that_leads_elsewhere_removes_nothing(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        index = self.folder / "out/model.safetensors.index.json"
+        index.write_text(index.read_text().replace("model-00006-of-00006.safetensors", "../in.safetensors"))
+        self.convert("in.safetensors", "out/", "--max-shard-size", "300", "--force")
+        self.assertTrue((self.folder / "in.safetensors").exists())
+        self.assertEqual(len(self.names()), 9)
+
+    def test_a_link_is_removed_and_not_what_it_leads_to(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        shard = self.folder / "out/model-00003-of-00006.safetensors"
+        shard.rename(self.folder / "blob")
+        shard.symlink_to("../blob")
+        self.convert("in.safetensors", "out/", "--max-shard-size", "300", "--force")
+        self.assertEqual(self.names(), sorted(self.shards("model", 2) + ["model.safetensors.index.json"]))
+        self.assertTrue((self.folder / "blob").exists())
+
+    def test_a_conversion_that_fails_removes_nothing(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        before = self.names()
+        (self.folder / "out/model-00002-of-00002.safetensors").mkdir()
+        self.run_raw("convert", "in.safetensors", "out/", "--max-shard-size", "300", "--force")
+        self.assertEqual(self.names(), sorted(before + ["model-00002-of-00002.safetensors"]))
+
+    def test_parts_of_a_gguf_are_told_of(self):
+        self.write("f.safetensors", {f"t{i}": ("F32", [32], [i] * 32) for i in range(6)})
+        self.convert("f.safetensors", "out/m.gguf", "--max-shard-size", "128")
+        first = len(self.names())
+        self.assertGreater(first, 2)
+        said = self.convert("f.safetensors", "out/m.gguf", "--max-shard-size", "400", "--force").err
+        self.assertIn("left alone, because no index names it", said)
+
+
 class Full(TestCase):
     """A disk of 3 MiB, where this user may mount one."""
 

@@ -1,0 +1,121 @@
+#include "checkpoint/earlier_set.hpp"
+
+#include <ballast/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "checkpoint/shard_index.hpp"
+#include "core/text.hpp"
+#include "io/byte_source.hpp"
+#include "save/shards.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kIndexEnding = ".index.json";
+
+std::size_t number_before(std::string_view text) {
+  std::size_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// Whether shard_name() would call a shard of "STEM.ENDING" so.
+bool is_called_like_a_shard(std::string_view name, const fs::path& whole) {
+  constexpr std::string_view kOf = "-of-";
+  const std::string stem = whole.stem().string() + "-", ending = whole.extension().string();
+  if (!name.starts_with(stem) || !name.ends_with(ending)) return false;
+  const std::string_view numbers = name.substr(stem.size());
+  const std::size_t of = numbers.find(kOf);
+  if (of == std::string_view::npos) return false;
+  const std::size_t number = number_before(numbers), count = number_before(numbers.substr(of + kOf.size()));
+  return number >= 1 && number <= count && name == shard_name(whole.stem().string(), number, count, ending);
+}
+
+// "DIR/model.safetensors" of the set that the plan writes, or of the single file.
+fs::path whole_of(const SavePlan& plan) {
+  for (const std::string& path : {plan.rival, plan.files.back().path}) {
+    if (path.ends_with(kIndexEnding)) return path.substr(0, path.size() - kIndexEnding.size());
+  }
+  // The parts of a GGUF have no index.
+  const fs::path file = plan.files.back().path;
+  const std::string stem = file.stem().string();
+  const std::size_t numbers = stem.size() - std::min(stem.size(), std::string_view("-00001-of-00001").size());
+  const fs::path whole = file.parent_path() / (stem.substr(0, numbers) + file.extension().string());
+  return is_called_like_a_shard(file.filename().string(), whole) ? whole : file;
+}
+
+std::vector<std::string> named_by(const std::string& index, const Limits& limits) {
+  try {
+    return parse_shard_index(io::read_text_file(index, limits.max_index_bytes), limits).files;
+  } catch (const Error&) {
+    return {};  // not there, or nothing that anybody should act upon
+  }
+}
+
+// Never a folder, nor what a link leads to.
+bool is_file_or_link(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status found = fs::symlink_status(path, ignored);
+  return fs::is_regular_file(found) || fs::is_symlink(found);
+}
+
+std::vector<std::string> shards_beside(const fs::path& whole) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    std::string name = i->path().filename().string();
+    if (is_called_like_a_shard(name, whole)) names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string some(std::size_t count, const std::string& example) {
+  const std::string name = quote(fs::path(example).filename().string());
+  return count == 1 ? "a shard of an earlier set, " + name
+                    : fmt::format("{} shards of an earlier set, such as {}", count, name);
+}
+
+}  // namespace
+
+EarlierSet find_earlier_set(const SavePlan& plan, const Limits& limits) {
+  if (plan.files.empty()) return {};
+  const fs::path whole = whole_of(plan);
+  std::set<std::string> ours;
+  for (const SavePlan::File& file : plan.files) ours.insert(fs::path(file.path).filename().string());
+  EarlierSet earlier;
+  earlier.index = whole.string() + std::string(kIndexEnding);
+  const std::vector<std::string> named = named_by(earlier.index, limits);
+  for (const std::string& name : shards_beside(whole)) {
+    if (ours.contains(name) || !is_file_or_link(whole.parent_path() / name)) continue;
+    const bool is_named = std::binary_search(named.begin(), named.end(), name);
+    (is_named ? earlier.shards : earlier.others).push_back((whole.parent_path() / name).string());
+  }
+  return earlier;
+}
+
+void remove(const EarlierSet& earlier, std::vector<Note>& notes) {
+  std::size_t removed = 0;
+  for (const std::string& shard : earlier.shards) {
+    std::error_code error;
+    if (is_file_or_link(shard) && fs::remove(shard, error)) ++removed;
+    if (error) notes.push_back({shard, "is a shard of an earlier set, and cannot be removed: " + error.message()});
+  }
+  if (removed != 0) notes.push_back({"", "removed " + some(removed, earlier.shards.front()), Note::Kind::remark});
+  if (earlier.others.empty()) return;
+  const std::string what = some(earlier.others.size(), earlier.others.front());
+  notes.push_back({"", "left alone, because no index names it: " + what, Note::Kind::remark});
+}
+
+}  // namespace ballast
