@@ -250,6 +250,10 @@ int run_inject(Session& session, const Arguments& arguments) {
   base.tensors = std::move(set.state);
   for (const auto& [removed, kept] : base.aliases) base.metadata.erase(removed);  // said under names that are gone
   base.aliases.clear();
+  if (!base.composites.empty())
+    session.note(
+        fmt::format("what holds the parts of sparse and quantized tensors together is left out, such as of \"{}\"",
+                    base.composites.front().name));
   base.composites.clear();
   const SaveOptions options = session.save_options();
   return write(session, arguments, plan_save(base, arguments.out, options), options, false);

@@ -28,7 +28,7 @@ struct Arguments {
   std::string names;  // "hf" or "gguf"
   NameOptions name_options;
   bool dense = false, raw = false, dry_run = false;
-  bool dedupe = false, keep_values = false, compress = false, verify = false;
+  bool dedupe = false, keep_values = false, compress = false, verify = false, allow_empty = false;
 };
 
 NameStyle name_style(const std::string& text) {
@@ -97,6 +97,7 @@ std::uint64_t shard_bytes(const std::string& text) {
 SaveOptions save_options(const Session& session, const Arguments& arguments) {
   SaveOptions options = session.save_options();
   if (arguments.max_shard_size) options.max_shard_bytes = shard_bytes(*arguments.max_shard_size);
+  options.allow_empty = arguments.allow_empty;
   options.raw_blocks = arguments.raw;
   options.dedupe = arguments.dedupe;
   options.keep_values = arguments.keep_values;
@@ -205,6 +206,7 @@ void add_convert(Command& verb, Session& session) {
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
   verb.flag("--strict", &session.strict, "refuse a source whose checksums are wrong, instead of a note");
+  verb.flag("--allow-empty", &arguments->allow_empty, "write a file although there is no tensor to write");
   add_force_option(verb, session);
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
   verb.option("--manifest", "FILE", &arguments->manifest,

@@ -53,7 +53,7 @@ struct Adapter {
   StateDict tensors;     // as PEFT's files call them: "base_model.model.layers.0.q_proj.lora_A.weight"
   std::string source{};  // what it was loaded from, for messages
   AdapterDialect dialect = AdapterDialect::peft;  // of the source; here everything is as PEFT has it
-  Metadata metadata{};                            // of the source: of GGUF, the fields that are strings
+  Metadata metadata{};                            // of the source: of GGUF, its fields as text
   std::vector<Note> notes{};                      // what the source left open
   std::vector<CheckpointFile> files{};
 };

@@ -92,6 +92,7 @@ struct Checkpoint {
   std::vector<Root> roots;        // the likeliest state dict first; empty where names are not nested
   std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;
+  std::uint64_t unused_bytes = 0;  // of storages that no tensor uses
   std::vector<CheckpointFile> files;
   std::string target;  // what was opened
   Format format = Format::safetensors;

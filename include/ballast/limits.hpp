@@ -18,7 +18,7 @@ struct Limits {
   std::uint64_t max_archive_depth = 4;                        // archives and checkpoints inside each other
   std::uint64_t max_inflated_bytes = std::uint64_t{1} << 30;  // of a compressed member that must be held whole
   std::uint64_t max_pickle_bytes = std::uint64_t{4} << 30;    // of a pickle, without the large strings in it
-  std::uint64_t max_pickle_nodes = 64'000'000;                // objects in one pickle; each takes 32 bytes
+  std::uint64_t max_pickle_nodes = 64'000'000;                // objects in one pickle; each takes 8 bytes or more
   std::uint64_t max_values = 100'000;                         // plain values that are kept for showing
 
   // Materialising views (a stride of 0 repeats bytes) may add this much to what the input really has, or

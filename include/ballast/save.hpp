@@ -18,6 +18,7 @@ struct SaveOptions {
   std::uint64_t max_shard_bytes = 0;  // tensor bytes in a shard; 0 is one file
   bool overwrite = false;
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
+  bool allow_empty = false;      // write a file without a tensor, which is Errc::not_found otherwise
   bool dedupe = false;           // safetensors: names of the same bytes once, the others agreed in the metadata
   bool keep_values = false;      // what stands beside the tensors of a pickle, as JSON in the metadata
   bool raw_blocks = false;       // ggml's blocks into safetensors as bytes, from which the same GGUF can be made again
@@ -61,7 +62,7 @@ struct SavePlan {
   // What the plan will make of which bytes of which files, as a digest: equal plans have equal ones. A job that was
   // killed is taken up again by it, file by file. Empty for a single file, and where a source is not a file.
   std::string key{};
-  std::vector<Note> notes;  // what will be lost
+  std::vector<Note> notes;  // what the checkpoint has and the files will not have
   std::uint64_t data_bytes = 0;
   std::uint64_t memory_bytes = 0;  // the most that the buffers will take
 

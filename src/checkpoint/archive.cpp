@@ -7,6 +7,7 @@
 
 #include "checkpoint/detect.hpp"
 #include "checkpoint/read_source.hpp"
+#include "core/name_list.hpp"
 #include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
@@ -38,11 +39,15 @@ Checkpoint read_archive(const archive::Zip& zip, const OpenOptions& options, std
   const bool arrays = is_npz(zip);
   all.format = arrays ? Format::npz : Format::archive;
   std::size_t read = 0;
+  NameList others;
   for (const archive::ZipMember& member : zip.members) {
     if (member.is_folder() || member.bytes == 0) continue;
     const auto source = archive::member_source(zip, member, options.limits);
     const auto content = detect_quietly(*source);
-    if (!content) continue;
+    if (!content) {
+      others.add(member.name);
+      continue;
+    }
     ++read;
     std::string prefix = member.name;
     if (arrays) prefix.resize(prefix.size() - kArray.size());
@@ -52,6 +57,9 @@ Checkpoint read_archive(const archive::Zip& zip, const OpenOptions& options, std
     throw Error(Errc::unsupported, "a zip archive without a checkpoint in it")
         .hint("torch.save writes one with a member called data.pkl");
   }
+  if (!others.empty())
+    all.notes.push_back(
+        {zip.source->name(), "left out, since they are no checkpoints: " + others.text(), Note::Kind::remark});
   return all;
 } catch (Error& error) {
   throw error.in(zip.source->name());

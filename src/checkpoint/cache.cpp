@@ -83,6 +83,7 @@ std::int64_t stamp() { return (std::int64_t{std::time(nullptr)} - 10) / 2 * 2; }
 SaveOptions save_options(const OpenOptions& options) {
   SaveOptions save;
   save.overwrite = true;
+  save.allow_empty = true;  // a pickle of values alone is one to come back to, too
   save.compress = options.compress_cache;
   save.strict = true;  // a wrong checksum in the source would be forgotten
   save.threads = options.threads;

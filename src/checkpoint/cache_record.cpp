@@ -235,6 +235,7 @@ void describe(auto& coder, CacheRecord& record, std::vector<RecordedNote>& notes
   coder.item(record.checkpoint.unknown_ggml);
   coder.item(record.checkpoint.roots);
   coder.item(notes);
+  coder.item(record.checkpoint.unused_bytes);
   coder.one_of(record.checkpoint.format, Format::archive);
   coder.item(record.checkpoint.shards);
   coder.item(record.tensors);

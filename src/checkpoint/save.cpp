@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <ballast/error.hpp>
 #include <ballast/save.hpp>
 #include <ballast/scan.hpp>
@@ -9,6 +10,7 @@
 #include "checkpoint/compressed.hpp"
 #include "checkpoint/earlier_set.hpp"
 #include "checkpoint/ggml_blocks.hpp"
+#include "checkpoint/left_out.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"
 #include "io/posix.hpp"
@@ -36,6 +38,17 @@ void remove_rival(const SavePlan& plan) {
   std::error_code error;
   if (io::is_name_taken(plan.rival) && !fs::remove(plan.rival, error) && error)
     throw Error(Errc::io, "cannot be removed: " + error.message()).in(plan.rival);
+}
+
+// Mostly something was not understood, or another part of it was meant.
+void refuse_empty(const Checkpoint& checkpoint) {
+  if (checkpoint.size() != 0) return;
+  const std::size_t values = checkpoint.values.size();
+  throw Error(Errc::not_found, values == 0 ? std::string("there is no tensor to write")
+                                           : fmt::format("there is no tensor to write, only {} plain {}", values,
+                                                         values == 1 ? "value" : "values"))
+      .in(checkpoint.target)
+      .hint("ballast info shows what is in it; --allow-empty writes a file without tensors");
 }
 
 // With the conventions that the format keeps what it has no place for.
@@ -72,7 +85,11 @@ void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
 
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
-  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format_for(path), options), path, options);
+  if (!options.allow_empty) refuse_empty(checkpoint);
+  const Format format = format_for(path);
+  std::vector<Note> left_out = what_is_left_out(checkpoint, format, options);
+  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), path, options);
+  plan.notes.insert(plan.notes.begin(), left_out.begin(), left_out.end());
   find_tensors(plan, checkpoint);
   if (plan.files.size() > 1) plan.key = plan_key(plan, checkpoint.files);
   return plan;

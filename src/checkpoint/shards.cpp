@@ -44,6 +44,7 @@ class Merger {
       add_metadata(shard.metadata, std::filesystem::path(paths[i]).filename().string());
       all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
       all_.files.push_back(shard.files.front());
+      all_.unused_bytes += shard.unused_bytes;
       if (i == 0) all_.format = shard.format;
       std::move(shard.values.begin(), shard.values.end(), std::back_inserter(all_.values));
       std::move(shard.composites.begin(), shard.composites.end(), std::back_inserter(all_.composites));

@@ -207,7 +207,7 @@ Summary summarize(const Checkpoint& checkpoint) {
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   summary.patterns = find_patterns(checkpoint);
   summary.tied = find_tied(checkpoint, ranges);
-  summary.wasted_bytes = count_wasted(checkpoint);
+  summary.wasted_bytes = checkpoint.unused_bytes + count_wasted(checkpoint);
   summary.roots = find_roots(checkpoint);
   return summary;
 }

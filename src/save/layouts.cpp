@@ -56,24 +56,7 @@ class SafetensorsLayouts final : public Layouts {
 class TorchLayouts final : public Layouts {
  public:
   explicit TorchLayouts(const Checkpoint& checkpoint)
-      : entries_(entries_of(checkpoint)),
-        leaves_(torch::leaves_of(entries_, checkpoint.composites)),
-        checkpoint_(checkpoint) {}
-
-  std::vector<Note> notes() const override {
-    std::vector<Note> notes;
-    const auto add = [&](std::string text) {
-      notes.push_back({checkpoint_.target, std::move(text), Note::Kind::remark});
-    };
-    if (has_metadata()) add("a torch state dict has no place for metadata: it is left out");
-    const auto is_in_parts = [](const Composite& composite) { return composite.layout != "quantized"; };
-    const auto first = std::ranges::find_if(checkpoint_.composites, is_in_parts);
-    if (first == checkpoint_.composites.end()) return notes;
-    const auto others = std::count_if(first + 1, checkpoint_.composites.end(), is_in_parts);
-    add(fmt::format("tensor {} is {}: its parts are written one by one{}", quote(first->name), first->layout,
-                    others == 0 ? "" : fmt::format("; so it is with {} more", others)));
-    return notes;
-  }
+      : entries_(entries_of(checkpoint)), leaves_(torch::leaves_of(entries_, checkpoint.composites)) {}
 
   std::string_view name(std::size_t value) const override { return leaves_[value].name; }
 
@@ -104,17 +87,8 @@ class TorchLayouts final : public Layouts {
   }
 
  private:
-  // Two kinds of it are no loss: what names the framework, and aliases, which stay tied.
-  bool has_metadata() const {
-    for (const auto& [key, value] : checkpoint_.metadata) {
-      if (key != "format" && !checkpoint_.aliases.contains(key)) return true;
-    }
-    return false;
-  }
-
   Entries entries_;
   std::vector<torch::Leaf> leaves_;
-  const Checkpoint& checkpoint_;
 };
 
 }  // namespace

@@ -18,8 +18,6 @@ class Layouts {
  public:
   virtual ~Layouts() = default;
 
-  virtual std::vector<Note> notes() const { return {}; }  // what is lost, however the values are cut into files
-
   // The values by number, and which of them belong into one file.
   virtual std::string_view name(std::size_t value) const = 0;
   virtual std::vector<Bundle> bundles() const = 0;

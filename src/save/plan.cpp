@@ -115,7 +115,6 @@ SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const
   const std::string index = file.string() + ".index.json";
 
   SavePlan plan;
-  plan.notes = layouts->notes();
   if (shards.size() == 1) {
     plan.files.push_back(layouts->lay_out(shards.front(), file.string(), plan.notes));
     plan.rival = index;

@@ -86,8 +86,8 @@ Field with_key(const Field& field, std::string key) {
 void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
   part = rename_names(std::move(part), renamed);
   // Named one by one, so that a member that Checkpoint gains has to be thought of here.
-  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, roots, dangerous, notes, files, target,
-         format, shards] = part;
+  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, roots, dangerous, notes, unused_bytes,
+         files, target, format, shards] = part;
   for (const auto& [name, tensor] : tensors) {
     if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
   }
@@ -103,6 +103,7 @@ void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(st
   std::ranges::move(roots, std::back_inserter(all.roots));
   std::ranges::move(dangerous, std::back_inserter(all.dangerous));
   std::ranges::move(notes, std::back_inserter(all.notes));
+  all.unused_bytes += unused_bytes;
 }
 
 }  // namespace ballast

@@ -144,7 +144,7 @@ TEST(LenientZip, FindsWhatABrokenStreamHoldsBeforeItBreaks) {
   EXPECT_GT(found.size(), 1000u);
   EXPECT_EQ(found.substr(0, 1000), plain.substr(0, 1000));
   ASSERT_EQ(zip.findings.size(), 1u);
-  EXPECT_NE(zip.findings[0].what.find("does not end after"), std::string::npos);
+  EXPECT_NE(zip.findings[0].what.find("does not end well after"), std::string::npos);
 }
 
 TEST(LenientZip, GivesUpOnABombAtTheLimit) {
@@ -153,8 +153,22 @@ TEST(LenientZip, GivesUpOnABombAtTheLimit) {
   limits.max_inflated_bytes = 150'000;
   const Zip zip = read_zip(bomb.source(), limits, ZipReading::lenient);
   ASSERT_EQ(zip.findings.size(), 1u);
+  EXPECT_EQ(zip.findings[0].what,
+            "member \"b\" is looked into for 50000 bytes and no further: as much has been inflated as "
+            "Limits::max_inflated_bytes allows");
   EXPECT_EQ(zip.members[0].bytes, 100'000u);
   EXPECT_EQ(zip.members[1].bytes, 50'000u);
+}
+
+// What is behind the limit is not called broken.
+TEST(LenientZip, SaysThatALimitIsUsedUp) {
+  const auto three = ZipFile().deflated("a", "12345").deflated("b", "12345").deflated("c", "12345");
+  Limits limits;
+  limits.max_inflated_bytes = 5;
+  const Zip zip = read_zip(three.source(), limits, ZipReading::lenient);
+  ASSERT_EQ(zip.findings.size(), 2u);
+  for (const auto& finding : zip.findings)
+    EXPECT_NE(finding.what.find("is looked into for 0 bytes and no further"), std::string::npos);
 }
 
 TEST(LenientZip, LeavesOutMembersThatOverlapTooOften) {

@@ -244,7 +244,7 @@ class Made(Safety):
         content = b"\x80\x02}(X\x01\x00\x00\x00a" + call("os", "system", f"touch {evidence}") + b"u."
         path = self.write("x.pkl", content)
         self.refused("convert", path, "out.safetensors", code=UNSAFE, says="os.system", hint="--allow-dangerous")
-        self.ballast("convert", path, "out.safetensors", "--allow-dangerous")
+        self.ballast("convert", path, "out.safetensors", "--allow-dangerous", "--allow-empty")
         self.assertFalse(evidence.exists())
 
     def test_weights_only_refuses_what_torch_refuses(self):

@@ -56,7 +56,7 @@ TEST(Plan, SaysThatATorchFileHasNoPlaceForMetadata) {
   checkpoint.metadata["author"] = "me";
   const SavePlan plan = plan_save(checkpoint, "m.pt");
   ASSERT_EQ(plan.notes.size(), 1u);
-  EXPECT_EQ(plan.notes[0].text, "a torch state dict has no place for metadata: it is left out");
+  EXPECT_EQ(plan.notes[0].text, "a torch state dict has no place for metadata; left out: \"author\"");
   EXPECT_TRUE(plan_save(checkpoint, "m.safetensors").notes.empty());
 }
 

@@ -162,7 +162,7 @@ TEST(TorchMapping, SaysWhichBuffersAStateDictWouldNotHave) {
   EXPECT_TRUE(test::has_note(seven,
                              "7 buffers are not in the state_dict() of their modules and left out: "
                              "\"0.inv_freq\", \"1.inv_freq\", \"2.inv_freq\", \"3.inv_freq\", "
-                             "\"4.inv_freq\", …"));
+                             "\"4.inv_freq\" and 2 more"));
 }
 
 // As torch's own state_dict() has them: numbers in the order of the groups.

@@ -135,7 +135,10 @@ TEST(TorchWriter, AlignsTheDataOfEveryRecord) {
 
 TEST(TorchWriter, WritesADictWithoutTensors) {
   test::TempDir folder;
-  save(Checkpoint(), folder / "m.pt");
+  SaveOptions options;
+  EXPECT_ERROR(save(Checkpoint(), folder / "m.pt"), Errc::not_found, "there is no tensor to write");
+  options.allow_empty = true;
+  save(Checkpoint(), folder / "m.pt", options);
   const auto members = zip_members(folder / "m.pt");
   using namespace std::string_literals;
   EXPECT_EQ(members.at("m/data.pkl"), "\x80\2ccollections\nOrderedDict\nq\0)Rq\1."s);

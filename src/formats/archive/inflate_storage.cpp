@@ -46,14 +46,17 @@ class Inflater {
   // Whether the stream is at its end: it may take a few more bits to say so, but no more bytes to give.
   bool ends_here() {
     std::byte one_more;
-    return inflate_some({&one_more, 1}) == 0 && state_ == State::ended;
+    goes_on_ = inflate_some({&one_more, 1}) != 0;
+    return !goes_on_ && state_ == State::ended;
   }
 
   bool has_ended() const noexcept { return state_ == State::ended; }
+  bool goes_on() const noexcept { return goes_on_; }                                // where it should have ended
   std::uint64_t input_offset() const noexcept { return next_ - stream_.avail_in; }  // in the source
   std::uint64_t input_left() const noexcept { return end_ - input_offset(); }
 
   const char* why_it_stopped() const noexcept {
+    if (goes_on_) return "goes on";
     switch (state_) {
       case State::ended: return "ends";
       case State::broken: return "is broken";
@@ -95,6 +98,7 @@ class Inflater {
   std::vector<std::byte> input_;
   z_stream stream_{};
   State state_ = State::running;
+  bool goes_on_ = false;
 };
 
 class InflateStorage final : public Storage {
@@ -148,7 +152,8 @@ class InflateStorage final : public Storage {
   void check_end(Inflater& stream) const {
     if (end_ == StreamEnd::ignored) return;
     if (!stream.ends_here())
-      throw complaint(fmt::format("has a deflated stream that does not end after {} bytes", range_.bytes),
+      throw complaint(fmt::format("has a deflated stream that {} behind the {} bytes that are declared",
+                                  stream.why_it_stopped(), range_.bytes),
                       stream.input_offset());
     if (stream.input_left() != 0)
       throw complaint(fmt::format("has {} bytes behind its deflated stream", stream.input_left()),
@@ -187,6 +192,7 @@ InflatedSize measure_inflated(const io::ByteSource& source, std::uint64_t offset
     if (got < room) break;
   }
   size.is_whole = size.bytes < limit ? stream.has_ended() : stream.ends_here();
+  size.is_over_limit = stream.goes_on();
   size.packed_bytes = stream.input_offset() - offset;
   return size;
 }

@@ -31,6 +31,7 @@ struct InflatedSize {
   std::uint64_t bytes = 0;         // before it ended, broke or reached the limit
   std::uint64_t packed_bytes = 0;  // that were taken from the range
   bool is_whole = false;           // whether it ended
+  bool is_over_limit = false;      // whether there is more of it
 };
 InflatedSize measure_inflated(const io::ByteSource& source, std::uint64_t offset, std::uint64_t packed_bytes,
                               std::uint64_t limit);

@@ -205,8 +205,13 @@ void measure_deflated_members(const io::ByteSource& source, std::vector<ZipMembe
       report.add(
           Error(Errc::malformed, fmt::format("member {} {}", quote(member.name), what)).at_byte(member.data_offset));
     };
-    if (!real.is_whole)
-      complain(fmt::format("has a deflated stream that does not end after {} bytes", real.bytes));
+    if (real.is_over_limit)
+      complain(
+          fmt::format("is looked into for {} bytes and no further: as much has been inflated as "
+                      "Limits::max_inflated_bytes allows",
+                      real.bytes));
+    else if (!real.is_whole)
+      complain(fmt::format("has a deflated stream that does not end well after {} bytes", real.bytes));
     else if (real.bytes != member.bytes)
       complain(fmt::format("inflates to {} bytes, but {} are declared", real.bytes, member.bytes));
     else if (real.packed_bytes != member.packed_bytes)

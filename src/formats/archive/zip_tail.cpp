@@ -46,7 +46,8 @@ class ZipTail {
     const std::uint64_t locator = record - std::min(record, kZip64LocatorBytes);
     if (!begins_with(locator, kZip64Locator)) return false;
     const auto bytes = read<16>(locator);
-    const std::uint64_t said = Cursor(std::span<const std::byte>(bytes).subspan(8)).u64("offset of the zip64 end record");
+    const std::uint64_t said =
+        Cursor(std::span<const std::byte>(bytes).subspan(8)).u64("offset of the zip64 end record");
     const std::uint64_t before = locator - std::min(locator, kZip64EndRecordBytes);
     return is_zip64_record(before) || is_zip64_record(said);
   }

@@ -53,6 +53,24 @@ Tensor view_of(const Stored& stored, DType dtype, std::uint64_t offset, Shape sh
   return Tensor(dtype, std::move(shape), std::move(strides), stored.storage, stored.offset + *first);
 }
 
+void StorageTable::Unused::add(std::string_view key, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  keys.add(key);
+  size_bytes += bytes;
+}
+
+void note_unused(const StorageTable& storages, Checkpoint& checkpoint) {
+  const StorageTable::Unused unused = storages.unused();
+  if (unused.keys.empty()) return;
+  checkpoint.unused_bytes += unused.size_bytes;
+  checkpoint.notes.push_back(
+      {"",
+       fmt::format("{} used by no tensor and left out, {} bytes: {}",
+                   unused.keys.count() == 1 ? "a storage is" : fmt::format("{} storages are", unused.keys.count()),
+                   unused.size_bytes, unused.keys.text()),
+       Note::Kind::remark});
+}
+
 std::optional<PersistentId> parse_persistent_id(const Graph& graph, NodeId node) {
   if (graph.kind(node) == Kind::persistent) node = graph.persistent_id(node);
   if (graph.kind(node) != Kind::tuple) return std::nullopt;

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 
+#include <ballast/checkpoint.hpp>
 #include <ballast/dtype.hpp>
 #include <ballast/storage.hpp>
 #include <ballast/tensor.hpp>
 
+#include "core/name_list.hpp"
 #include "formats/pickle/graph.hpp"
 
 namespace ballast::torch {
@@ -54,6 +56,17 @@ class StorageTable {
 
   // The tensor that a persistent id stands for, in a container that keeps whole tensors aside: the tar.
   virtual std::optional<Tensor> find_tensor(const pickle::Graph&, pickle::NodeId) { return std::nullopt; }
+
+  // Those that hold something and that nobody has asked for.
+  struct Unused {
+    NameList keys;
+    std::uint64_t size_bytes = 0;
+    void add(std::string_view key, std::uint64_t bytes);
+  };
+  virtual Unused unused() const { return {}; }
 };
+
+// What is in the file and in no tensor: counted, and said.
+void note_unused(const StorageTable& storages, Checkpoint& checkpoint);
 
 }  // namespace ballast::torch

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include <set>
+
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
 #include "core/name_hash.hpp"
@@ -68,6 +70,7 @@ class StreamStorages final : public StorageTable {
       throw Error(Errc::malformed, fmt::format("storage {} is not in the list of keys", quote(id->key)))
           .at_byte(graph[node].offset);
     }
+    used_.insert(found->first);
     const std::uint64_t stored = found->second->size_bytes();
     if (id->size_bytes() != stored) {
       throw Error(Errc::malformed, fmt::format("storage {} has {} bytes in the pickle, but {} in the file",
@@ -82,6 +85,14 @@ class StreamStorages final : public StorageTable {
           .at_byte(graph[node].offset);
     }
     return Stored{found->second, *first, *size, id->dtype};
+  }
+
+  Unused unused() const override {
+    Unused unused;
+    for (const std::string& key : in_order_) {
+      if (!used_.contains(key)) unused.add(key, storages_.at(key)->size_bytes());
+    }
+    return unused;
   }
 
  private:
@@ -107,10 +118,13 @@ class StreamStorages final : public StorageTable {
     }
     if (!storages_.emplace(key, source_storage(pointer, data, *size)).second)
       throw Error(Errc::malformed, fmt::format("storage {} is listed twice", quote(key))).at_byte(first);
+    in_order_.push_back(key);
     return data + *size;
   }
 
   NameMap<StoragePtr> storages_;
+  std::vector<std::string> in_order_;
+  std::set<std::string_view> used_;
   std::uint64_t end_ = 0;
 };
 
@@ -193,6 +207,7 @@ Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& optio
   StreamStorages storages(graph, stream.keys.root, stream.keys.end);
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, stream.object.root, "", rebuilder, options.limits, checkpoint);
+  note_unused(storages, checkpoint);
   note_rest(source, storages.end(), options.limits, checkpoint);
   return checkpoint;
 } catch (Error& error) {

@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include <array>
+#include <set>
 
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
@@ -113,11 +114,25 @@ class TarTensors final : public StorageTable {
 
   std::optional<Stored> find(const Graph& graph, NodeId node) override {
     const auto found = storages_.find(key_of(graph, node));
-    return found == storages_.end() ? std::nullopt : std::optional(found->second);
+    if (found == storages_.end()) return std::nullopt;
+    used_.insert(found->second.storage.get());
+    return found->second;
   }
   std::optional<Tensor> find_tensor(const Graph& graph, NodeId node) override {
     const auto found = tensors_.find(key_of(graph, node));
-    return found == tensors_.end() ? std::nullopt : std::optional(found->second);
+    if (found == tensors_.end()) return std::nullopt;
+    used_.insert(found->second.storage().get());
+    return found->second;
+  }
+
+  // Views are parts of other storages and count with those.
+  Unused unused() const override {
+    Unused unused;
+    for (const auto& [key, stored] : in_order_) {
+      if (stored.size_bytes == stored.storage->size_bytes() && !used_.contains(stored.storage.get()))
+        unused.add(key, stored.size_bytes);
+    }
+    return unused;
   }
 
  private:
@@ -216,6 +231,7 @@ class TarTensors final : public StorageTable {
   std::vector<TarPickle>& pickles_;
   NameMap<Stored> storages_;
   std::vector<std::pair<std::string, Stored>> in_order_;
+  std::set<const Storage*> used_;
   NameMap<Tensor> tensors_;
 };
 
@@ -253,6 +269,7 @@ Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options)
   if (tar.find("tensors")) {
     Rebuilder rebuilder(graph, tensors, options.limits, options.nested);
     walk(graph, root.root, "", rebuilder, options.limits, checkpoint);
+    note_unused(tensors, checkpoint);
     return checkpoint;
   }
   for (const auto& [key, stored] : tensors.storages()) {

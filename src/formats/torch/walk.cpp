@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/name_hash.hpp"
+#include "core/name_list.hpp"
 #include "core/text.hpp"
 #include "formats/torch/children.hpp"
 #include "formats/torch/optimizer.hpp"
@@ -26,7 +27,6 @@ using pickle::NodeId;
 
 constexpr std::size_t kDeepestRoot = 2;
 constexpr std::size_t kMostRoots = 1000;
-constexpr std::size_t kMostNamedBuffers = 5;    // in one note
 constexpr std::size_t kDeepestObject = 10'000;  // Python itself pickles nothing that is deeper than its stack
 
 class Walker {
@@ -52,7 +52,7 @@ class Walker {
       const NodeId child = frame.children.node();
       const bool is_left_out = frame.children.is_left_out();
       frame.is_done = !frame.children.next();
-      is_left_out ? leave_out() : visit(child);  // which may move the frame
+      is_left_out ? left_out_.add(path_) : visit(child);  // which may move the frame
     }
     finish();
   }
@@ -94,11 +94,6 @@ class Walker {
   void find_optimizer(NodeId node) {
     auto optimizer = optimizer_state(graph_, node, budget_);
     if (optimizer) optimizers_.try_emplace(optimizer->state, std::move(optimizer->numbers));
-  }
-
-  void leave_out() {
-    if (left_out_.size() < kMostNamedBuffers) left_out_.push_back(quote(path_));
-    ++left_out_count_;
   }
 
   // A subtree that is likely to be a state dict of its own: it has tensors, and lies near the top.
@@ -180,6 +175,7 @@ class Walker {
     }
     if (!files_.insert(&file).second) return;  // what is to be said of it has been said
     checkpoint_.notes.insert(checkpoint_.notes.end(), file.notes.begin(), file.notes.end());
+    checkpoint_.unused_bytes += file.unused_bytes;
     checkpoint_.dangerous.insert(checkpoint_.dangerous.end(), file.dangerous.begin(), file.dangerous.end());
   }
 
@@ -204,13 +200,13 @@ class Walker {
   }
 
   void finish() {
-    if (left_out_count_ != 0) {
+    if (!left_out_.empty()) {
+      const bool is_one = left_out_.count() == 1;
       checkpoint_.notes.push_back(
           {"",
-           fmt::format("{} not in the state_dict() of {} and left out: {}{}",
-                       left_out_count_ == 1 ? "a buffer is" : fmt::format("{} buffers are", left_out_count_),
-                       left_out_count_ == 1 ? "its module" : "their modules", fmt::join(left_out_, ", "),
-                       left_out_count_ == left_out_.size() ? "" : ", …"),
+           fmt::format("{} not in the state_dict() of {} and left out: {}",
+                       is_one ? "a buffer is" : fmt::format("{} buffers are", left_out_.count()),
+                       is_one ? "its module" : "their modules", left_out_.text()),
            Note::Kind::remark});
     }
     if (values_left_out_ == 0) return;
@@ -227,8 +223,7 @@ class Walker {
   WalkBudget budget_;
   std::unordered_set<const Checkpoint*> files_;              // those inside this one that were come to
   std::unordered_map<NodeId, ParameterNumbers> optimizers_;  // by their states
-  std::vector<std::string> left_out_;                        // buffers: the first few
-  std::uint64_t left_out_count_ = 0;
+  NameList left_out_;                                        // buffers
   std::uint64_t values_left_out_ = 0;
   NameMap<std::uint64_t> taken_;  // names that occur again, and the last number given
 };

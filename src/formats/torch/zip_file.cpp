@@ -8,6 +8,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "core/name_hash.hpp"
@@ -22,6 +23,7 @@ namespace ballast::torch {
 namespace {
 
 using archive::Zip;
+using namespace std::string_view_literals;
 using archive::ZipMember;
 using pickle::Graph;
 using pickle::NodeId;
@@ -71,6 +73,15 @@ class ZipStorages final : public StorageTable {
           .at_byte(graph[node].offset);
     }
     return Stored{storage_for(*found->second, *id), 0, size, id->dtype};
+  }
+
+  Unused unused() const override {
+    Unused unused;
+    for (const ZipMember& member : zip_.members) {
+      if (member.name.starts_with(folder_) && !plain_.contains(&member))
+        unused.add(std::string_view(member.name).substr(folder_.size()), member.bytes);
+    }
+    return unused;
   }
 
  private:
@@ -131,6 +142,7 @@ class ZipReader {
       ZipStorages storages(zip_, prefix_ + std::string(folder), is_big_endian_);
       Rebuilder rebuilder(graph, storages, options_.limits, options_.nested);
       walk(graph, object.root, path, rebuilder, options_.limits, checkpoint_);
+      note_unused(storages, checkpoint_);
     } catch (Error& error) {
       throw error.in(source->name());
     }
@@ -163,6 +175,27 @@ void add_storages(const Zip& zip, const ZipMember& pickle, const std::string& fo
   // It is broken, and whoever scans it says so. What comes behind the break names nothing.
 }
 
+bool is_part_of_a_checkpoint(std::string_view name) {
+  constexpr std::array kFiles = {kObject,       kConstants,          "version"sv,
+                                 "byteorder"sv, ".format_version"sv, ".storage_alignment"sv};
+  constexpr std::array kFolders = {"data/"sv, "constants/"sv, "code/"sv, ".data/"sv};
+  return std::ranges::find(kFiles, name) != kFiles.end() ||
+         std::ranges::any_of(kFolders, [&](std::string_view folder) { return name.starts_with(folder); });
+}
+
+// Whatever somebody put beside it. That TorchScript has code is known, and said where it is lost.
+void note_other_members(const Zip& zip, const std::string& prefix, Checkpoint& checkpoint) {
+  NameList others;
+  for (const ZipMember& member : zip.members) {
+    const std::string_view name = member.name;
+    const bool is_below = name.starts_with(prefix);
+    if (member.bytes == 0 || (is_below && is_part_of_a_checkpoint(name.substr(prefix.size())))) continue;
+    others.add(is_below ? name.substr(prefix.size()) : name);
+  }
+  if (others.empty()) return;
+  checkpoint.notes.push_back({"", "left out, since they are no tensors: " + others.text(), Note::Kind::remark});
+}
+
 }  // namespace
 
 std::unordered_set<const ZipMember*> storage_members(const Zip& zip, const Limits& limits) {
@@ -191,6 +224,7 @@ Checkpoint read_zip(const Zip& zip, const ReadOptions& options) try {
   const ZipReader reader(zip, prefix, options, checkpoint);
   reader.read(kObject, "data/", "");
   if (is_script) reader.read(kConstants, "constants/", "constants");
+  note_other_members(zip, prefix, checkpoint);
   return checkpoint;
 } catch (Error& error) {
   throw error.in(zip.source->name());

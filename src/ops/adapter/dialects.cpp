@@ -58,10 +58,9 @@ void scale_by_metadata(LoraModules& modules, const Metadata& metadata) {
   }
 }
 
-void keep_strings(Adapter& adapter, const Fields& fields) {
-  for (const Field& field : fields) {
-    if (const auto text = field.as_string()) adapter.metadata.emplace(field.key, *text);
-  }
+void keep_fields(Adapter& adapter, const Fields& fields) {
+  constexpr std::uint64_t kMostItems = 16;  // of arrays
+  for (const Field& field : fields) adapter.metadata.emplace(field.key, text(field, kMostItems));
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOpt
     modules = read_diffusers(adapter.tensors);
     scale_by_metadata(modules, adapter.metadata);
   }
-  keep_strings(adapter, file.fields);
+  keep_fields(adapter, file.fields);
   const bool has_scale = std::ranges::any_of(modules, [](const auto& m) { return m.second.alpha || m.second.scaling; });
   if (!has_scale) {
     adapter.notes.push_back({adapter.source, "nothing says the scaling: it is taken to be 1", Note::Kind::remark});

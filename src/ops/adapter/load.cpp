@@ -10,6 +10,8 @@
 #include <utility>
 
 #include <ballast/scan.hpp>
+
+#include "checkpoint/left_out.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "io/byte_source.hpp"
@@ -119,6 +121,8 @@ Adapter load_to_host(const std::string& path, const AdapterLoadOptions& options)
   result.tensors = file.tensors;
   result.metadata = file.metadata;
   result.files = file.files;
+  result.notes = file.notes;
+  note_values_left_out(file, false, result.notes);
   if (!place.config.empty()) result.config = load_adapter_config(place.config.string());
   if (result.dialect != AdapterDialect::peft) {
     adapter::read_dialect(result, file, options);

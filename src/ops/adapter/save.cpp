@@ -1,9 +1,12 @@
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "ops/adapter/dialects.hpp"
+#include "ops/adapter/left_out.hpp"
 #include "ops/adapter/prefix.hpp"
 
 namespace ballast {
@@ -27,6 +30,7 @@ SavePlan plan_folder(const Adapter& adapter, const fs::path& folder, const Adapt
   checkpoint.metadata = {{"format", "pt"}};
   checkpoint.files = adapter.files;
   SavePlan plan = plan_save(checkpoint, (folder / "adapter_model.safetensors").string(), options.save);
+  std::ranges::move(adapter::left_out_metadata(adapter, checkpoint), std::back_inserter(plan.notes));
   plan.files.push_back(config_file(adapter.config, folder / "adapter_config.json"));
   return plan;
 }
@@ -49,6 +53,9 @@ SavePlan plan_save(const Adapter& adapter, const std::string& path, const Adapte
   const Checkpoint checkpoint = adapter::write_dialect(adapter, options.dialect, options.names);
   SavePlan plan = plan_save(checkpoint, path, options.save);
   plan.notes.insert(plan.notes.end(), checkpoint.notes.begin(), checkpoint.notes.end());
+  std::ranges::move(adapter::left_out_metadata(adapter, checkpoint), std::back_inserter(plan.notes));
+  if (adapter.dialect == AdapterDialect::peft)
+    plan.notes.push_back({adapter.source, "the configuration is left out, but for the scaling", Note::Kind::remark});
   return plan;
 }
 

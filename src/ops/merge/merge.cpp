@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "ops/adapter/initial.hpp"
+#include "ops/adapter/left_out.hpp"
 #include "ops/merge/replicate.hpp"
 #include "ops/merge/rules.hpp"
 #include "ops/merge/table.hpp"
@@ -155,6 +156,9 @@ Checkpoint merge(Checkpoint base, const std::vector<Adapter>& adapters, const Me
     }
   }
   merger.finish();
+  for (const Adapter& adapter : adapters) {
+    for (Note& note : adapter::left_out_metadata(adapter, base)) base.notes.push_back(std::move(note));
+  }
   return base;
 }
 

@@ -1,0 +1,111 @@
+#include "checkpoint/left_out.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "core/name_list.hpp"
+
+namespace ballast {
+namespace {
+
+class LeftOut {
+ public:
+  LeftOut(const Checkpoint& checkpoint, Format format, const SaveOptions& options)
+      : checkpoint_(checkpoint), format_(format), options_(options) {}
+
+  std::vector<Note> find() {
+    if (checkpoint_.format == Format::torchscript) add("the code of the TorchScript module is left out");
+    find_values();
+    find_metadata();
+    find_fields();
+    find_composites();
+    return std::move(notes_);
+  }
+
+ private:
+  void add(std::string text) { notes_.push_back({checkpoint_.target, std::move(text), Note::Kind::remark}); }
+
+  bool is_torch() const { return format_ == Format::torch_zip; }
+
+  void find_values() {
+    // In safetensors they stood as metadata, which a copy keeps.
+    const bool is_copy = checkpoint_.format == Format::safetensors && format_ == Format::safetensors;
+    if (!is_torch() && (options_.keep_values || is_copy)) return;
+    note_values_left_out(checkpoint_, !is_torch(), notes_);
+  }
+
+  // Two kinds of it are no loss: what names the framework, and aliases, which stay tied.
+  void find_metadata() {
+    NameList lost;
+    for (const auto& [key, value] : checkpoint_.metadata) {
+      const bool is_lost = is_torch() || (format_ == Format::gguf && key.empty());
+      if (is_lost && key != "format" && !checkpoint_.aliases.contains(key)) lost.add(key);
+    }
+    for (const Field& field : checkpoint_.fields) {
+      if (is_torch()) lost.add(field.key);
+    }
+    if (lost.empty()) return;
+    add(is_torch() ? fmt::format("a torch state dict has no place for metadata; left out: {}", lost.text())
+                   : "metadata without a key is left out");
+  }
+
+  // Of GGUF: the vocabulary, above all.
+  void find_fields() {
+    if (format_ != Format::safetensors || options_.raw_blocks) return;
+    NameList arrays;
+    for (const Field& field : checkpoint_.fields) {
+      if (field.is_array()) arrays.add(field.key);
+    }
+    if (arrays.empty()) return;
+    const bool is_one = arrays.count() == 1;
+    add(fmt::format("{} of the metadata {} left out, which safetensors has no place for: {}; --raw keeps all of it",
+                    is_one ? "an array" : fmt::format("{} arrays", arrays.count()), is_one ? "is" : "are",
+                    arrays.text()));
+  }
+
+  // In a torch file the parts of a quantized tensor are one tensor again; in safetensors an agreement says what all
+  // are.
+  void find_composites() {
+    if (format_ == Format::safetensors) return;
+    NameList in_parts;
+    std::string layout;
+    for (const Composite& composite : checkpoint_.composites) {
+      if (is_torch() && composite.layout == "quantized") continue;
+      if (in_parts.empty()) layout = composite.layout;
+      in_parts.add(composite.name);
+    }
+    if (in_parts.count() == 1)
+      add(fmt::format("tensor {} is {}: its parts are written one by one", in_parts.text(), layout));
+    if (in_parts.count() > 1)
+      add(fmt::format("{} tensors are sparse, nested or quantized: their parts are written one by one: {}",
+                      in_parts.count(), in_parts.text()));
+  }
+
+  const Checkpoint& checkpoint_;
+  const Format format_;
+  const SaveOptions& options_;
+  std::vector<Note> notes_;
+};
+
+}  // namespace
+
+void note_values_left_out(const Checkpoint& checkpoint, bool could_be_kept, std::vector<Note>& notes) {
+  NameList values;
+  for (const PlainValue& value : checkpoint.values) values.add(value.path);
+  if (values.empty()) return;
+  const bool is_one = values.count() == 1;
+  notes.push_back(
+      {checkpoint.target,
+       fmt::format("{} beside the tensors {} left out: {}{}",
+                   is_one ? "a value" : fmt::format("{} values", values.count()), is_one ? "is" : "are", values.text(),
+                   could_be_kept ? fmt::format("; --keep-values keeps {} as metadata", is_one ? "it" : "them") : ""),
+       Note::Kind::remark});
+}
+
+std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, Format format, const SaveOptions& options) {
+  return LeftOut(checkpoint, format, options).find();
+}
+
+}  // namespace ballast
