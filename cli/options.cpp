@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include <ballast/error.hpp>
+#include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
 namespace ballast::cli {
@@ -105,6 +106,11 @@ void add_force_option(Command& verb, Session& session) {
   verb.flag("--force", &session.force, "overwrite what is there");
 }
 
+void add_strict_option(Command& verb, Session& session) {
+  verb.flag("--strict", &session.strict,
+            "write nothing where values would be lost or checksums are wrong, instead of a note");
+}
+
 void add_sync_option(Command& verb, Session& session) {
   verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (still whole or not at all)");
 }
@@ -124,12 +130,20 @@ std::uint64_t bytes_argument(std::string_view option, const std::string& text) {
       .hint("write a number and a unit, like 5GB, 64MiB or 4096");
 }
 
-DType dtype_argument(std::string_view option, std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (const auto dtype = dtype_from_name(text)) return *dtype;
-
+DType dtype_argument(std::string_view option, const std::string& text) {
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  std::vector<std::string_view> names;
+  for (const DTypeInfo& dtype : all_dtypes()) {
+    names.push_back(dtype.name);
+    if (!dtype.torch_name.empty()) names.push_back(dtype.torch_name);
+  }
+  std::string upper = text;
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  auto near = nearest(text, names);
+  if (!near) near = nearest(upper, names);
   throw Error(Errc::invalid_argument, fmt::format("{}: there is no dtype \"{}\"", option, text))
-      .hint(fmt::format("one of {}; or, to convert, a type of ggml: Q8_0 Q4_K …", fmt::join(cast_targets(), " ")));
+      .hint(fmt::format("{}one of {}; or, to convert, a type of ggml: Q8_0 Q4_K …",
+                        near ? fmt::format("did you mean {}? It is ", *near) : "", fmt::join(cast_targets(), " ")));
 }
 
 std::vector<std::string> cast_targets() {

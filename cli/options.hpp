@@ -17,6 +17,7 @@ void add_target(Command& verb, std::string& target);
 void add_json_option(Command& verb, Session& session);
 void add_selection_options(Command& verb, Session& session);
 void add_force_option(Command& verb, Session& session);
+void add_strict_option(Command& verb, Session& session);
 void add_sync_option(Command& verb, Session& session);
 
 // "KEY=VALUE" taken apart at the first '='. Throws Errc::invalid_argument.
@@ -25,8 +26,8 @@ std::pair<std::string, std::string> split_assignment(const std::string& text, st
 // "5GB", "64MiB". Throws Errc::invalid_argument naming the option.
 std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 
-// "BF16", in any case. Throws Errc::invalid_argument naming the option.
-DType dtype_argument(std::string_view option, std::string text);
+// "BF16", "bfloat16", "torch.half": see parse_dtype. Throws Errc::invalid_argument naming the option.
+DType dtype_argument(std::string_view option, const std::string& text);
 std::vector<std::string> cast_targets();  // the floating dtypes that --dtype takes
 
 // Every field of Limits with its default, for --limits.

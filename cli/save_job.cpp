@@ -51,6 +51,21 @@ void write_items(JsonWriter& json, const SavePlan& plan) {
   json.end();
 }
 
+// Values that the dtypes of the file do not reach.
+void write_overflows(JsonWriter& json, const SaveReport& report) {
+  json.key("overflows");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const TensorOverflows& tensor : report.overflows) {
+    json.begin_object();
+    json.field("name", tensor.name);
+    json.field("dtype", name(tensor.dtype));
+    json.field("values", tensor.overflows.count);
+    json.field("largest", tensor.overflows.largest);
+    json.end();
+  }
+  json.end();
+}
+
 void write_json(Session& session, std::string_view schema, const SavePlan& plan, const SaveReport* report) {
   JsonWriter json(session.out, schema);
   json.field("dry_run", report == nullptr);
@@ -71,6 +86,7 @@ void write_json(Session& session, std::string_view schema, const SavePlan& plan,
   if (report == nullptr) write_items(json, plan);
   if (report != nullptr) {
     json.field("files_kept", report->files_kept);
+    write_overflows(json, *report);
     json.field("seconds", report->seconds);
   }
   json.finish();
@@ -141,8 +157,8 @@ void refuse_existing(const Session& session, const std::string& path) {
 }
 
 int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options) {
-  for (const Note& note : plan.notes) session.note(note.text);
   if (job.dry_run) {
+    say_notes(session, plan.notes);
     show_plan(session, job.schema, plan);
     return 0;
   }
@@ -152,6 +168,7 @@ int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptio
   const SaveReport report = execute(plan, options);
   folder.keep();
   bar.clear();
+  say_notes(session, report.notes);
   say_written(session, job.schema, plan, report);
   return 0;
 }

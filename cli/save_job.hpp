@@ -39,7 +39,7 @@ class OutputFolder {
   bool created_ = false;
 };
 
-// Shows the plan or carries it out, and says what was written. Its notes come first.
+// Shows the plan or carries it out, and says what is to be noted and what was written.
 struct WriteJob {
   std::string_view schema;
   std::string out;

@@ -130,9 +130,24 @@ Checkpoint open_data(const Session& session, const std::string& target) {
   return checkpoint;
 }
 
-void say_notes(const Session& session, const Checkpoint& checkpoint) {
-  for (const Note& note : checkpoint.notes) {
+void say_notes(const Session& session, std::span<const Note> notes) {
+  for (const Note& note : notes)
     session.note(note.where.empty() ? note.text : fmt::format("{}: {}", note.where, note.text));
+}
+
+void say_notes(const Session& session, const Checkpoint& checkpoint) { say_notes(session, checkpoint.notes); }
+
+void say_unmatched(const Session& session, const Selection& selection,
+                   std::initializer_list<const Checkpoint*> checkpoints) {
+  for (const auto* globs : {&selection.include, &selection.exclude}) {
+    for (const std::string& glob : *globs) {
+      const Selection alone{{glob}, {}};
+      const auto matches = [&](const Checkpoint* checkpoint) {
+        return std::ranges::any_of(*checkpoint, [&](const auto& entry) { return alone.matches(entry.name); });
+      };
+      if (std::ranges::none_of(checkpoints, matches))
+        session.note(fmt::format("{}no tensor matches \"{}\"", globs == &selection.exclude ? "--exclude: " : "", glob));
+    }
   }
 }
 
@@ -142,6 +157,7 @@ Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const s
   if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
 
   Checkpoint selected = select(checkpoint, selection);
+  if (selected.size() > 0) say_unmatched(session, selection, {&checkpoint});
   if (selected.size() > 0 || checkpoint.size() == 0) return selected;
   const std::string what = selection.include.size() == 1 ? fmt::format("no tensor matches \"{}\"", selection.include[0])
                                                          : std::string("no tensor matches the selection");

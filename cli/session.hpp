@@ -1,6 +1,8 @@
 // Session: what the user asked for that means the same for every verb, and where the answers go.
 #pragma once
 
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,9 +66,14 @@ Checkpoint open_original(const Session& session, const std::string& target);
 // The same for verbs that read the data: where the user asks for it, from a cache that is made first.
 Checkpoint open_data(const Session& session, const std::string& target);
 void say_notes(const Session& session, const Checkpoint& checkpoint);
+void say_notes(const Session& session, std::span<const Note> notes);
 
 // The tensors that --include, --exclude and `globs` leave, at least one of them: Errc::not_found where none matches.
 Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const std::vector<std::string>& globs = {});
+
+// A note for each single glob that matches nothing, in any of these.
+void say_unmatched(const Session& session, const Selection& selection,
+                   std::initializer_list<const Checkpoint*> checkpoints);
 
 // Indices of the tensors in natural order, as people read names.
 std::vector<std::size_t> natural_order(const Checkpoint& checkpoint);

@@ -116,6 +116,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   add_name_options(verb, arguments->names);
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
+  add_strict_option(verb, session);
   add_force_option(verb, session);
   verb.flag("--dry-run", &arguments->dry_run, "show what would be written, and write nothing");
   add_sync_option(verb, session);

@@ -13,7 +13,6 @@
 #include "../interrupt.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
-#include "../raw_file.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -53,31 +52,46 @@ void stream_bytes(const Session& session, const Tensor& tensor, Write write) {
   }
 }
 
-void write_npy(const Session& session, const Tensor& tensor, const std::string& path) {
-  auto bar = session.progress_bar();
-  SaveOptions options = session.save_options();
-  options.progress = bar.callback();
-  if (info(tensor.dtype()).numpy_name.empty()) {
-    throw Error(Errc::unsupported, fmt::format("NumPy has no dtype for {}", name(tensor.dtype())))
-        .in(path)
-        .hint("cast it with --dtype F32, or write raw bytes to a file that does not end in .npy");
-  }
-  save_npy(tensor, path, options);
+void refuse_npy(const Tensor& tensor, const std::string& path) {
+  if (!info(tensor.dtype()).numpy_name.empty()) return;
+  throw Error(Errc::unsupported, fmt::format("NumPy has no dtype for {}", name(tensor.dtype())))
+      .in(path)
+      .hint(is_floating(tensor.dtype())
+                ? "cast it with --dtype F32, or write raw bytes to a file that does not end in .npy"
+                : "write raw bytes, to a file that does not end in .npy");
 }
 
-void write_raw(const Session& session, const Tensor& tensor, const std::string& path) {
-  RawFile file(path, {.overwrite = session.force, .sync = !session.skip_sync});
-  stream_bytes(session, tensor, [&](std::span<const std::byte> bytes) { file.write(bytes); });
-  file.publish();
+// A pipe cannot take back what went into it: with --strict it gets nothing before all is known.
+void write_stdout(Session& session, const Tensor& tensor, const Arguments& arguments) {
+  const auto stream = [&](auto write) {
+    const OverflowCounter counter;
+    stream_bytes(session, tensor, write);
+    return std::vector<TensorOverflows>{{arguments.name, tensor.dtype(), counter.total()}};
+  };
+  if (session.strict) static_cast<void>(overflow_notes(stream([](auto) {}), true));
+  const auto overflows = stream([&](std::span<const std::byte> bytes) { session.out.write_bytes(bytes); });
+  say_notes(session, overflow_notes(overflows, false));
 }
 
 void write_output(Session& session, const Tensor& tensor, const Arguments& arguments) {
-  if (arguments.output == "-") {
-    stream_bytes(session, tensor, [&](std::span<const std::byte> bytes) { session.out.write_bytes(bytes); });
-    return;
-  }
+  if (arguments.output == "-") return write_stdout(session, tensor, arguments);
   const bool npy = arguments.output.ends_with(".npy");
-  npy ? write_npy(session, tensor, arguments.output) : write_raw(session, tensor, arguments.output);
+  if (npy) refuse_npy(tensor, arguments.output);
+  auto bar = session.progress_bar();
+  SaveOptions options = session.save_options();
+  options.progress = bar.callback();
+  const auto write = npy ? save_npy : save_raw;
+  const auto written = [&] {
+    try {
+      return write(tensor, arguments.output, options, arguments.name);
+    } catch (Error& error) {
+      if (error.code() != Errc::invalid_argument) throw;
+      throw error.hint("-o FILE makes a file; -o - writes to standard output");
+    }
+  };
+  const SaveReport report = written();
+  bar.clear();
+  say_notes(session, report.notes);
   session.say(fmt::format("wrote {}: {} {}, {}", arguments.output, name(tensor.dtype()), to_string(tensor.shape()),
                           npy ? "NumPy" : "raw little-endian bytes"));
 }
@@ -156,12 +170,15 @@ int run_cat(Session& session, const Arguments& arguments) {
   // Nobody can read blocks, or cut them: their bytes as they are, whole, are for those who ask for bytes.
   const bool wants_bytes = !arguments.output.empty() && !arguments.output.ends_with(".npy") && arguments.slice.empty();
   if (info(tensor.dtype()).kind == DTypeKind::ggml && !wants_bytes) tensor = tensor.to(DType::f32);
-  const auto cast = [&] {
-    if (!arguments.dtype.empty()) tensor = tensor.to(dtype_argument("--dtype", arguments.dtype));
+  const auto cast_it = [&] {
+    if (arguments.dtype.empty()) return;
+    const DType dtype = dtype_argument("--dtype", arguments.dtype);
+    static_cast<void>(cast(checkpoint, arguments.name, dtype));  // whether it may be
+    tensor = tensor.to(dtype);
   };
-  if (info(tensor.dtype()).block_elements > 1) cast();  // what shares a byte can be sliced when it does no longer
+  if (info(tensor.dtype()).block_elements > 1) cast_it();  // what shares a byte can be sliced when it does no longer
   if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
-  cast();
+  cast_it();
 
   if (!arguments.output.empty()) {
     write_output(session, tensor, arguments);
@@ -181,6 +198,7 @@ void add_cat(Command& verb, Session& session) {
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the values: round to nearest even, NaN kept");
   verb.option("-o,--output", "FILE", &arguments->output, "write x.npy (NumPy), any other file or - (raw bytes)");
   verb.flag("--full", &arguments->full, "print every value, however many");
+  add_strict_option(verb, session);
   add_force_option(verb, session);
   add_sync_option(verb, session);
   add_json_option(verb, session);

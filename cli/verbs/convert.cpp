@@ -1,4 +1,5 @@
 // convert: open, select, rename, cast; then a plan, and its execution.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -50,6 +51,31 @@ std::vector<CastRule> cast_rules(const std::vector<std::string>& texts) {
   return rules;
 }
 
+// A GGUF has typed fields, everything else has texts: either flag sets what the output has, over what the input had.
+void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
+  const bool has_fields = arguments.out.ends_with(".gguf") || arguments.raw;
+  const auto set = [&](const std::string& key, const std::string& text, std::optional<FieldType> type) {
+    checkpoint.fields.set_from_text(key, text, type);
+    checkpoint.metadata.erase(key);
+    if (has_fields) return;
+    checkpoint.fields.remove(key);
+    checkpoint.metadata[key] = text;
+  };
+  for (const auto& text : arguments.metadata) {
+    const auto [key, value] = split_assignment(text, "--metadata author=me");
+    set(key, value, std::nullopt);
+  }
+  for (const auto& text : arguments.fields) {
+    const FieldAssignment field = parse_field_assignment(text);
+    set(field.key, field.text, field.type);
+  }
+  for (const auto& key : arguments.removed_fields) {
+    const bool was_field = checkpoint.fields.remove(key), was_text = checkpoint.metadata.erase(key) != 0;
+    if (!was_field && !was_text && key != "format")
+      throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
+  }
+}
+
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
@@ -74,17 +100,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   if (!arguments.dtypes.empty()) checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
-  for (const auto& text : arguments.metadata) {
-    auto [key, value] = split_assignment(text, "--metadata author=me");
-    checkpoint.metadata[std::move(key)] = std::move(value);
-  }
-  for (const auto& text : arguments.fields) {
-    const FieldAssignment field = parse_field_assignment(text);
-    checkpoint.fields.set_from_text(field.key, field.text, field.type);
-  }
-  for (const auto& key : arguments.removed_fields) {
-    if (!checkpoint.fields.remove(key)) throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
-  }
+  change_metadata(checkpoint, arguments);
   return checkpoint;
 }
 
@@ -99,6 +115,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   if (arguments.max_shard_size) options.max_shard_bytes = shard_bytes(*arguments.max_shard_size);
   options.allow_empty = arguments.allow_empty;
   options.raw_blocks = arguments.raw;
+  options.name_framework = std::ranges::find(arguments.removed_fields, "format") == arguments.removed_fields.end();
   options.dedupe = arguments.dedupe;
   options.keep_values = arguments.keep_values;
   options.compress = arguments.compress;
@@ -148,7 +165,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   const SavePlan plan = plan_save(checkpoint, arguments.out, options);
   planning.clear();
   if (arguments.dry_run) {
-    for (const Note& note : plan.notes) session.note(note.text);
+    say_notes(session, plan.notes);
     show_plan(session, "ballast.convert/1", plan);
     return 0;
   }
@@ -164,7 +181,7 @@ int run_convert(Session& session, const Arguments& arguments) {
     save_manifest(make_manifest(checkpoint, report.digests, manifest_options), arguments.manifest, options);
   }
   bar.clear();
-  for (const Note& note : report.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
+  say_notes(session, report.notes);
   say_written(session, "ballast.convert/1", plan, report);
   return 0;
 }
@@ -205,7 +222,7 @@ void add_convert(Command& verb, Session& session) {
   verb.option("--remove-meta", "KEY", &arguments->removed_fields, "leave out metadata of a GGUF");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
-  verb.flag("--strict", &session.strict, "refuse a source whose checksums are wrong, instead of a note");
+  add_strict_option(verb, session);
   verb.flag("--allow-empty", &arguments->allow_empty, "write a file although there is no tensor to write");
   add_force_option(verb, session);
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");

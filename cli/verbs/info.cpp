@@ -101,6 +101,18 @@ void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
   json.end();
 }
 
+void write_quantization(JsonWriter& json, const Quantization& quantization) {
+  json.key("quantization");
+  json.begin_object();
+  json.field("scheme", quantization.scheme);
+  json.field("evidence", quantization.evidence);
+  if (quantization.bits) json.field("bits", *quantization.bits);
+  if (quantization.group_size) json.field("group_size", *quantization.group_size);
+  json.field("modules", quantization.modules);
+  json.field("parts", std::uint64_t{quantization.parts.size()});
+  json.end();
+}
+
 // Arrays in short: a vocabulary is not what somebody asks info for.
 void write_field(JsonWriter& json, const Field& field) {
   json.key(field.key);
@@ -149,6 +161,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
     for (const PlainValue& value : checkpoint.values) write_value(json, value);
     json.end();
   }
+  if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);
   if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
   if (!checkpoint.dangerous.empty()) {
     json.key("dangerous");
@@ -282,6 +295,17 @@ std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& c
   return {line};
 }
 
+std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
+  if (!checkpoint.quantization) return {};
+  const Quantization& found = *checkpoint.quantization;
+  std::string line = escape_for_terminal(found.scheme);
+  if (found.bits) line += fmt::format(", {}", plural(*found.bits, "bit"));
+  if (found.group_size) line += fmt::format(", groups of {}", *found.group_size);
+  line += fmt::format(": {} in {} ({})", plural(found.modules, "weight"), plural(found.parts.size(), "part"),
+                      escape_for_terminal(found.evidence));
+  return {line, "its parts can be copied, not cast, merged or quantized"};
+}
+
 void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
   InfoText text(session);
   const Terminal& screen = session.screen;
@@ -295,6 +319,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.line("bytes", screen.bytes(summary.bytes));
   text.list("dtypes", dtype_lines(screen, summary));
   text.list("model", model_lines(screen, checkpoint));
+  text.list("quantized", quantization_lines(checkpoint));
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
   text.list("roots", root_lines(session, checkpoint));

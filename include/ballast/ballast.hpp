@@ -24,6 +24,7 @@
 #include <ballast/metadata.hpp>         // metadata edited in place
 #include <ballast/names.hpp>            // as Hugging Face and llama.cpp call things
 #include <ballast/open.hpp>             // files in
+#include <ballast/overflows.hpp>        // values that a type does not reach
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs

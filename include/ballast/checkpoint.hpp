@@ -71,6 +71,17 @@ struct UnknownGgml {
   Shape shape;
 };
 
+// Weights that a scheme such as GPTQ keeps in several tensors. These are listed as the file has them, and not one of
+// them is a weight: they can be copied, and nothing else is done to them.
+struct Quantization {
+  std::string scheme;                      // as quantization_config calls it: "gptq", "awq", "bitsandbytes", "fp8", ...
+  std::string evidence;                    // what says so: a file, or the names of the tensors
+  std::optional<std::uint64_t> bits;       // of a value, where a configuration says it
+  std::optional<std::int64_t> group_size;  // of values that share a scale, where a configuration says it
+  std::uint64_t modules = 0;               // weights that are kept so
+  StateDict parts;                         // as they were opened, whatever they are called now
+};
+
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 struct Checkpoint {
@@ -89,6 +100,7 @@ struct Checkpoint {
   std::vector<PlainValue> values;                                // in the file's order
   std::vector<Composite> composites;                             // in the file's order
   std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;  // by name
+  std::optional<Quantization> quantization;                      // where weights are kept in parts that are no weights
   std::vector<Root> roots;        // the likeliest state dict first; empty where names are not nested
   std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;

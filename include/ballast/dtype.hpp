@@ -59,6 +59,10 @@ inline std::string_view name(DType dtype) noexcept { return info(dtype).name; }
 // By its name here ("BF16"), exactly.
 std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 
+// As people type it, in any case: a name here ("bf16"), torch's ("torch.bfloat16", "half"), NumPy's ("float32", "<f4")
+// or another that is usual ("fp16", "fp8").
+std::optional<DType> parse_dtype(std::string_view text);
+
 inline bool is_floating(DType dtype) noexcept { return info(dtype).kind == DTypeKind::floating; }
 
 // Bytes of `count` elements stored one after the other; nothing where that overflows or ends inside a byte or a block.

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/overflows.hpp>
 #include <ballast/progress.hpp>
 
 namespace ballast {
@@ -21,9 +23,10 @@ struct SaveOptions {
   bool allow_empty = false;      // write a file without a tensor, which is Errc::not_found otherwise
   bool dedupe = false;           // safetensors: names of the same bytes once, the others agreed in the metadata
   bool keep_values = false;      // what stands beside the tensors of a pickle, as JSON in the metadata
+  bool name_framework = true;    // safetensors of another format: "format" is "pt", as transformers wants it
   bool raw_blocks = false;       // ggml's blocks into safetensors as bytes, from which the same GGUF can be made again
   bool compress = false;         // safetensors: what shrinks goes in as zstd frames, which open() reads like any other
-  bool strict = false;           // refuse what would only be a note: a checksum that is wrong in the source
+  bool strict = false;           // refuse, with Errc::mismatch, what would be a note: overflows, a wrong checksum
   bool durable = true;           // fsync before and after the rename
   bool digests = false;          // take the digest of every tensor on its way: SaveReport::digests
   bool verify = false;           // read everything back before it gets its name, and compare; implies digests
@@ -38,8 +41,9 @@ struct SavePlan {
   struct Item {
     std::string name;
     Tensor tensor;
-    std::uint64_t offset;    // in the file
-    bool is_tensor = false;  // all of the tensor that is called so, and nothing else
+    std::uint64_t offset;          // in the file
+    bool is_tensor = false;        // all of the tensor that is called so, and nothing else
+    std::optional<DType> dtype{};  // of that tensor, where its bytes are written as another: blocks, compressed ones
   };
   struct Piece {
     std::uint64_t offset;  // in the file
@@ -75,11 +79,23 @@ struct TensorDigest {
   std::uint64_t digest;
 };
 
+// Values of a tensor that the dtype in which it was written does not reach.
+struct TensorOverflows {
+  std::string name;
+  DType dtype;  // that it was written in
+  Overflows overflows;
+};
+
+// A note for each dtype: how many values of which tensors it does not reach, and the largest. Where `strict`, throws
+// Errc::mismatch instead. Tensors without any say nothing.
+std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, bool strict);
+
 struct SaveReport {
   std::vector<CheckpointFile> files;
-  std::uint64_t files_kept = 0;       // that a run which was killed had finished
-  std::vector<TensorDigest> digests;  // of what was written as one piece, where SaveOptions asks for them
-  std::vector<Note> notes;            // what was lost, and what was wrong with the source and did not stop the job
+  std::uint64_t files_kept = 0;            // that a run which was killed had finished
+  std::vector<TensorDigest> digests;       // of what was written as one piece, where SaveOptions asks for them
+  std::vector<TensorOverflows> overflows;  // in the order of the files; the notes say the same in short
+  std::vector<Note> notes;                 // what was lost, and what was wrong with the source and did not stop the job
   std::uint64_t data_bytes = 0;
   double seconds = 0;
 };
@@ -90,7 +106,10 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options = {});
 SaveReport save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options = {});
 
-// One tensor as a NumPy file.
-void save_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options = {});
+// One tensor, called `name` in what is said about it, as a NumPy file, or as its contiguous little-endian bytes.
+SaveReport save_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options = {},
+                    const std::string& name = {});
+SaveReport save_raw(const Tensor& tensor, const std::string& path, const SaveOptions& options = {},
+                    const std::string& name = {});
 
 }  // namespace ballast

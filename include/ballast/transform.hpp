@@ -39,7 +39,7 @@ Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix);
 
 // Every floating tensor in `dtype`, those in ggml's blocks decoded; the others stay as they are. Into a block type go
 // tensors of at least two dimensions; where rows are no whole blocks, the type that llama.cpp falls back to, with a
-// note.
+// note. A part of a quantized weight (Checkpoint::quantization) is Errc::unsupported.
 Checkpoint cast(Checkpoint checkpoint, DType dtype);
 
 // The same by name: the first rule whose glob matches the whole name counts; what none matches stays as it is.
@@ -51,5 +51,8 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules);
 
 // The block types of ggml that cast() can make.
 std::vector<DType> encodable_types();
+
+// One tensor of it, of any kind.
+Tensor cast(const Checkpoint& checkpoint, std::string_view name, DType dtype);
 
 }  // namespace ballast

@@ -7,6 +7,7 @@
 #include "checkpoint/cache.hpp"
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
+#include "checkpoint/quantization.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/roots.hpp"
 #include "checkpoint/scan_file.hpp"
@@ -59,22 +60,24 @@ Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits
   return unfold_agreements(std::move(checkpoint), limits);
 }
 
-Checkpoint rooted(Checkpoint checkpoint, const OpenOptions& options) {
+// What the user gets: the subtree that was asked for, and whether its weights are what they seem. `beside` is where
+// configurations may lie.
+Checkpoint rooted(Checkpoint checkpoint, const OpenOptions& options, const std::string& beside) {
   if (!options.root.empty()) checkpoint = take_root(std::move(checkpoint), options.root);
-  return checkpoint;
+  return recognize_quantization(std::move(checkpoint), beside, options.limits);
 }
 
 }  // namespace
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
   if (options.cache != Cache::ignore) {
-    if (auto cached = open_cached(target, options)) return rooted(std::move(*cached), options);
+    if (auto cached = open_cached(target, options)) return rooted(std::move(*cached), options, target);
   }
   std::error_code ignored;
   const bool is_folder = fs::is_directory(target, ignored);
   Checkpoint whole = is_folder ? open_folder(target, options) : open_edited_file(target, options);
   whole = finish(std::move(whole), target, options.limits);
-  return rooted(make_cache(target, std::move(whole), options), options);
+  return rooted(make_cache(target, std::move(whole), options), options, target);
 }
 
 Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name, const OpenOptions& options) {
@@ -86,7 +89,7 @@ Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name, con
       if (global.verdict == Verdict::dangerous) checkpoint.dangerous.push_back(std::move(global));
     }
   }
-  return rooted(finish(std::move(checkpoint), name, options.limits), options);
+  return rooted(finish(std::move(checkpoint), name, options.limits), options, {});
 }
 
 }  // namespace ballast

@@ -11,8 +11,10 @@
 #include "checkpoint/earlier_set.hpp"
 #include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/left_out.hpp"
+#include "checkpoint/packed_parts.hpp"
 #include "checkpoint/values.hpp"
 #include "core/text.hpp"
+#include "formats/npy/layout.hpp"
 #include "io/posix.hpp"
 #include "save/engine.hpp"
 #include "save/plan.hpp"
@@ -51,6 +53,18 @@ void refuse_empty(const Checkpoint& checkpoint) {
       .hint("ballast info shows what is in it; --allow-empty writes a file without tensors");
 }
 
+// Those of torchao in a pickle, say.
+void refuse_unread_parts(const Checkpoint& checkpoint) {
+  const PackedParts packed(checkpoint);
+  for (const auto& [name, tensor] : checkpoint) {
+    if (tensor.has_data() || tensor.nbytes() == 0 || !packed.contain(tensor)) continue;
+    throw Error(Errc::unsupported, "tensor " + quote(name) + " is quantized with " + checkpoint.quantization->scheme +
+                                       ", and its values lie in attributes of a class, which are not read")
+        .in(checkpoint.target)
+        .hint("save it from Python as safetensors, or dequantized; or leave it out with --exclude");
+  }
+}
+
 // With the conventions that the format keeps what it has no place for.
 Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const SaveOptions& options) {
   // In safetensors they stood as metadata, which a copy keeps.
@@ -61,9 +75,15 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const Save
         .hint("write a .safetensors file, or leave --compress out");
   // A torch file has tensors that share bytes, safetensors an agreement about names.
   if (format == Format::torch_zip) return checkpoint;
-  if (format == Format::gguf) return for_gguf(std::move(checkpoint));
+  if (format == Format::gguf) {
+    const PackedParts packed(checkpoint);
+    for (const auto& [name, tensor] : checkpoint) packed.refuse(name, tensor, "written to a GGUF");
+    return for_gguf(std::move(checkpoint));
+  }
   if (options.dedupe) checkpoint = alias_same_tensors(std::move(checkpoint));
   checkpoint = options.raw_blocks ? fold_ggml_blocks(std::move(checkpoint)) : for_safetensors(std::move(checkpoint));
+  // A file that names no framework is one that transformers refuses. A copy of a safetensors file stays one.
+  if (!is_copy && options.name_framework) checkpoint.metadata.try_emplace("format", "pt");
   checkpoint = fold_composites(fold_aliases(std::move(checkpoint)));
   return options.compress ? fold_compressed(std::move(checkpoint), options) : checkpoint;
 }
@@ -73,6 +93,7 @@ void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
   for (SavePlan::File& file : plan.files) {
     for (SavePlan::Item& item : file.items) {
       const Tensor* tensor = checkpoint.find(item.name);
+      if (tensor && tensor->dtype() != item.tensor.dtype()) item.dtype = tensor->dtype();
       item.is_tensor = tensor && tensor->storage() == item.tensor.storage() &&
                        tensor->offset() == item.tensor.offset() && tensor->nbytes() == item.tensor.nbytes() &&
                        tensor->is_contiguous() == item.tensor.is_contiguous() &&
@@ -86,6 +107,7 @@ void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   if (!options.allow_empty) refuse_empty(checkpoint);
+  if (checkpoint.quantization) refuse_unread_parts(checkpoint);
   const Format format = format_for(path);
   std::vector<Note> left_out = what_is_left_out(checkpoint, format, options);
   SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), path, options);
@@ -111,8 +133,14 @@ SaveReport save(const Checkpoint& checkpoint, const std::string& path, const Sav
   return execute(plan_save(checkpoint, path, options), options);
 }
 
-void save_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options) {
-  execute(plan_npy(tensor, path, options), options);
+SaveReport save_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options,
+                    const std::string& name) {
+  return execute(plan_tensor(tensor, npy::encode_header(tensor), path, options, name), options);
+}
+
+SaveReport save_raw(const Tensor& tensor, const std::string& path, const SaveOptions& options,
+                    const std::string& name) {
+  return execute(plan_tensor(tensor, {}, path, options, name), options);
 }
 
 }  // namespace ballast

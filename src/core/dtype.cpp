@@ -138,6 +138,51 @@ constexpr NameIndex kNames = find_perfect_hash();
 
 }  // namespace
 
+namespace {
+
+// Beside the names in the table: what torch, NumPy, C and the tools around them also say.
+struct Spelling {
+  std::string_view text;
+  D dtype;
+};
+constexpr Spelling kSpellings[] = {
+    {"half", D::f16},
+    {"fp16", D::f16},
+    {"float", D::f32},
+    {"fp32", D::f32},
+    {"single", D::f32},
+    {"double", D::f64},
+    {"fp64", D::f64},
+    {"bfloat", D::bf16},
+    {"fp8", D::f8_e4m3},
+    {"float8", D::f8_e4m3},
+    {"f8", D::f8_e4m3},
+    {"e4m3", D::f8_e4m3},
+    {"e4m3fn", D::f8_e4m3},
+    {"fp8_e4m3", D::f8_e4m3},
+    {"fp8_e4m3fn", D::f8_e4m3},
+    {"f8_e4m3fn", D::f8_e4m3},
+    {"float8_e4m3", D::f8_e4m3},
+    {"e5m2", D::f8_e5m2},
+    {"fp8_e5m2", D::f8_e5m2},
+    {"e4m3fnuz", D::f8_e4m3fnuz},
+    {"fp8_e4m3fnuz", D::f8_e4m3fnuz},
+    {"e5m2fnuz", D::f8_e5m2fnuz},
+    {"fp8_e5m2fnuz", D::f8_e5m2fnuz},
+    {"char", D::i8},
+    {"byte", D::u8},
+    {"short", D::i16},
+    {"int", D::i32},
+    {"long", D::i64},
+    {"boolean", D::boolean},
+    {"cfloat", D::c64},
+    {"cdouble", D::c128},
+    {"chalf", D::c32},
+    {"complex", D::c64},
+};
+
+}  // namespace
+
 std::span<const DTypeInfo> all_dtypes() noexcept { return kTable; }
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
@@ -145,6 +190,26 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   const std::uint8_t entry = kNames.slots[hash_slot(name, kNames.multiplier)];
   if (entry == kNoEntry || kTable[entry].name != name) return std::nullopt;
   return kTable[entry].dtype;
+}
+
+std::optional<DType> parse_dtype(std::string_view text) {
+  constexpr std::string_view kPrefixes[] = {"torch.", "np.", "numpy.", "jnp.", "ml_dtypes."};
+  for (const std::string_view prefix : kPrefixes) {
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  }
+  const auto is_same = [&](std::string_view name) {
+    constexpr auto upper = [](char c) { return 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+    return !name.empty() && std::ranges::equal(text, name, {}, upper, upper);
+  };
+  for (const DTypeInfo& dtype : kTable) {
+    // NumPy's codes are told apart by their case alone: "<f4", and without the order of bytes "f4", which is F4's.
+    if (is_same(dtype.name) || is_same(dtype.torch_name) || (!dtype.numpy_name.empty() && text == dtype.numpy_name))
+      return dtype.dtype;
+  }
+  for (const Spelling& other : kSpellings) {
+    if (is_same(other.text)) return other.dtype;
+  }
+  return std::nullopt;
 }
 
 template <>

@@ -10,11 +10,14 @@
 #include <string>
 #include <system_error>
 
+#include "core/overflow_counter.hpp"
+
 namespace ballast {
 
 struct ThreadPool::Job {
   std::size_t count;
   const std::function<void(std::size_t, unsigned)>& work;
+  OverflowCounter* counter = current_overflow_counter();  // of the thread that waits for the work
 
   std::atomic<std::size_t> next{0};
   std::mutex mutex{};  // guards the two below
@@ -22,6 +25,7 @@ struct ThreadPool::Job {
   std::exception_ptr failure{};
 
   void work_off(unsigned worker) noexcept {
+    const OverflowsCountedFor caller(counter);
     for (std::size_t item = claim(); item < count; item = claim()) {
       try {
         work(item, worker);

@@ -10,10 +10,10 @@
 namespace ballast::kernels {
 namespace {
 
-using Add = void (*)(std::span<std::byte> total, std::span<const std::byte> more);
+using Add = Overflows (*)(std::span<std::byte> total, std::span<const std::byte> more);
 
 template <class T>
-void add_each(std::span<std::byte> total, std::span<const std::byte> more) {
+Overflows add_each(std::span<std::byte> total, std::span<const std::byte> more) {
   for (std::size_t at = 0; at < total.size(); at += sizeof(T)) {
     T a, b;
     std::memcpy(&a, total.data() + at, sizeof a);
@@ -21,16 +21,19 @@ void add_each(std::span<std::byte> total, std::span<const std::byte> more) {
     a = static_cast<T>(a + b);
     std::memcpy(total.data() + at, &a, sizeof a);
   }
+  return {};
 }
 
-void or_each(std::span<std::byte> total, std::span<const std::byte> more) {
+Overflows or_each(std::span<std::byte> total, std::span<const std::byte> more) {
   for (std::size_t i = 0; i < total.size(); ++i)
     total[i] = std::byte{total[i] != std::byte{0} || more[i] != std::byte{0}};
+  return {};
 }
 
 // Through F32, a block on the stack at a time.
 template <DType kType>
-void add_narrow(std::span<std::byte> total, std::span<const std::byte> more) {
+Overflows add_narrow(std::span<std::byte> total, std::span<const std::byte> more) {
+  Overflows overflows;
   constexpr std::size_t kElements = 256;
   const std::size_t step = kElements * info(kType).block_bytes;
   float a[kElements], b[kElements];
@@ -39,8 +42,9 @@ void add_narrow(std::span<std::byte> total, std::span<const std::byte> more) {
     cast(kType, DType::f32, total.subspan(first, size), std::as_writable_bytes(std::span(a, count)));
     cast(kType, DType::f32, more.subspan(first, size), std::as_writable_bytes(std::span(b, count)));
     for (std::size_t i = 0; i < count; ++i) a[i] += b[i];
-    cast(DType::f32, kType, std::as_bytes(std::span(a, count)), total.subspan(first, size));
+    overflows.add(cast(DType::f32, kType, std::as_bytes(std::span(a, count)), total.subspan(first, size)));
   }
+  return overflows;
 }
 
 struct Sum {
@@ -83,9 +87,9 @@ const Sum* find(DType dtype) noexcept {
 
 bool can_add(DType dtype) noexcept { return find(dtype) != nullptr; }
 
-void add(DType dtype, std::span<std::byte> total, std::span<const std::byte> more) noexcept {
+Overflows add(DType dtype, std::span<std::byte> total, std::span<const std::byte> more) noexcept {
   assert(total.size() == more.size() && total.size() % info(dtype).block_bytes == 0);
-  find(dtype)->add(total, more);
+  return find(dtype)->add(total, more);
 }
 
 }  // namespace ballast::kernels

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <ballast/dtype.hpp>
+#include <ballast/overflows.hpp>
 
 namespace ballast::kernels {
 
@@ -13,7 +14,7 @@ bool can_add(DType dtype) noexcept;
 
 // total += more, as PyTorch adds: integers wrap, booleans are or-ed, the narrow floats are added as F32 and rounded to
 // nearest even, complex numbers part by part. Both spans are whole elements, equally many; neither needs to be aligned.
-// Owns nothing, so it may be abandoned half-way.
-void add(DType dtype, std::span<std::byte> total, std::span<const std::byte> more) noexcept;
+// Owns nothing, so it may be abandoned half-way. Returns the sums that were too large for a narrow float.
+Overflows add(DType dtype, std::span<std::byte> total, std::span<const std::byte> more) noexcept;
 
 }  // namespace ballast::kernels

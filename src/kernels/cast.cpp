@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/cast_simd.hpp"
@@ -16,7 +17,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are little-en
 
 namespace {
 
-using Convert = void (*)(const std::byte* in, std::byte* out, std::size_t count);
+// Returns whether a finite element may have been too large, so that it is worth to look again.
+using Convert = bool (*)(const std::byte* in, std::byte* out, std::size_t count);
 
 // What has no cast of its own goes through blocks of F32 on the stack, small enough to stay in the first-level cache
 // and a multiple of every type's block.
@@ -30,11 +32,22 @@ T load(const std::byte* from) {
 }
 
 template <class From, class To, To (*kOne)(From)>
-void convert_each(const std::byte* in, std::byte* out, std::size_t count) {
+bool convert_each(const std::byte* in, std::byte* out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const To value = kOne(load<From>(in + i * sizeof(From)));
     std::memcpy(out + i * sizeof(To), &value, sizeof value);
   }
+  return false;
+}
+
+bool f64_to_f32(const std::byte* in, std::byte* out, std::size_t count) {
+  std::int32_t most = 0;  // magnitudes are in the order of their bits
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<float>(load<double>(in + i * sizeof(double)));
+    std::memcpy(out + i * sizeof value, &value, sizeof value);
+    most = std::max(most, std::bit_cast<std::int32_t>(value) & 0x7FFFFFFF);
+  }
+  return most >= 0x7F800000;
 }
 
 template <class From, class To>
@@ -132,7 +145,7 @@ float look_up(std::uint8_t code) {
 
 // Elements of 4 or 6 bits, the first in the lowest bits.
 template <int kBits, std::size_t kBlockBytes, const auto& kTable>
-void unpack_f32(const std::byte* in, std::byte* out, std::size_t count) {
+bool unpack_f32(const std::byte* in, std::byte* out, std::size_t count) {
   constexpr std::size_t kPerBlock = kBlockBytes * 8 / kBits;
   for (std::size_t i = 0; i < count; i += kPerBlock) {
     std::uint32_t packed = 0;
@@ -142,16 +155,18 @@ void unpack_f32(const std::byte* in, std::byte* out, std::size_t count) {
       std::memcpy(out, &kTable[packed & ((1U << kBits) - 1)], sizeof(float));
     }
   }
+  return false;
 }
 
 template <SimdCast kWhich>
-void simd(const std::byte* in, std::byte* out, std::size_t count) {
-  simd_cast(kWhich, in, out, count);
+bool simd(const std::byte* in, std::byte* out, std::size_t count) {
+  return simd_cast(kWhich, in, out, count);
 }
 
 template <std::size_t kSize>
-void copy(const std::byte* in, std::byte* out, std::size_t count) {
+bool copy(const std::byte* in, std::byte* out, std::size_t count) {
   std::memcpy(out, in, count * kSize);
+  return false;
 }
 
 struct Source {
@@ -171,11 +186,10 @@ constexpr Source wide_integer(DType dtype) {
 template <const std::array<float, 256>& kTable>
 constexpr Convert kTabled = convert_each<std::uint8_t, float, look_up<kTable>>;
 
-constexpr Convert kF64ToF32 = convert_each<double, float, nearest<double, float>>;
 constexpr Convert kF32ToF64 = convert_each<float, double, nearest<float, double>>;
 
 constexpr Source kSources[] = {
-    {DType::f64, kF64ToF32, convert_each<double, float, odd>, copy<8>},
+    {DType::f64, f64_to_f32, convert_each<double, float, odd>, copy<8>},
     {DType::f32, copy<4>, nullptr, kF32ToF64},
     {DType::f16, simd<SimdCast::f16_to_f32>, nullptr, nullptr},
     {DType::bf16, simd<SimdCast::bf16_to_f32>, nullptr, nullptr},
@@ -198,20 +212,24 @@ constexpr Source kSources[] = {
     wide_integer<std::uint64_t, odd_from_64>(DType::u64),
 };
 
+// A magnitude above `reach` rounds to more than the largest number. `reach` itself is half-way between that and what
+// would come next, and goes to the even one of them: down in F8_E4M3 alone.
 struct Target {
   DType dtype;
   Convert from_f32;
+  double reach = std::numeric_limits<double>::infinity();
+  bool reach_is_too_large = true;
 };
 
 constexpr Target kTargets[] = {
     {DType::f64, kF32ToF64},
-    {DType::f32, copy<4>},
-    {DType::f16, simd<SimdCast::f32_to_f16>},
-    {DType::bf16, simd<SimdCast::f32_to_bf16>},
-    {DType::f8_e4m3, simd<SimdCast::f32_to_f8_e4m3>},
-    {DType::f8_e5m2, simd<SimdCast::f32_to_f8_e5m2>},
-    {DType::f8_e4m3fnuz, simd<SimdCast::f32_to_f8_e4m3fnuz>},
-    {DType::f8_e5m2fnuz, simd<SimdCast::f32_to_f8_e5m2fnuz>},
+    {DType::f32, copy<4>, 0x1.FFFFFFp127},
+    {DType::f16, simd<SimdCast::f32_to_f16>, 65520},
+    {DType::bf16, simd<SimdCast::f32_to_bf16>, 0x1.FFp127},
+    {DType::f8_e4m3, simd<SimdCast::f32_to_f8_e4m3>, 464, false},
+    {DType::f8_e5m2, simd<SimdCast::f32_to_f8_e5m2>, 61440},
+    {DType::f8_e4m3fnuz, simd<SimdCast::f32_to_f8_e4m3fnuz>, 248},
+    {DType::f8_e5m2fnuz, simd<SimdCast::f32_to_f8_e5m2fnuz>, 61440},
 };
 
 template <class Entry, std::size_t kCount>
@@ -236,29 +254,74 @@ struct ByteSizes {
   std::size_t elements, bytes;
 };
 
+// Of values as wide as they need to be. Counted first, in a loop that becomes vector code: most blocks have none.
+template <class Float>
+void find_among(const Float* values, std::size_t count, const Target& target, Overflows& found) {
+  constexpr Float kLargest = std::numeric_limits<Float>::max();
+  const auto reach = static_cast<Float>(target.reach);  // exactly
+  std::uint64_t beyond = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Float magnitude = std::fabs(values[i]);
+    const bool is_beyond = target.reach_is_too_large ? magnitude >= reach : magnitude > reach;
+    beyond += is_beyond && magnitude <= kLargest ? 1U : 0U;
+  }
+  if (beyond == 0) return;
+  found.count += beyond;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double magnitude = std::fabs(static_cast<double>(values[i]));
+    if (std::isfinite(magnitude) && magnitude > std::fabs(found.largest))
+      found.largest = static_cast<double>(values[i]);
+  }
+}
+
+Overflows find_in(const Source& source, const Target& target, std::span<const std::byte> in) {
+  const ByteSizes sizes(source.dtype);
+  const std::size_t total = in.size() / sizes.bytes * sizes.elements;
+  const bool fits_f32 = source.to_f32_odd == nullptr;
+  alignas(64) std::byte stage[kStageElements * sizeof(double)];
+  Overflows found;
+  for (std::size_t first = 0; first < total; first += kStageElements) {
+    const std::size_t count = std::min(kStageElements, total - first);
+    (fits_f32 ? source.to_f32 : source.to_f64)(in.data() + sizes.of(first), stage, count);
+    fits_f32 ? find_among(reinterpret_cast<const float*>(stage), count, target, found)
+             : find_among(reinterpret_cast<const double*>(stage), count, target, found);
+  }
+  return found;
+}
+
 }  // namespace
 
 bool can_cast(DType from, DType to) noexcept {
   return find(kSources, from) != nullptr && find(kTargets, to) != nullptr;
 }
 
-void cast(DType from, DType to, std::span<const std::byte> in, std::span<std::byte> out) noexcept {
+Overflows cast(DType from, DType to, std::span<const std::byte> in, std::span<std::byte> out) noexcept {
   const std::size_t count = out.size() / info(to).block_bytes;
-  if (count == 0) return;
-  if (from == to) return copy<1>(in.data(), out.data(), in.size());
-
+  if (count == 0) return {};
+  if (from == to) {
+    copy<1>(in.data(), out.data(), in.size());
+    return {};
+  }
   const Source& source = *find(kSources, from);
   const Target& target = *find(kTargets, to);
-  if (const Convert convert = direct(source, target)) return convert(in.data(), out.data(), count);
-
-  const Convert load_stage = source.to_f32_odd != nullptr ? source.to_f32_odd : source.to_f32;
-  const ByteSizes in_bytes(from), out_bytes(to);
-  alignas(64) std::byte stage[kStageElements * sizeof(float)];
-  for (std::size_t first = 0; first < count; first += kStageElements) {
-    const std::size_t n = std::min(kStageElements, count - first);
-    load_stage(in.data() + in_bytes.of(first), stage, n);
-    target.from_f32(stage, out.data() + out_bytes.of(first), n);
+  bool may_be_too_large = false;
+  if (const Convert convert = direct(source, target)) {
+    may_be_too_large = convert(in.data(), out.data(), count);
+  } else {
+    const Convert load_stage = source.to_f32_odd != nullptr ? source.to_f32_odd : source.to_f32;
+    const ByteSizes in_bytes(from), out_bytes(to);
+    alignas(64) std::byte stage[kStageElements * sizeof(float)];
+    for (std::size_t first = 0; first < count; first += kStageElements) {
+      const std::size_t n = std::min(kStageElements, count - first);
+      load_stage(in.data() + in_bytes.of(first), stage, n);
+      may_be_too_large = target.from_f32(stage, out.data() + out_bytes.of(first), n) || may_be_too_large;
+    }
   }
+  return may_be_too_large ? find_in(source, target, in) : Overflows{};
+}
+
+Overflows find_overflows(DType from, DType to, std::span<const std::byte> in) noexcept {
+  return from == to ? Overflows{} : find_in(*find(kSources, from), *find(kTargets, to), in);
 }
 
 }  // namespace ballast::kernels

@@ -1,6 +1,7 @@
 #include "kernels/cast_simd.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "kernels/stream.hpp"
@@ -37,6 +38,7 @@ using Bits = hn::VFromD<I32>;
 using Shorts = hn::VFromD<U16>;
 #if HWY_TARGET != HWY_SCALAR
 using WholeU16 = hn::Repartition<std::uint16_t, F32>;
+using WholeI16 = hn::Repartition<std::int16_t, F32>;
 #endif
 
 constexpr std::int32_t kF32Infinity = 0x7F800000;
@@ -67,19 +69,23 @@ struct F16Layout : Layout<16, 10, 15> {
   static constexpr bool kNanHasPayload = true, kSignedZero = true;
 };
 struct E5m2Layout : Layout<8, 2, 15> {
-  static constexpr int kLargest = kInfinity - 1, kOverflow = kInfinity;
+  static constexpr float kFirstTooLarge = 61440;
+  static constexpr int kLargest = kInfinity - 1, kOverflow = kLargest;
   static constexpr bool kNanHasPayload = true, kSignedZero = true;
 };
 struct E4m3Layout : Layout<8, 3, 7> {
-  static constexpr int kLargest = 0x7E, kOverflow = 0x7F;  // no Inf; all ones is NaN
+  static constexpr float kFirstTooLarge = 0x1.D00002p8F;                    // 464 is rounded down
+  static constexpr int kLargest = 0x7E, kOverflow = kLargest, kNan = 0x7F;  // no Inf; all ones is NaN
   static constexpr bool kNanHasPayload = false, kSignedZero = true;
 };
 struct E4m3FnuzLayout : Layout<8, 3, 8> {
-  static constexpr int kLargest = 0x7F, kOverflow = 0x80;  // no Inf; what would be -0 is NaN
+  static constexpr float kFirstTooLarge = 248;
+  static constexpr int kLargest = 0x7F, kOverflow = kLargest, kNan = 0x80;  // no Inf; what would be -0 is NaN
   static constexpr bool kNanHasPayload = false, kSignedZero = false;
 };
 struct E5m2FnuzLayout : Layout<8, 2, 16> {
-  static constexpr int kLargest = 0x7F, kOverflow = 0x80;
+  static constexpr float kFirstTooLarge = 61440;
+  static constexpr int kLargest = 0x7F, kOverflow = kLargest, kNan = 0x80;
   static constexpr bool kNanHasPayload = false, kSignedZero = false;
 };
 
@@ -108,35 +114,68 @@ HWY_INLINE Bits encode(Floats value) {
   code = hn::IfThenElse(is_subnormal, subnormal_code<L>(magnitude), code);
   code = hn::IfThenElse(hn::Gt(code, hn::Set(d, L::kLargest)), hn::Set(d, L::kOverflow), code);
 
-  Bits nan = hn::Set(d, L::kOverflow);
   if constexpr (L::kNanHasPayload) {
     constexpr int kQuiet = 1 << (L::kMantissa - 1);
     const Bits payload = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(d, (1 << L::kMantissa) - 1));
-    nan = hn::Or(payload, hn::Set(d, L::kInfinity | kQuiet));
+    const Bits nan = hn::Or(payload, hn::Set(d, L::kInfinity | kQuiet));
+    if constexpr (L::kOverflow != L::kInfinity)
+      code = hn::IfThenElse(hn::Eq(magnitude, hn::Set(d, kF32Infinity)), hn::Set(d, L::kInfinity), code);
+    code = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kF32Infinity)), nan, code);
+  } else {
+    code = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kF32Infinity - 1)), hn::Set(d, L::kNan), code);
   }
-  code = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kF32Infinity)), nan, code);
 
   Bits sign = hn::And(hn::ShiftRight<32 - L::kBits>(bits), hn::Set(d, 1 << (L::kBits - 1)));
   if constexpr (!L::kSignedZero) sign = hn::IfThenZeroElse(hn::Eq(code, hn::Zero(d)), sign);
   return hn::Or(code, sign);
 }
 
+// The largest magnitudes that a cast has seen, lane by lane. Of 16 bits, those of the codes: what is not finite is an
+// overflow, or was so before. Two instructions for a vector of them do not show beside the memory.
+#if HWY_TARGET == HWY_SCALAR
+using Seen16 = Bits;
+HWY_INLINE Seen16 seen_none() { return hn::Zero(I32()); }
+HWY_INLINE Seen16 see_codes(Seen16 seen, Bits low, Bits high) {
+  const auto magnitude = [](Bits code) { return hn::And(code, hn::Set(I32(), 0x7FFF)); };
+  return hn::Max(seen, hn::Max(magnitude(low), magnitude(high)));
+}
+HWY_INLINE bool has_seen(Seen16 seen, int code) { return hn::GetLane(seen) >= code; }
+#else
+using Seen16 = hn::VFromD<WholeI16>;
+HWY_INLINE Seen16 seen_none() { return hn::Zero(WholeI16()); }
+HWY_INLINE Seen16 see_codes(Seen16 seen, hn::VFromD<WholeU16> codes) {
+  const WholeI16 d;
+  return hn::Max(seen, hn::And(hn::BitCast(d, codes), hn::Set(d, 0x7FFF)));
+}
+HWY_INLINE bool has_seen(Seen16 seen, int code) {
+  const WholeI16 d;
+  return !hn::AllFalse(d, hn::Gt(seen, hn::Set(d, static_cast<std::int16_t>(code - 1))));
+}
+#endif
+
 // Two vectors of floats become one whole vector of 16-bit values, which is what can be streamed.
 struct ToF16 {
+  static constexpr int kInfinity = F16Layout::kInfinity;
   template <bool kStream>
-  static HWY_INLINE void put(Floats low, Floats high, std::byte* out) {
+  static HWY_INLINE Seen16 put(Floats low, Floats high, std::byte* out, Seen16 seen) {
 #if HWY_TARGET == HWY_SCALAR
-    store<false>(hn::DemoteTo(U16(), encode<F16Layout>(low)), U16(), out);
-    store<false>(hn::DemoteTo(U16(), encode<F16Layout>(high)), U16(), out + 2);
+    const Bits low_code = encode<F16Layout>(low), high_code = encode<F16Layout>(high);
+    store<false>(hn::DemoteTo(U16(), low_code), U16(), out);
+    store<false>(hn::DemoteTo(U16(), high_code), U16(), out + 2);
+    return see_codes(seen, low_code, high_code);
 #elif BALLAST_NATIVE_F16
     const hn::Rebind<hwy::float16_t, F32> f16;
     const auto low_codes = hn::BitCast(U16(), hn::DemoteTo(f16, low));
     const auto high_codes = hn::BitCast(U16(), hn::DemoteTo(f16, high));
-    store<kStream>(hn::Combine(WholeU16(), high_codes, low_codes), WholeU16(), out);
+    const auto codes = hn::Combine(WholeU16(), high_codes, low_codes);
+    store<kStream>(codes, WholeU16(), out);
+    return see_codes(seen, codes);
 #else
     const auto low_codes = hn::BitCast(WholeU16(), encode<F16Layout>(low));
     const auto high_codes = hn::BitCast(WholeU16(), encode<F16Layout>(high));
-    store<kStream>(hn::ConcatEven(WholeU16(), high_codes, low_codes), WholeU16(), out);
+    const auto codes = hn::ConcatEven(WholeU16(), high_codes, low_codes);
+    store<kStream>(codes, WholeU16(), out);
+    return see_codes(seen, codes);
 #endif
   }
 };
@@ -155,16 +194,20 @@ HWY_INLINE Bits round_to_upper_half(Floats value) {
 }
 
 struct ToBf16 {
+  static constexpr int kInfinity = kF32Infinity >> 16;
   template <bool kStream>
-  static HWY_INLINE void put(Floats low, Floats high, std::byte* out) {
+  static HWY_INLINE Seen16 put(Floats low, Floats high, std::byte* out, Seen16 seen) {
     const Bits low_bits = round_to_upper_half(low), high_bits = round_to_upper_half(high);
 #if HWY_TARGET == HWY_SCALAR
     const auto code = [](Bits bits) { return hn::And(hn::ShiftRight<16>(bits), hn::Set(I32(), 0xFFFF)); };
     store<false>(hn::DemoteTo(U16(), code(low_bits)), U16(), out);
     store<false>(hn::DemoteTo(U16(), code(high_bits)), U16(), out + 2);
+    return see_codes(seen, code(low_bits), code(high_bits));
 #else
     const WholeU16 d;
-    store<kStream>(hn::ConcatOdd(d, hn::BitCast(d, high_bits), hn::BitCast(d, low_bits)), d, out);
+    const auto codes = hn::ConcatOdd(d, hn::BitCast(d, high_bits), hn::BitCast(d, low_bits));
+    store<kStream>(codes, d, out);
+    return see_codes(seen, codes);
 #endif
   }
 };
@@ -195,62 +238,86 @@ HWY_INLINE Floats decode_f16(Shorts code) {
 #endif
 }
 
-// An operation is a step that casts two vectors of floats' worth of elements, and the sizes of its elements.
+// An operation is a step that casts two vectors of floats' worth of elements, and the sizes of its elements. It knows
+// what it has seen, and whether that may have been too large.
 template <class To>
-struct FromF32To16 {
+struct Into16 {
+  using Seen = Seen16;
+  static HWY_INLINE Seen none() { return seen_none(); }
+  static HWY_INLINE bool may_be_too_large(Seen seen) { return has_seen(seen, To::kInfinity); }
+};
+
+template <class To>
+struct FromF32To16 : Into16<To> {
   static constexpr std::size_t kIn = 4, kOut = 2;
   template <bool kStream>
-  static HWY_INLINE void step(const std::byte* in, std::byte* out) {
-    To::template put<kStream>(load(F32(), in), load(F32(), in + 4 * hn::Lanes(F32())), out);
+  static HWY_INLINE Seen16 step(const std::byte* in, std::byte* out, Seen16 seen) {
+    return To::template put<kStream>(load(F32(), in), load(F32(), in + 4 * hn::Lanes(F32())), out, seen);
   }
 };
 
+template <Floats (*kDecode)(Shorts), class To>
+struct From16To16 : Into16<To> {
+  static constexpr std::size_t kIn = 2, kOut = 2;
+  template <bool kStream>
+  static HWY_INLINE Seen16 step(const std::byte* in, std::byte* out, Seen16 seen) {
+    return To::template put<kStream>(kDecode(load(U16(), in)), kDecode(load(U16(), in + 2 * hn::Lanes(F32()))), out,
+                                     seen);
+  }
+};
+
+// These saturate, so it is the floats that tell.
 template <class L>
 struct FromF32To8 {
   static constexpr std::size_t kIn = 4, kOut = 1;
+  using Seen = Bits;
+  static HWY_INLINE Seen none() { return hn::Zero(I32()); }
+  static HWY_INLINE bool may_be_too_large(Seen seen) {
+    constexpr auto kFirst = std::bit_cast<std::int32_t>(L::kFirstTooLarge);
+    return !hn::AllFalse(I32(), hn::Gt(seen, hn::Set(I32(), kFirst - 1)));
+  }
   template <bool>
-  static HWY_INLINE void step(const std::byte* in, std::byte* out) {
+  static HWY_INLINE Seen step(const std::byte* in, std::byte* out, Seen seen) {
     const std::size_t lanes = hn::Lanes(F32());
-    store<false>(hn::DemoteTo(U8(), encode<L>(load(F32(), in))), U8(), out);
-    store<false>(hn::DemoteTo(U8(), encode<L>(load(F32(), in + 4 * lanes))), U8(), out + lanes);
+    const Floats low = load(F32(), in), high = load(F32(), in + 4 * lanes);
+    store<false>(hn::DemoteTo(U8(), encode<L>(low)), U8(), out);
+    store<false>(hn::DemoteTo(U8(), encode<L>(high)), U8(), out + lanes);
+    const auto magnitude = [](Floats value) { return hn::BitCast(I32(), hn::Abs(value)); };
+    return hn::Max(seen, hn::Max(magnitude(low), magnitude(high)));
   }
 };
 
 template <Floats (*kDecode)(Shorts)>
 struct From16ToF32 {
   static constexpr std::size_t kIn = 2, kOut = 4;
+  struct Seen {};
+  static HWY_INLINE Seen none() { return {}; }
+  static HWY_INLINE bool may_be_too_large(Seen) { return false; }
   template <bool kStream>
-  static HWY_INLINE void step(const std::byte* in, std::byte* out) {
+  static HWY_INLINE Seen step(const std::byte* in, std::byte* out, Seen seen) {
     const std::size_t lanes = hn::Lanes(F32());
     store<kStream>(kDecode(load(U16(), in)), F32(), out);
     store<kStream>(kDecode(load(U16(), in + 2 * lanes)), F32(), out + 4 * lanes);
-  }
-};
-
-template <Floats (*kDecode)(Shorts), class To>
-struct From16To16 {
-  static constexpr std::size_t kIn = 2, kOut = 2;
-  template <bool kStream>
-  static HWY_INLINE void step(const std::byte* in, std::byte* out) {
-    To::template put<kStream>(kDecode(load(U16(), in)), kDecode(load(U16(), in + 2 * hn::Lanes(F32()))), out);
+    return seen;
   }
 };
 
 // For the ends: one copy of the code is enough.
 template <class Op>
-HWY_NOINLINE void step_once(const std::byte* in, std::byte* out) {
-  Op::template step<false>(in, out);
+HWY_NOINLINE typename Op::Seen step_once(const std::byte* in, std::byte* out, typename Op::Seen seen) {
+  return Op::template step<false>(in, out, seen);
 }
 
 // Fewer elements than one step has: through buffers on the stack.
 template <class Op>
-void cast_few(const std::byte* in, std::byte* out, std::size_t count) {
+bool cast_few(const std::byte* in, std::byte* out, std::size_t count) {
   constexpr std::size_t kMost = 2 * hn::MaxLanes(F32());
   alignas(64) std::byte padded_in[kMost * Op::kIn] = {};
   alignas(64) std::byte padded_out[kMost * Op::kOut];
   std::memcpy(padded_in, in, count * Op::kIn);
-  step_once<Op>(padded_in, padded_out);
+  const auto seen = step_once<Op>(padded_in, padded_out, Op::none());
   std::memcpy(out, padded_out, count * Op::kOut);
+  return Op::may_be_too_large(seen);
 }
 
 // How many elements of `size` bytes lie before the first place where a vector may be streamed; all of them where there
@@ -262,25 +329,27 @@ std::size_t elements_before_alignment(const std::byte* out, std::size_t size, st
 }
 
 template <class Op>
-void cast_all(const std::byte* in, std::byte* out, std::size_t count) {
+bool cast_all(const std::byte* in, std::byte* out, std::size_t count) {
   const std::size_t step = 2 * hn::Lanes(F32());
   if (count < step) return cast_few<Op>(in, out, count);
 
+  auto seen = Op::none();
   std::size_t i = 0;
   if constexpr (Op::kOut > 1) {
     const std::size_t head = elements_before_alignment(out, Op::kOut, count);
     if (count >= kStreamCastFromBytes / Op::kOut && head < step) {
-      step_once<Op>(in, out);
-      for (i = head; i + step <= count; i += step) Op::template step<true>(in + i * Op::kIn, out + i * Op::kOut);
+      seen = step_once<Op>(in, out, seen);
+      for (i = head; i + step <= count; i += step)
+        seen = Op::template step<true>(in + i * Op::kIn, out + i * Op::kOut, seen);
       finish_streaming();
     }
   }
-  for (; i + step <= count; i += step) Op::template step<false>(in + i * Op::kIn, out + i * Op::kOut);
+  for (; i + step <= count; i += step) seen = Op::template step<false>(in + i * Op::kIn, out + i * Op::kOut, seen);
   // The last step ends with the last element, and does some elements a second time.
-  step_once<Op>(in + (count - step) * Op::kIn, out + (count - step) * Op::kOut);
+  return Op::may_be_too_large(step_once<Op>(in + (count - step) * Op::kIn, out + (count - step) * Op::kOut, seen));
 }
 
-void cast_on_target(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) {
+bool cast_on_target(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) {
   switch (which) {
     case SimdCast::f32_to_f16: return cast_all<FromF32To16<ToF16>>(in, out, count);
     case SimdCast::f32_to_bf16: return cast_all<FromF32To16<ToBf16>>(in, out, count);
@@ -293,6 +362,7 @@ void cast_on_target(SimdCast which, const std::byte* in, std::byte* out, std::si
     case SimdCast::bf16_to_f32: return cast_all<From16ToF32<decode_bf16>>(in, out, count);
     case SimdCast::bf16_to_f16: return cast_all<From16To16<decode_bf16, ToF16>>(in, out, count);
   }
+  return false;
 }
 
 }  // namespace
@@ -305,8 +375,8 @@ namespace ballast::kernels {
 
 HWY_EXPORT(cast_on_target);
 
-void simd_cast(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) noexcept {
-  HWY_DYNAMIC_DISPATCH(cast_on_target)(which, in, out, count);
+bool simd_cast(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) noexcept {
+  return HWY_DYNAMIC_DISPATCH(cast_on_target)(which, in, out, count);
 }
 
 }  // namespace ballast::kernels

@@ -25,6 +25,8 @@ enum class SimdCast : std::uint8_t {
 // cache.
 inline constexpr std::size_t kStreamCastFromBytes = std::size_t{16} << 20;
 
-void simd_cast(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) noexcept;
+// Returns whether a finite element may have been too large for the target. False is certain; true may also come of
+// one that is infinite or NaN.
+bool simd_cast(SimdCast which, const std::byte* in, std::byte* out, std::size_t count) noexcept;
 
 }  // namespace ballast::kernels

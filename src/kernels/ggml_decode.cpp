@@ -68,16 +68,18 @@ void decode_to_f32(const Blocks& blocks, std::span<std::byte> out) {
 
 // By way of F32, a few blocks at a time: so few that they stay in the first-level cache. Streaming what comes of them
 // was no gain: it cannot overlap with the decoding, as the stores of whole decoders do.
-void decode_to_16_bits(const Blocks& blocks, DType out_type, std::span<std::byte> out) {
+Overflows decode_to_16_bits(const Blocks& blocks, DType out_type, std::span<std::byte> out) {
+  Overflows overflows;
   constexpr std::size_t kStageElements = 1024;  // a whole number of blocks of any type
   alignas(64) std::byte stage[kStageElements * sizeof(float)];
   const std::size_t block_elements = info(blocks.type).block_elements, step = kStageElements / block_elements;
   for (std::size_t first = 0; first < blocks.count; first += step) {
     const std::size_t some = std::min(step, blocks.count - first), elements = some * block_elements;
     blocks.decode(first, some, stage, false);
-    cast(DType::f32, out_type, {stage, elements * sizeof(float)},
-         out.subspan(first * block_elements * 2, elements * 2));
+    overflows.add(cast(DType::f32, out_type, {stage, elements * sizeof(float)},
+                       out.subspan(first * block_elements * 2, elements * 2)));
   }
+  return overflows;
 }
 
 void check_sizes(DType type, std::size_t in_bytes, DType out_type, std::size_t out_bytes) {
@@ -96,17 +98,19 @@ void decode_blocks(DType type, std::span<const std::byte> blocks, std::span<floa
   decode_blocks(type, blocks, DType::f32, std::as_writable_bytes(out));
 }
 
-void decode_blocks(DType type, std::span<const std::byte> blocks, DType out_type, std::span<std::byte> out) {
+Overflows decode_blocks(DType type, std::span<const std::byte> blocks, DType out_type, std::span<std::byte> out) {
   if (!can_decode(type)) throw Error(Errc::unsupported, fmt::format("{} cannot be decoded", name(type)));
   if (out_type != DType::f32 && out_type != DType::f16 && out_type != DType::bf16)
     throw Error(Errc::unsupported, fmt::format("{} cannot be decoded to {}", name(type), name(out_type)))
         .hint("ask for F32, F16 or BF16");
   check_sizes(type, blocks.size(), out_type, out.size());
-  if (blocks.empty()) return;
+  if (blocks.empty()) return {};
   const DecodeFamily family = family_of(type);
   if (family == nullptr) return cast(type, out_type, blocks, out);
   const Blocks all = {type, family, blocks.data(), blocks.size() / info(type).block_bytes};
-  return out_type == DType::f32 ? decode_to_f32(all, out) : decode_to_16_bits(all, out_type, out);
+  if (out_type != DType::f32) return decode_to_16_bits(all, out_type, out);
+  decode_to_f32(all, out);
+  return {};
 }
 
 }  // namespace ballast::kernels

@@ -13,6 +13,7 @@
 #include <span>
 
 #include <ballast/dtype.hpp>
+#include <ballast/overflows.hpp>
 
 namespace ballast::kernels {
 
@@ -21,8 +22,9 @@ bool can_decode(DType type) noexcept;
 // Throws Errc::unsupported for a type that does not decode, and Errc::invalid_argument where the sizes do not fit.
 void decode_blocks(DType type, std::span<const std::byte> blocks, std::span<float> out);
 
-// To F32, F16 or BF16. The shorter ones are rounded to nearest even, as if cast from F32.
-void decode_blocks(DType type, std::span<const std::byte> blocks, DType out_type, std::span<std::byte> out);
+// To F32, F16 or BF16. The shorter ones are rounded to nearest even, as if cast from F32; what is too large for them is
+// returned.
+Overflows decode_blocks(DType type, std::span<const std::byte> blocks, DType out_type, std::span<std::byte> out);
 
 // Blocks of a big-endian file made little-endian where they lie, or the other way round: the bytes of every field that
 // is wider than a byte. Of types that are no blocks, the elements.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "kernels/ggml_decode.hpp"
 #include "kernels/ggml_encode_simd.hpp"
 
 namespace ballast::kernels {
@@ -47,6 +48,36 @@ void make_finite(std::span<const float> values, float* out) {
   for (const float value : values) *out++ = std::isnan(value) ? 0 : std::clamp(value, -kMost, kMost);
 }
 
+// No scale of any type fails below this: the first is NVFP4's, which ends at 448 times 6.
+constexpr float kAlwaysReached = 2048;
+
+// Whether a finite value did not survive in a block whose farthest value is `most`.
+bool is_lost(DType type, float value, float decoded, float most) {
+  if (!std::isfinite(decoded)) return true;
+  // The next code would be 8, so 7 times the largest scale is half-way.
+  if (type == DType::nvfp4) return std::fabs(value) > 7 * 448.0F;
+  // One bit says nothing of a value but its sign. Every other type comes nearer than half of the farthest value, and
+  // a little more by the rounding of its scale, unless the search for the scale found none.
+  return type != DType::q1_0 && std::fabs(decoded - value) > 0.625F * most;
+}
+
+Overflows find_lost(DType type, std::span<const float> values, const std::uint8_t* blocks) {
+  const DTypeInfo& block = info(type);
+  Overflows found;
+  float decoded[256];
+  for (; !values.empty(); values = values.subspan(block.block_elements), blocks += block.block_bytes) {
+    const auto some = values.first(block.block_elements);
+    const float most = farthest(some.data(), some.size());
+    if (most < kAlwaysReached) continue;
+    decode_blocks(type, std::as_bytes(std::span(blocks, block.block_bytes)), std::span(decoded, some.size()));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (!std::isfinite(some[i]) || !is_lost(type, some[i], decoded[i], most)) continue;
+      found.add({1, static_cast<double>(some[i])});
+    }
+  }
+  return found;
+}
+
 void check_sizes(DType type, std::size_t value_count, std::size_t out_bytes) {
   const DTypeInfo& out = info(type);
   const std::size_t count = out_bytes / out.block_bytes;
@@ -59,22 +90,31 @@ void check_sizes(DType type, std::size_t value_count, std::size_t out_bytes) {
 
 bool can_encode(DType type) noexcept { return family_of(type) != nullptr; }
 
-void encode_blocks(DType type, std::span<const float> values, std::span<std::byte> blocks) {
+Overflows encode_blocks(DType type, std::span<const float> values, std::span<std::byte> blocks) {
   const EncodeFamily family = family_of(type);
   if (family == nullptr) throw Error(Errc::unsupported, fmt::format("values cannot be encoded to {}", name(type)));
   check_sizes(type, values.size(), blocks.size());
   const DTypeInfo& block = info(type);
   auto* out = reinterpret_cast<std::uint8_t*>(blocks.data());
   alignas(64) float stage[kStageElements];
+  Overflows overflows;
   while (!values.empty()) {
     const auto some = values.first(std::min(kStageElements, values.size()));
     const std::size_t count = some.size() / block.block_elements;
-    const bool as_they_lie = are_finite(some.data(), some.size());
-    if (!as_they_lie) make_finite(some, stage);
-    family(type, as_they_lie ? some.data() : stage, count, out);
+    const float most = farthest(some.data(), some.size());
+    if (!std::isfinite(most)) make_finite(some, stage);
+    family(type, std::isfinite(most) ? some.data() : stage, count, out);
+    if (!(most < kAlwaysReached)) overflows.add(find_lost(type, some, out));
     values = values.subspan(some.size());
     out += count * block.block_bytes;
   }
+  return overflows;
+}
+
+std::optional<std::size_t> find_not_finite(std::span<const float> values) {
+  if (values.empty() || std::isfinite(farthest(values.data(), values.size()))) return std::nullopt;
+  const auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+  return static_cast<std::size_t>(found - values.begin());
 }
 
 }  // namespace ballast::kernels

@@ -7,7 +7,7 @@
 #include "kernels/ggml_encode_inl.hpp"
 
 // The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, and Q8_K, which is their like. And
-// what every type needs: whether elements are finite.
+// what every type needs: how far elements are from zero.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -17,19 +17,19 @@ namespace {
 void encode_classic_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
   encode_plainly(type, in, count, out);
 }
-bool are_finite_on_target(const float* in, std::size_t count) {
-  return std::all_of(in, in + count, [](float value) { return std::isfinite(value); });
+float farthest_on_target(const float* in, std::size_t count) {
+  std::uint32_t most = 0;  // magnitudes are in the order of their bits
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::bit_cast<std::uint32_t>(in[i]) & 0x7FFF'FFFF);
+  return std::bit_cast<float>(most);
 }
 #else
 
-bool are_finite_on_target(const float* in, std::size_t count) {
+float farthest_on_target(const float* in, std::size_t count) {
   const I32 d;
-  // An exponent of all ones, and only that, runs over into the place of the sign.
-  const Ints exponent = hn::Set(d, 0x7F80'0000), one = hn::Set(d, 0x0080'0000);
-  Ints carries = hn::Zero(d);
+  Ints most = hn::Zero(d);  // magnitudes are in the order of their bits
   for (std::size_t i = 0; i < count; i += kLanes)
-    carries = hn::Or(carries, hn::Add(hn::And(hn::BitCast(d, load(in + i)), exponent), one));
-  return hn::AllFalse(d, hn::Lt(carries, hn::Zero(d)));
+    most = hn::Max(most, hn::And(hn::BitCast(d, load(in + i)), hn::Set(d, 0x7FFF'FFFF)));
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(d, most)));
 }
 
 // The types of 32 elements are encoded as many blocks at once as there are lanes. So their scales are divided at once,
@@ -198,10 +198,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ballast::kernels {
 
-HWY_EXPORT(are_finite_on_target);
+HWY_EXPORT(farthest_on_target);
 HWY_EXPORT(encode_classic_on_target);
 
-bool are_finite(const float* in, std::size_t count) { return HWY_DYNAMIC_DISPATCH(are_finite_on_target)(in, count); }
+float farthest(const float* in, std::size_t count) { return HWY_DYNAMIC_DISPATCH(farthest_on_target)(in, count); }
 
 void encode_classic(DType type, const float* in, std::size_t count, std::uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(encode_classic_on_target)(type, in, count, out);

@@ -15,8 +15,8 @@
 
 namespace ballast::kernels {
 
-// `count` is a multiple of 8.
-bool are_finite(const float* in, std::size_t count);
+// The largest magnitude, where NaN is the largest. `count` is a multiple of 8.
+float farthest(const float* in, std::size_t count);
 
 // `count` whole blocks of finite elements. The type is one of the family's.
 using EncodeFamily = void (*)(DType type, const float* in, std::size_t count, std::uint8_t* out);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/packed_parts.hpp"
 #include "core/text.hpp"
 #include "ops/names_match.hpp"
 #include "ops/names_values.hpp"
@@ -150,6 +151,7 @@ class Renaming {
  public:
   Renaming(Checkpoint& checkpoint, const Architecture& architecture, NameStyle style, const NameOptions& options)
       : checkpoint_(checkpoint),
+        packed_(checkpoint),
         architecture_(architecture),
         style_(style),
         heads_(checkpoint, architecture, options),
@@ -194,6 +196,7 @@ class Renaming {
       }
       unknown_ggml_.emplace(match.name, unknown->second);
     }
+    if (match.change != Change::none) packed_.refuse(name, tensor, "changed with its name");
     try {
       return changed(tensor, match);
     } catch (const Error& error) {
@@ -277,6 +280,7 @@ class Renaming {
   }
 
   Checkpoint& checkpoint_;
+  PackedParts packed_;
   const Architecture& architecture_;
   NameStyle style_;
   HeadCounts heads_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/overflow_counter.hpp"
 #include "kernels/add.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/transformed_storage.hpp"
@@ -47,7 +48,7 @@ Tensor shifted(const Tensor& tensor, DType dtype, double by) {
   const auto shift = [dtype, more = std::move(more)](std::span<std::byte> values) {
     for (std::size_t first = 0; first < values.size(); first += more.size()) {
       const std::size_t size = std::min(more.size(), values.size() - first);
-      kernels::add(dtype, values.subspan(first, size), std::span(more).first(size));
+      count_overflows(kernels::add(dtype, values.subspan(first, size), std::span(more).first(size)));
     }
   };
   return Tensor(dtype, tensor.shape(),

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "checkpoint/packed_parts.hpp"
 #include "core/text.hpp"
 #include "kernels/ggml_encode.hpp"
 #include "ops/once_per_tensor.hpp"
@@ -71,7 +72,9 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
   StateDict tensors;
   tensors.reserve(checkpoint.size());
   OncePerTensor once;
+  const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
+    packed.refuse(name, tensor, "encoded as " + std::string(ballast::name(type)));
     // Norms and biases are small and matter: llama.cpp keeps vectors as they are, in F32.
     if (!is_real(tensor) || tensor.rank() == 0) {
       tensors.insert(name, tensor);

@@ -12,6 +12,7 @@
 
 #include "core/checked.hpp"
 #include "core/once.hpp"
+#include "core/overflow_counter.hpp"
 #include "core/text.hpp"
 #include "kernels/add.hpp"
 
@@ -276,7 +277,8 @@ class SparseStorage final : public Storage {
       const std::uint64_t to = std::min(end, segment + grid.segment_bytes);
       for (std::uint64_t from = std::max(first, segment), size = 0; from < to; from += size) {
         size = std::min(to - from, kMostBufferedBytes);
-        kernels::add(values_.dtype(), out.subspan(from - first, size), values_at(values + from - segment, size));
+        count_overflows(
+            kernels::add(values_.dtype(), out.subspan(from - first, size), values_at(values + from - segment, size)));
       }
     }
   }

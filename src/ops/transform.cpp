@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "checkpoint/packed_parts.hpp"
 #include "core/text.hpp"
 #include "ops/once_per_tensor.hpp"
 #include "ops/quantize.hpp"
@@ -50,9 +51,11 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
   StateDict tensors;
   tensors.reserve(checkpoint.size());
   OncePerTensor once;
+  const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
+    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+    packed.refuse(name, tensor, "cast");
     try {
-      const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
       tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
     } catch (Error& error) {
       throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint("leave it out with --exclude");
@@ -66,6 +69,10 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
 Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
   // The names of each rule as a checkpoint of their own, cast, and put back in their places.
   std::vector<Checkpoint> chosen(rules.size());
+  for (Checkpoint& part : chosen) {
+    part.target = checkpoint.target;
+    part.quantization = checkpoint.quantization;
+  }
   for (const auto& [name, tensor] : checkpoint) {
     const auto rule =
         std::ranges::find_if(rules, [name = name](const CastRule& r) { return glob_match(r.glob, name); });
@@ -88,6 +95,12 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
   tie_aliases(checkpoint, tensors);
   checkpoint.tensors = std::move(tensors);
   return checkpoint;
+}
+
+Tensor cast(const Checkpoint& checkpoint, std::string_view name, DType dtype) {
+  const Tensor& tensor = checkpoint.at(name);
+  if (tensor.dtype() != dtype) PackedParts(checkpoint).refuse(name, tensor, "cast");
+  return tensor.to(dtype);
 }
 
 }  // namespace ballast

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/packed_parts.hpp"
 #include "core/text.hpp"
 #include "ops/dimension_range.hpp"
 #include "ops/json_rules.hpp"
@@ -241,6 +242,11 @@ void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
                                                  quote(composite.name), composite.layout))
           .hint("make it dense first, with --dense");
     }
+  }
+  const PackedParts packed(checkpoint);
+  for (const auto& [name, tensor] : checkpoint) {
+    const Tensor* then = checkpoint.quantization ? before.find(name) : &tensor;
+    if (then == nullptr || then->storage() != tensor.storage()) packed.refuse(name, tensor, "changed by a map");
   }
   for (const auto& [name, unknown] : checkpoint.unknown_ggml) {
     if (!is_same(name)) {

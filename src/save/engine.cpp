@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -36,7 +37,12 @@ unsigned thread_count(const SaveOptions& options) { return options.threads ? opt
 class FileWriter {
  public:
   FileWriter(const SavePlan::File& file, io::Sink& sink, const SaveOptions& options, ProgressMeter& meter)
-      : file_(file), sink_(sink), buffer_bytes_(buffer_bytes_each(options)), limits_(options.limits), meter_(meter) {
+      : file_(file),
+        sink_(sink),
+        buffer_bytes_(buffer_bytes_each(options)),
+        limits_(options.limits),
+        meter_(meter),
+        overflows_(file.items.size()) {
     if (options.digests || options.verify) digests_.emplace(file);
   }
 
@@ -65,7 +71,17 @@ class FileWriter {
     digests_->compare(sink_, pool, meter);
   }
 
+  // Whether values of it are not what they were: whoever takes the job up again has to find that out anew.
+  bool has_overflows() const {
+    return std::ranges::any_of(overflows_, [](const Overflows& overflows) { return overflows.count != 0; });
+  }
+
   void report(SaveReport& report) const {
+    for (std::size_t i = 0; i < file_.items.size(); ++i) {
+      const SavePlan::Item& item = file_.items[i];
+      if (overflows_[i].count != 0)
+        report.overflows.push_back({item.name, item.dtype.value_or(item.tensor.dtype()), overflows_[i]});
+    }
     if (!digests_) return;
     for (std::size_t i = 0; i < file_.items.size(); ++i) {
       if (file_.items[i].is_tensor) report.digests.push_back({file_.items[i].name, digests_->of(i)});
@@ -78,7 +94,7 @@ class FileWriter {
   std::vector<ByteRange> share_blocks() {
     std::vector<ByteRange> shared(file_.items.size());
     for (std::size_t i = 0; i < shared.size(); ++i) {
-      const auto& [name, tensor, offset, is_tensor] = file_.items[i];
+      const auto& [name, tensor, offset, is_tensor, dtype] = file_.items[i];
       if (wants_crc32_[i] || digests_ || !tensor.is_contiguous() || tensor.nbytes() == 0) continue;
       const auto place = tensor.storage()->location();
       if (!place || place->descriptor < 0) continue;
@@ -156,15 +172,33 @@ class FileWriter {
     for (const Job::Part& part : job.parts) {
       const auto out = std::span(buffer).subspan(filled, part.size);
       filled += part.size;
-      if (part.tensor->is_contiguous()) {
+      if (part.tensor->is_contiguous() && part.tensor->storage()->derivation().from.empty()) {
         by_storage[part.tensor->storage().get()].push_back({part.tensor->offset() + part.first, out});
       } else {
-        part.tensor->read(part.first, out);
+        read(part, *part.tensor, part.first, out);
       }
     }
     for (const auto& [storage, ranges] : by_storage) storage->read_many(ranges);
     write_runs(job, std::span(buffer).first(job.bytes));
     for (const Job::Part& part : job.parts) done_with(part);
+  }
+
+  // Bytes of a tensor that may be made as they are read: what is lost on the way, or goes wrong, is the tensor's.
+  void read(const Job::Part& part, const Tensor& source, std::uint64_t first, std::span<std::byte> out) {
+    const OverflowCounter counter;
+    try {
+      source.read(first, out);
+    } catch (const Error& error) {
+      const std::string& name = file_.items[part.item].name;
+      if (error.code() != Errc::unsupported || name.empty()) throw;
+      throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
+          .in(error.where())
+          .hint(error.hint());
+    }
+    const Overflows found = counter.total();
+    if (found.count == 0) return;
+    const std::lock_guard lock(overflows_mutex_);
+    overflows_[part.item].add(found);
   }
 
   // Parts that follow each other in the file are one write.
@@ -190,7 +224,7 @@ class FileWriter {
         piece.offset += done;
         piece.size = std::min(buffer_bytes_, part.size - done);
         const auto out = std::span(buffer).first(piece.size);
-        source.read(piece.first, out);
+        read(part, source, piece.first, out);
         look_at(part, done, out);
         sink_.write_at(piece.offset, out);
         done_with(piece);
@@ -260,6 +294,8 @@ class FileWriter {
   std::optional<Digests> digests_;               // where somebody asks for them
   std::vector<SavePlan::Piece> pieces_;          // what stood to be told from the data
   std::vector<std::vector<std::byte>> buffers_;  // one a worker, grown when first needed
+  std::mutex overflows_mutex_;
+  std::vector<Overflows> overflows_;  // of each item
 };
 
 std::set<const Storage*> storages_of(const SavePlan& plan) {
@@ -343,12 +379,13 @@ SaveReport write_all(const SavePlan& plan, const SaveOptions& options,
     writer.write(pool, check);
     if (options.verify) writer.verify(pool, reading);
     writer.report(report);
-    if (!plan.key.empty()) sinks[i]->keep(digest_of(*sinks[i], file.size_bytes, pool));
+    if (!plan.key.empty() && !writer.has_overflows()) sinks[i]->keep(digest_of(*sinks[i], file.size_bytes, pool));
   }
   check.read_the_rest(pool, buffer_bytes_each(options), options.progress);
   for (const Storage* storage : storages) storage->check_unchanged();
   report.notes = plan.notes;
   std::ranges::move(check.conclude(options.strict), std::back_inserter(report.notes));
+  std::ranges::move(overflow_notes(report.overflows, options.strict), std::back_inserter(report.notes));
   for (const auto& sink : sinks) sink->commit();
 
   report.data_bytes = plan.data_bytes;

@@ -12,7 +12,6 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "formats/gguf/layout.hpp"
-#include "formats/npy/layout.hpp"
 #include "save/engine.hpp"
 #include "save/layouts.hpp"
 #include "save/shards.hpp"
@@ -133,11 +132,11 @@ SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const
   return plan;
 }
 
-SavePlan plan_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options) {
-  std::vector<std::byte> head = npy::encode_header(tensor);
+SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const std::string& path,
+                     const SaveOptions& options, const std::string& name) {
   const std::uint64_t begin = head.size();
   SavePlan plan;
-  plan.files.push_back({path, std::move(head), {{"", tensor, begin}}, begin + tensor.nbytes(), 1});
+  plan.files.push_back({path, std::move(head), {{name, tensor, begin}}, begin + tensor.nbytes(), 1});
   finish(plan, options);
   return plan;
 }

@@ -1,7 +1,9 @@
 // From a checkpoint to a plan: which files, which bytes, where.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <ballast/save.hpp>
 
@@ -11,6 +13,9 @@ namespace ballast {
 Format format_for(const std::string& path);
 
 SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options);
-SavePlan plan_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options);
+
+// One tensor behind `head`, called `name` in what is said about it.
+SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const std::string& path,
+                     const SaveOptions& options, const std::string& name);
 
 }  // namespace ballast

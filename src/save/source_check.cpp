@@ -9,6 +9,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "kernels/crc32.hpp"
+#include "tensor/ancestors.hpp"
 
 namespace ballast {
 namespace {
@@ -41,13 +42,17 @@ SourceCheck::SourceCheck(const SavePlan& plan) {
   const Storage* last = nullptr;  // the tensors of a file often share one, which is then asked once
   for (const SavePlan::File& file : plan.files) {
     for (const SavePlan::Item& item : file.items) {
-      const Storage* storage = item.tensor.storage().get();
-      if (storage == nullptr || storage == last) continue;
-      last = storage;
-      const auto declared = storage->declared_crc32();
-      if (declared && sources_.try_emplace(storage, Source{*declared, item.name}).second) order_.push_back(storage);
+      if (item.tensor.storage().get() == last) continue;
+      last = item.tensor.storage().get();
+      for_each_ancestor(item.tensor, [&](const Tensor& tensor, const Storage::Derivation&) { add(item, tensor); });
     }
   }
+}
+
+void SourceCheck::add(const SavePlan::Item& item, const Tensor& tensor) {
+  const Storage* storage = tensor.storage().get();
+  const auto declared = storage == nullptr ? std::nullopt : storage->declared_crc32();
+  if (declared && sources_.try_emplace(storage, Source{*declared, item.name}).second) order_.push_back(storage);
 }
 
 bool SourceCheck::wants(const SavePlan::Item& item) const {
@@ -99,7 +104,7 @@ std::vector<Note> SourceCheck::conclude(bool strict) const {
     const std::string text = fmt::format("the bytes of tensor {} have the checksum {:08x}, not {:08x} as the file says",
                                          quote(source.tensor), source.found.value_or(0), source.declared);
     if (strict) {
-      Error error(Errc::malformed, text);
+      Error error(Errc::mismatch, text);
       if (location) error.in(location->file).at_byte(location->offset);
       throw error.hint("it was damaged, or written without checksums; without --strict this is a warning");
     }

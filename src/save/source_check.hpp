@@ -1,7 +1,8 @@
 // SourceCheck: the checksums that storages declare, compared with those that their bytes really have.
 //
 // Most come for free: an item that is the whole of a storage has its checksum taken while it is written. Storages that
-// are written in parts, or strided, are read once more. Nothing is read for storages that declare none.
+// are written in parts, or strided, or cast on the way, are read once more. Nothing is read for storages that declare
+// none.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,12 @@ class SourceCheck {
   // Reads the storages that no item was the whole of.
   void read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress);
 
-  // A note for each file that has wrong checksums. Where `strict`, throws Errc::malformed instead.
+  // A note for each file that has wrong checksums. Where `strict`, throws Errc::mismatch instead.
   std::vector<Note> conclude(bool strict) const;
 
  private:
+  void add(const SavePlan::Item& item, const Tensor& tensor);
+
   struct Source {
     std::uint32_t declared;
     std::string tensor;  // the first that lies in it

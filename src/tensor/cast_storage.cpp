@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/checked.hpp"
+#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 
 namespace ballast {
@@ -46,34 +47,37 @@ class CastStorage final : public Storage {
     // A range may begin or end inside a group: those two are cast aside.
     if (const std::uint64_t skip = offset % out_group_; skip != 0 && !out.empty()) {
       const auto part = out.first(std::min<std::uint64_t>(out_group_ - skip, out.size()));
-      read_edge(offset / out_group_, skip, part);
+      read_edge(offset / out_group_, skip, part);  // whoever reads the beginning of a group counts its overflows
       offset += part.size();
       out = out.subspan(part.size());
     }
     const std::uint64_t whole = out.size() / out_group_;
-    read_groups(offset / out_group_, whole, out.data());
+    Overflows overflows = read_groups(offset / out_group_, whole, out.data());
     const auto rest = out.subspan(whole * out_group_);
-    if (!rest.empty()) read_edge(offset / out_group_ + whole, 0, rest);
+    if (!rest.empty()) overflows.add(read_edge(offset / out_group_ + whole, 0, rest));
+    count_overflows(overflows);
   }
 
  private:
   static constexpr std::uint64_t kStepBytes = 64 << 10;  // of the source: in the second-level cache with its result
 
-  void read_edge(std::uint64_t group, std::uint64_t skip, std::span<std::byte> part) const {
+  Overflows read_edge(std::uint64_t group, std::uint64_t skip, std::span<std::byte> part) const {
     std::vector<std::byte> whole(out_group_), in(in_group_);
     source_.read(group * in_group_, in);
-    kernels::cast(source_.dtype(), to_, in, whole);
+    const Overflows overflows = kernels::cast(source_.dtype(), to_, in, whole);
     std::memcpy(part.data(), whole.data() + skip, part.size());
+    return overflows;
   }
 
-  void read_groups(std::uint64_t group, std::uint64_t count, std::byte* out) const {
-    if (count == 0) return;
+  Overflows read_groups(std::uint64_t group, std::uint64_t count, std::byte* out) const {
+    Overflows overflows;
+    if (count == 0) return overflows;
     if (source_.is_contiguous()) {
       const std::uint64_t size = count * in_group_;
       const bool in_place = source_.storage()->visit(source_.offset() + group * in_group_, size, [&](auto bytes) {
-        kernels::cast(source_.dtype(), to_, bytes, {out, count * out_group_});
+        overflows = kernels::cast(source_.dtype(), to_, bytes, {out, count * out_group_});
       });
-      if (in_place) return;
+      if (in_place) return overflows;
     }
     const std::uint64_t step_bytes = std::max(kStepBytes, source_.storage()->granule());
     const std::uint64_t step = std::max<std::uint64_t>(step_bytes / in_group_, 1);
@@ -82,8 +86,9 @@ class CastStorage final : public Storage {
       const std::uint64_t n = std::min(step, count - done);
       const std::span<std::byte> in = std::span(buffer).first(n * in_group_);
       source_.read((group + done) * in_group_, in);
-      kernels::cast(source_.dtype(), to_, in, {out + done * out_group_, n * out_group_});
+      overflows.add(kernels::cast(source_.dtype(), to_, in, {out + done * out_group_, n * out_group_}));
     }
+    return overflows;
   }
 
   Tensor source_;

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "core/once.hpp"
+#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/ggml_decode.hpp"
 
@@ -47,13 +48,15 @@ class BlockStorage : public Storage {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (const std::uint64_t skip = offset % out_block_; skip != 0 && !out.empty()) {
       const auto part = out.first(std::min<std::size_t>(out_block_ - skip, out.size()));
-      read_part(offset / out_block_, skip, part);
+      read_part(offset / out_block_, skip, part);  // whoever reads the beginning of a block counts its overflows
       offset += part.size();
       out = out.subspan(part.size());
     }
     const std::size_t whole = out.size() - out.size() % out_block_;
-    if (whole != 0) read_blocks(offset / out_block_, out.first(whole));
-    if (whole != out.size()) read_part((offset + whole) / out_block_, 0, out.subspan(whole));
+    Overflows overflows;
+    if (whole != 0) overflows = read_blocks(offset / out_block_, out.first(whole));
+    if (whole != out.size()) overflows.add(read_part((offset + whole) / out_block_, 0, out.subspan(whole)));
+    count_overflows(overflows);
   }
 
  protected:
@@ -61,7 +64,7 @@ class BlockStorage : public Storage {
       : source_(std::move(source)), in_block_(info(source_.dtype()).block_bytes), out_block_(out_block) {}
 
   // Blocks from number `first` on. May be abandoned half-way: owns nothing.
-  virtual void make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const = 0;
+  virtual Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const = 0;
 
   const Tensor& source() const noexcept { return source_; }
   std::string decoding_to(DType out) const { return fmt::format("decode {} to {}", name(source_.dtype()), name(out)); }
@@ -71,17 +74,19 @@ class BlockStorage : public Storage {
 
   const Storage* under() const noexcept { return source_.storage().get(); }
 
-  void read_part(std::uint64_t block, std::uint64_t skip, std::span<std::byte> part) const {
+  Overflows read_part(std::uint64_t block, std::uint64_t skip, std::span<std::byte> part) const {
     std::array<std::byte, kLargestBlock> whole;
-    read_blocks(block, std::span(whole).first(out_block_));
+    const Overflows overflows = read_blocks(block, std::span(whole).first(out_block_));
     std::memcpy(part.data(), whole.data() + skip, part.size());
+    return overflows;
   }
 
-  void read_blocks(std::uint64_t first, std::span<std::byte> out) const {
+  Overflows read_blocks(std::uint64_t first, std::span<std::byte> out) const {
+    Overflows overflows;
     const std::uint64_t begin = first * in_block_, size = out.size() / out_block_ * in_block_;
     if (source_.is_contiguous()) {
-      const auto look = [&](std::span<const std::byte> in) { make(first, in, out); };
-      if (under()->visit(source_.offset() + begin, size, std::ref(look))) return;
+      const auto look = [&](std::span<const std::byte> in) { overflows = make(first, in, out); };
+      if (under()->visit(source_.offset() + begin, size, std::ref(look))) return overflows;
     }
     const std::uint64_t blocks_at_once =
         std::max<std::uint64_t>(std::max<std::uint64_t>(kStepBytes, under()->granule()) / in_block_, 1);
@@ -90,9 +95,10 @@ class BlockStorage : public Storage {
     for (std::uint64_t done = 0; done < size; done += step) {
       const auto in = std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(step, size - done)));
       source_.read(begin + done, in);
-      make(first + done / in_block_, in,
-           out.subspan(done / in_block_ * out_block_, in.size() / in_block_ * out_block_));
+      overflows.add(make(first + done / in_block_, in,
+                         out.subspan(done / in_block_ * out_block_, in.size() / in_block_ * out_block_)));
     }
+    return overflows;
   }
 
   Tensor source_;
@@ -111,8 +117,8 @@ class DecodedStorage final : public BlockStorage {
   Derivation derivation() const override { return {decoding_to(out_), {&source()}}; }
 
  private:
-  void make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
-    kernels::decode_blocks(source().dtype(), in, out_, out);
+  Overflows make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
+    return kernels::decode_blocks(source().dtype(), in, out_, out);
   }
 
   DType out_;
@@ -152,7 +158,8 @@ class ScaledStorage final : public BlockStorage {
     return factors_;
   }
 
-  void make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {
+  Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {
+    Overflows overflows;
     const std::size_t elements = info(source().dtype()).block_elements, in_block = info(source().dtype()).block_bytes;
     const std::size_t out_block = decoded_block_bytes(source().dtype(), out_);
     std::array<float, kLargestBlock / sizeof(float)> values;
@@ -161,15 +168,9 @@ class ScaledStorage final : public BlockStorage {
       kernels::decode_blocks(source().dtype(), in.first(in_block), block);
       const float factor = factors_[static_cast<std::size_t>(first / blocks_per_factor_)];
       for (float& value : block) value *= factor;
-      store(std::as_bytes(block), out.first(out_block));
+      overflows.add(kernels::cast(DType::f32, out_, std::as_bytes(block), out.first(out_block)));
     }
-  }
-
-  void store(std::span<const std::byte> values, std::span<std::byte> out) const {
-    if (out_ == DType::f32)
-      std::memcpy(out.data(), values.data(), out.size());
-    else
-      kernels::cast(DType::f32, out_, values, out);
+    return overflows;
   }
 
   DType out_;
@@ -186,9 +187,10 @@ class SwappedStorage final : public BlockStorage {
   Derivation derivation() const override { return {"swap bytes of blocks", {&source()}}; }
 
  private:
-  void make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
+  Overflows make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
     std::memcpy(out.data(), in.data(), in.size());
     kernels::swap_block_scales(source().dtype(), out);
+    return {};
   }
 };
 

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/provenance.hpp>
 
+#include "core/overflow_counter.hpp"
 #include "kernels/ggml_encode.hpp"
 
 namespace ballast {
@@ -34,34 +37,50 @@ class EncodedStorage final : public Storage {
     std::vector<float> values(static_cast<std::size_t>(std::min(kStepValues, values_.numel())));
     if (const std::uint64_t skip = offset % bytes_; skip != 0 && !out.empty()) {
       const auto part = out.first(std::min<std::size_t>(bytes_ - skip, out.size()));
-      encode_part(offset / bytes_, skip, part, values);
+      encode_part(offset / bytes_, skip, part, values);  // whoever reads the beginning of a block counts its overflows
       offset += part.size();
       out = out.subspan(part.size());
     }
+    Overflows overflows;
     const std::size_t step = kStepValues / elements_ * bytes_;
     while (out.size() >= bytes_) {
       const auto blocks = out.first(std::min(step, out.size() - out.size() % bytes_));
-      encode(offset / bytes_, blocks, values);
+      overflows.add(encode(offset / bytes_, blocks, values));
       offset += blocks.size();
       out = out.subspan(blocks.size());
     }
-    if (!out.empty()) encode_part(offset / bytes_, 0, out, values);
+    if (!out.empty()) overflows.add(encode_part(offset / bytes_, 0, out, values));
+    count_overflows(overflows);
   }
 
  private:
-  void encode(std::uint64_t first, std::span<std::byte> blocks, std::span<float> buffer) const {
+  Overflows encode(std::uint64_t first, std::span<std::byte> blocks, std::span<float> buffer) const {
     const auto values = buffer.first(blocks.size() / bytes_ * elements_);
     values_.read(first * elements_ * sizeof(float), std::as_writable_bytes(values));
-    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
-      throw Error(Errc::unsupported, "a value that is NaN or infinite cannot be encoded as " + std::string(name(type_)))
-          .hint("stats shows which tensors have some; keep them with --dtype 'NAME=F16' before the others");
-    kernels::encode_blocks(type_, values, blocks);
+    if (const auto index = kernels::find_not_finite(values)) refuse(first * elements_ + *index, values[*index]);
+    return kernels::encode_blocks(type_, values, blocks);
   }
 
-  void encode_part(std::uint64_t block, std::uint64_t skip, std::span<std::byte> part, std::span<float> buffer) const {
+  [[noreturn]] void refuse(std::uint64_t index, float value) const {
+    Error error(Errc::unsupported, fmt::format("the value at {} is {}, which cannot be encoded as {}", place_of(index),
+                                               std::isnan(value) ? "NaN" : "infinite", name(type_)));
+    const Provenance origin = provenance(values_);
+    if (!origin.from.empty()) error.in(origin.from.front().file);
+    throw error.hint("keep this tensor, with --dtype 'NAME=F16' before the other; ballast stats finds all of them");
+  }
+
+  std::string place_of(std::uint64_t index) const {
+    std::vector<std::uint64_t> place(values_.rank());
+    for (std::size_t i = place.size(); i-- > 0; index /= values_.shape()[i]) place[i] = index % values_.shape()[i];
+    return to_string(Shape(place));
+  }
+
+  Overflows encode_part(std::uint64_t block, std::uint64_t skip, std::span<std::byte> part,
+                        std::span<float> buffer) const {
     std::vector<std::byte> whole(bytes_);
-    encode(block, whole, buffer);
+    const Overflows overflows = encode(block, whole, buffer);
     std::memcpy(part.data(), whole.data() + skip, part.size());
+    return overflows;
   }
 
   Tensor values_;  // F32

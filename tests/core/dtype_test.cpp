@@ -51,6 +51,32 @@ TEST(DType, IsNotFoundByANameWithOneByteChangedAddedOrRemoved) {
   }
 }
 
+TEST(DType, IsUnderstoodAsPeopleTypeIt) {
+  for (const DTypeInfo& type : all_dtypes()) {
+    std::string lower(type.name);
+    for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    EXPECT_EQ(parse_dtype(type.name), type.dtype) << type.name;
+    EXPECT_EQ(parse_dtype(lower), type.dtype) << lower;
+    if (type.torch_name.empty()) continue;
+    EXPECT_EQ(parse_dtype(type.torch_name), type.dtype) << type.torch_name;
+    EXPECT_EQ(parse_dtype("torch." + std::string(type.torch_name)), type.dtype) << type.torch_name;
+    if (!type.numpy_name.empty()) {
+      EXPECT_EQ(parse_dtype(type.numpy_name), type.dtype) << type.numpy_name;
+    }
+  }
+  struct Typed {
+    const char* text;
+    DType dtype;
+  };
+  for (const auto& [text, dtype] :
+       {Typed{"half", DType::f16}, Typed{"torch.half", DType::f16}, Typed{"fp16", DType::f16},
+        Typed{"FP32", DType::f32}, Typed{"Float32", DType::f32}, Typed{"float", DType::f32},
+        Typed{"double", DType::f64}, Typed{"np.float64", DType::f64}, Typed{"fp8", DType::f8_e4m3},
+        Typed{"float8_e4m3fn", DType::f8_e4m3}, Typed{"e5m2", DType::f8_e5m2}, Typed{"fp8_e5m2", DType::f8_e5m2}})
+    EXPECT_EQ(parse_dtype(text), dtype) << text;
+  for (const char* wrong : {"", "torch.", "f33", "floaty", "f32 ", "fp4x"}) EXPECT_EQ(parse_dtype(wrong), std::nullopt);
+}
+
 TEST(DType, SafetensorsHasTwentyTwoOfThemInItsOwnOrder) {
   const char* expected[] = {"BOOL",    "F4",          "F6_E2M3",     "F6_E3M2", "U8",  "I8",  "F8_E5M2", "F8_E4M3",
                             "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16",     "U16", "F16", "BF16",    "I32",

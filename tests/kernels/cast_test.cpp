@@ -94,13 +94,16 @@ std::uint64_t largest_code(const Format& f) {
   return f.nan == Nan::all_ones ? ones(f.bits - 1) - 1 : ones(f.bits - 1);
 }
 
-std::uint64_t overflow_code(const Format& f) { return largest_code(f) + 1; }
+std::uint64_t infinite_code(const Format& f) { return largest_code(f) + 1; }
+
+// Of what is finite and too large: the F8 types saturate.
+std::uint64_t overflow_code(const Format& f) { return f.bits == 8 ? largest_code(f) : infinite_code(f); }
 
 // The code of a value that is not NaN, rounded to nearest even.
 std::uint64_t code_of(const Format& f, long double value) {
   const bool negative = std::signbit(value);
   const long double magnitude = fabsl(value);
-  std::uint64_t code = overflow_code(f);
+  std::uint64_t code = std::isfinite(value) ? overflow_code(f) : infinite_code(f);
   if (std::isfinite(value)) {
     int exponent = 0;
     frexpl(magnitude, &exponent);
@@ -353,14 +356,68 @@ TEST(Cast, OffersFloatingTargetsForEveryNumber) {
   }
 }
 
+std::uint64_t f32(float x) { return std::bit_cast<std::uint32_t>(x); }
+
 // A few values that anybody can check by hand.
-TEST(Cast, OverflowsAsPyTorchDoes) {
-  const auto f32 = [](float x) { return std::uint64_t{std::bit_cast<std::uint32_t>(x)}; };
+TEST(Cast, SaturatesInF8AndOverflowsElsewhere) {
   const Codes codes = {f32(1e6F), f32(-INFINITY), f32(448), f32(464), f32(465), f32(-0.0F)};
   EXPECT_EQ(cast_codes(DType::f32, DType::f16, codes), (Codes{0x7C00, 0xFC00, 0x5F00, 0x5F40, 0x5F44, 0x8000}));
-  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e5m2, codes), (Codes{0x7C, 0xFC, 0x5F, 0x5F, 0x5F, 0x80}));
-  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e4m3, codes), (Codes{0x7F, 0xFF, 0x7E, 0x7E, 0x7F, 0x80}));
-  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e4m3fnuz, codes), (Codes{0x80, 0x80, 0x80, 0x80, 0x80, 0x00}));
+  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e5m2, codes), (Codes{0x7B, 0xFC, 0x5F, 0x5F, 0x5F, 0x80}));
+  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e4m3, codes), (Codes{0x7E, 0xFF, 0x7E, 0x7E, 0x7E, 0x80}));
+  EXPECT_EQ(cast_codes(DType::f32, DType::f8_e4m3fnuz, codes), (Codes{0x7F, 0x80, 0x7F, 0x7F, 0x7F, 0x00}));
+}
+
+// What a value that is too large is in each type: the first such F32, and the one before it.
+TEST(Cast, CountsTheFiniteValuesThatAreTooLarge) {
+  struct Border {
+    DType dtype;
+    float first;
+  };
+  const Border borders[] = {{DType::f16, 65520},     {DType::bf16, 0x1.FFp127F}, {DType::f8_e4m3, 464.00003F},
+                            {DType::f8_e5m2, 61440}, {DType::f8_e4m3fnuz, 248},  {DType::f8_e5m2fnuz, 61440}};
+  for (const auto& [dtype, first] : borders) {
+    const float before = std::nextafter(first, 0.0F);
+    // Among so many others that every kind of step of the kernels comes to see one.
+    for (const std::size_t count : {1U, 7U, 1000U, 70000U}) {
+      for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+        std::vector<float> values(count, 1.0F);
+        std::vector<std::byte> out(count * info(dtype).block_bytes);
+        values[at] = -before;
+        EXPECT_EQ(cast(DType::f32, dtype, std::as_bytes(std::span(values)), out).count, 0U) << name(dtype);
+        values[at] = -first;
+        const Overflows found = cast(DType::f32, dtype, std::as_bytes(std::span(values)), out);
+        EXPECT_EQ(found.count, 1U) << name(dtype) << " " << count;
+        EXPECT_EQ(found.largest, static_cast<double>(-first));
+      }
+    }
+  }
+}
+
+TEST(Cast, CountsNeitherInfinitiesNorNanNorRoundingToZero) {
+  const std::vector<float> values = {INFINITY, -INFINITY, NAN, 1e-30F, -0.0F, 3.0F};
+  for (const DType to : kTargets) {
+    std::vector<std::byte> out(values.size() * info(to).block_bytes);
+    EXPECT_EQ(cast(DType::f32, to, std::as_bytes(std::span(values)), out).count, 0U) << name(to);
+  }
+}
+
+TEST(Cast, CountsWhatIsTooLargeInEverySourceAsItIsThere) {
+  const std::vector<double> wide = {1e300, -1e301, 3e38, 1.0, std::numeric_limits<double>::infinity()};
+  std::vector<std::byte> out(wide.size() * 4);
+  for (const auto& [to, count] :
+       {std::pair(DType::f32, 2U), std::pair(DType::f16, 3U), std::pair(DType::f8_e4m3, 3U)}) {
+    const auto room = std::span(out).first(wide.size() * info(to).block_bytes);
+    const Overflows found = cast(DType::f64, to, std::as_bytes(std::span(wide)), room);
+    EXPECT_EQ(found.count, count) << name(to);
+    EXPECT_EQ(found.largest, -1e301) << name(to);
+  }
+  const std::vector<std::int64_t> integers = {1'000'000, 5, -70'000};
+  const Overflows found =
+      cast(DType::i64, DType::f16, std::as_bytes(std::span(integers)), std::span(out).first(integers.size() * 2));
+  EXPECT_EQ(found.count, 2U);
+  EXPECT_EQ(found.largest, 1e6);
+  const std::vector<std::uint16_t> bf16 = {0x7149, 0x3F80};  // 1e30, 1
+  EXPECT_EQ(cast(DType::bf16, DType::f16, std::as_bytes(std::span(bf16)), std::span(out).first(4)).count, 1U);
 }
 
 TEST(Cast, UnpacksTheLowNibbleFirst) {

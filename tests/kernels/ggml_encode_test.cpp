@@ -196,6 +196,46 @@ TEST_P(GgmlEncodeOnTarget, TakesNanForZeroAndInfinityForTheLargestNumber) {
   }
 }
 
+TEST_P(GgmlEncodeOnTarget, CountsTheValuesOfBlocksWhoseScaleDoesNotReach) {
+  for (const DType type : encodable_types()) {
+    const std::size_t elements = info(type).block_elements;
+    Floats values = make(kinds()[0], 50 * elements);
+    Bytes blocks(50 * std::size_t{info(type).block_bytes});
+    EXPECT_EQ(encode_blocks(type, values, blocks).count, 0U) << name(type);
+    for (const float far : {1e30F, -1e30F}) {
+      values[7 * elements + 3] = far;
+      const Overflows found = encode_blocks(type, values, blocks);
+      // Those two have scales of 8 and 32 bits, which reach as far as F32.
+      if (type == DType::mxfp4 || type == DType::q8_k) {
+        EXPECT_EQ(found.count, 0U) << name(type);
+        continue;
+      }
+      EXPECT_GE(found.count, 1U) << name(type);
+      EXPECT_LE(found.count, elements) << name(type);
+      EXPECT_EQ(found.largest, static_cast<double>(far)) << name(type);
+    }
+  }
+}
+
+// Whatever the magnitude: what is not counted decodes to something like itself.
+TEST_P(GgmlEncodeOnTarget, CountsNothingThatIsThereWhenItIsDecoded) {
+  for (const DType type : encodable_types()) {
+    const std::size_t elements = info(type).block_elements;
+    for (float scale = 1; scale < 1e37F; scale *= 10) {
+      Floats values = make(kinds()[0], elements);
+      for (float& value : values) value *= scale;
+      Bytes blocks(info(type).block_bytes);
+      const Overflows found = encode_blocks(type, values, blocks);
+      const Floats again = decoded(type, blocks);
+      const auto lost = std::ranges::count_if(again, [](float value) { return !std::isfinite(value); });
+      EXPECT_GE(found.count, static_cast<std::uint64_t>(lost)) << name(type) << " " << scale;
+      const bool is_zero = std::ranges::all_of(again, [](float value) { return value == 0; });
+      EXPECT_GE(found.count, is_zero ? 1U : 0U) << name(type) << " " << scale;
+      EXPECT_LE(found.count, scale < 100 ? 0U : elements) << name(type) << " " << scale;
+    }
+  }
+}
+
 TEST_P(GgmlEncodeOnTarget, EncodesEachBlockByItself) {
   for (const DType type : encodable_types()) {
     const DTypeInfo& block = info(type);

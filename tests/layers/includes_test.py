@@ -41,6 +41,7 @@ PUBLIC_HEADERS = {
     "json": "core",
     "suggest": "core",
     "limits": "core",
+    "overflows": "core",
     "progress": "core",
     "dtype": "core",
     "float16": "core",

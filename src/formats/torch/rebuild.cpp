@@ -166,6 +166,7 @@ Rebuilt Rebuilder::rebuild_call(const Call& call) {
     case Function::qtensor: return quantized(call);
     case Function::sparse: return sparse(call);
     case Function::nested: return nested_tensor(call);
+    case Function::wrapper_subclass: return wrapped(call);
     default: return {{{"", one_tensor(call)}}, std::nullopt};
   }
 }
@@ -178,7 +179,6 @@ Tensor Rebuilder::one_tensor(const Call& call) {
     case Function::tensor_v2: return tensor_of(call, kNone, 6);
     case Function::tensor_v3: return tensor_of(call, 6, 7);
     case Function::meta: return meta(call, 0);
-    case Function::wrapper_subclass: return meta(call, 1);
     case Function::legacy_class: return legacy_tensor(call);
     default: throw Error(Errc::unsupported, fmt::format("{} inside a tensor", call.name));
   }
@@ -324,6 +324,19 @@ Rebuilt Rebuilder::sparse(const Call& call) {
 }
 
 // Shapes and dtypes without data. What a wrapper subclass holds instead hangs off its state.
+// Of a class that keeps its values in attributes. The class is said where it is one that quantizes; of others the
+// tensor is known to have no data here, and that is all.
+Rebuilt Rebuilder::wrapped(const Call& call) {
+  Rebuilt rebuilt{{{"", meta(call, 1)}}, std::nullopt};
+  const auto wrapper = global_of(graph_, Arguments(graph_, call.arguments, call.name)[0]);
+  if (!wrapper || !wrapper->module.starts_with("torchao.")) return rebuilt;
+  rebuilt.composite.emplace();
+  rebuilt.composite->layout = fmt::format("{}.{}", wrapper->module, wrapper->name);
+  rebuilt.composite->shape = rebuilt.parts[0].tensor.shape();
+  rebuilt.composite->parts = {""};
+  return rebuilt;
+}
+
 Tensor Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
   const Arguments arguments(graph_, call.arguments, call.name);
   const auto global = arguments.has(dtype_argument) ? global_of(graph_, arguments[dtype_argument]) : std::nullopt;

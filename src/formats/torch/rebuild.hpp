@@ -55,6 +55,7 @@ class Rebuilder {
   Rebuilt quantized(const Call& call);
   Rebuilt sparse(const Call& call);
   Rebuilt nested_tensor(const Call& call);
+  Rebuilt wrapped(const Call& call);
   Tensor meta(const Call& call, std::size_t dtype_argument);
   Tensor legacy_tensor(const Call& call);
   Tensor plain_tensor(pickle::NodeId node, std::string_view what);

@@ -8,6 +8,7 @@
 
 #include "core/checked.hpp"
 #include "core/once.hpp"
+#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/transformed_storage.hpp"
 
@@ -96,7 +97,7 @@ Tensor scaled(const Tensor& tensor, double factor) {
     std::vector<double> values(bytes.size() / width);
     kernels::cast(dtype, DType::f64, bytes, std::as_writable_bytes(std::span(values)));
     for (double& value : values) value *= factor;
-    kernels::cast(DType::f64, dtype, std::as_bytes(std::span(values)), bytes);
+    count_overflows(kernels::cast(DType::f64, dtype, std::as_bytes(std::span(values)), bytes));
   };
   return Tensor(dtype, tensor.shape(), transformed_storage(tensor, width, "times " + to_string(Json(factor)), change));
 }

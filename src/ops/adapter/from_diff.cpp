@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/packed_parts.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -197,12 +198,15 @@ FromDiff extracted(const Checkpoint& base, const Checkpoint& tuned, const FromDi
   FromDiff result;
   std::vector<Work> works;
   std::uint64_t total = 0;
+  const PackedParts packed_base(base), packed_tuned(tuned);
   for (const auto& [name, tensor] : base) {
     if (!options.selection.matches(name)) continue;
     const Tensor* other = tuned.find(name);
     if (other == nullptr || other->shape() != tensor.shape()) {
       result.report.missing.emplace_back(name);
     } else if (holds_a_product(name, tensor) && !(base.format == Format::gguf && name.starts_with("blk."))) {
+      packed_base.refuse(name, tensor, "subtracted");
+      packed_tuned.refuse(name, *other, "subtracted from");
       works.push_back({name, &tensor, other});
       total += tensor.nbytes();
     } else if (is_same(tensor, *other)) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 
 namespace ballast::merging {
@@ -51,7 +52,7 @@ void round_through(DType dtype, std::span<float> values) {
   for (std::size_t done = 0; done < values.size(); done += kStep) {
     const auto part = values.subspan(done, std::min(kStep, values.size() - done));
     const auto bytes = std::span(rounded).first(part.size() / type.block_elements * type.block_bytes);
-    kernels::cast(DType::f32, dtype, std::as_bytes(part), bytes);
+    count_overflows(kernels::cast(DType::f32, dtype, std::as_bytes(part), bytes));
     kernels::cast(dtype, DType::f32, bytes, std::as_writable_bytes(part));
   }
 }

@@ -4,12 +4,14 @@
 #include <ballast/merge.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "core/once.hpp"
+#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/ancestors.hpp"
 
@@ -108,32 +110,44 @@ class MergedStorage final : public Storage {
                   Buffers& buffers) const {
     const std::uint64_t begin = row * row_bytes_, size = count * row_bytes_;
     if (begin >= offset && begin + size <= offset + out.size())
-      return make(row, count, out.subspan(begin - offset, size), buffers);
+      return count_overflows(make(row, count, out.subspan(begin - offset, size), buffers));
     buffers.edge.resize(size);
-    make(row, count, buffers.edge, buffers);
+    const Overflows overflows = make(row, count, buffers.edge, buffers);
     const std::uint64_t from = std::max(begin, offset), to = std::min(begin + size, offset + out.size());
-    if (from < to) std::memcpy(out.data() + (from - offset), buffers.edge.data() + (from - begin), to - from);
+    if (from >= to) return;
+    std::memcpy(out.data() + (from - offset), buffers.edge.data() + (from - begin), to - from);
+    if (overflows.count == 0 || base_.dtype() == DType::f64) return count_overflows(overflows);
+    // Others make the same rows for the rest of them: those count the rest.
+    const auto first = (from - begin + element_bytes_ - 1) / element_bytes_;
+    const auto end = (to - begin + element_bytes_ - 1) / element_bytes_;
+    const auto values = std::span<const float>(buffers.values).subspan(first, end - first);
+    count_overflows(kernels::find_overflows(DType::f32, base_.dtype(), std::as_bytes(values)));
   }
 
-  void make(std::uint64_t row, std::uint64_t count, std::span<std::byte> out, Buffers& buffers) const {
+  Overflows make(std::uint64_t row, std::uint64_t count, std::span<std::byte> out, Buffers& buffers) const {
     buffers.values.resize(count * extent_.columns);
     buffers.scratch.resize(buffers.values.size());
     const Panel panel{row, count, extent_.columns, buffers.values};
     if (base_.dtype() == DType::f64) return make_doubles(panel, out, buffers.scratch);
     read_rows(panel, buffers.scratch, edits_.size());
-    kernels::cast(DType::f32, base_.dtype(), std::as_bytes(panel.values), out);
+    return kernels::cast(DType::f32, base_.dtype(), std::as_bytes(panel.values), out);
   }
 
   // What is added is a float; what it is added to keeps its digits.
-  void make_doubles(const Panel& panel, std::span<std::byte> out, std::span<float> scratch) const {
+  Overflows make_doubles(const Panel& panel, std::span<std::byte> out, std::span<float> scratch) const {
     std::vector<double> wide(panel.values.size());
     base_.read(panel.first * row_bytes_, std::as_writable_bytes(std::span(wide)));
     const std::vector<float> before(wide.begin(), wide.end());
     std::ranges::copy(before, panel.values.begin());
     for (const EditPtr& edit : edits_) edit->apply(panel, scratch);
-    for (std::size_t i = 0; i < wide.size(); ++i)
-      wide[i] += static_cast<double>(panel.values[i]) - static_cast<double>(before[i]);
+    Overflows overflows;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const double merged = wide[i] + (static_cast<double>(panel.values[i]) - static_cast<double>(before[i]));
+      if (std::isfinite(wide[i]) && !std::isfinite(merged)) overflows.add({1, wide[i]});
+      wide[i] = merged;
+    }
     std::memcpy(out.data(), wide.data(), out.size());
+    return overflows;
   }
 
   // As they are after the first `edit_count` edits.
@@ -166,7 +180,7 @@ class MergedStorage final : public Storage {
     if (held_.empty()) {
       held_.resize(size_);
       Buffers buffers;
-      make(0, extent_.rows, held_, buffers);
+      count_overflows(make(0, extent_.rows, held_, buffers));
     }
     std::memcpy(out.data(), held_.data() + offset, out.size());
     given_ += out.size();

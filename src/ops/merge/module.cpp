@@ -49,6 +49,7 @@ const Tensor& Module::at(std::string_view part) const {
 
 const Tensor& Base::at(std::string_view name) const {
   if (const Tensor* tensor = find(name)) return *tensor;
+  packed_.refuse_weight(name, "merged into");
   std::vector<std::string_view> names;
   for (const auto& entry : checkpoint_) names.push_back(entry.name);
   Error error(Errc::not_found, fmt::format("the adapter changes {}, which the base does not have", quote(name)));
@@ -74,7 +75,7 @@ std::vector<Base::Table> Base::tables_of(const Checkpoint& checkpoint) {
   return tables;
 }
 
-Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
+Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint), packed_(checkpoint) {
   TensorNumbers numbers;
   for (const auto& [name, tensor] : checkpoint) {
     const std::size_t number = apart ? changes_.size() : numbers(tensor);
@@ -87,6 +88,7 @@ Base::Base(Checkpoint& checkpoint, bool apart) : checkpoint_(checkpoint) {
 
 void Base::edit(std::string_view name, EditPtr edit) {
   const Tensor& tensor = at(name);
+  packed_.refuse(name, tensor, "merged into");
   if (edit->extent().rows * edit->extent().columns != tensor.numel())
     throw Error(Errc::mismatch,
                 fmt::format("the adapter changes a matrix of {} by {}, but {} has the shape {}", edit->extent().rows,
@@ -108,6 +110,7 @@ void Base::replace(std::string_view name, Tensor tensor) {
     changes_.push_back({{std::string(name)}, {}});
     return;
   }
+  packed_.refuse(name, at(name), "replaced alone");
   if (!changes_[number->second].edits.empty())
     throw Error(Errc::unsupported, fmt::format("one adapter changes {} and a later one replaces it", quote(name)));
   std::erase(changes_[number->second].names, name);

@@ -11,6 +11,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/merge.hpp>
 
+#include "checkpoint/packed_parts.hpp"
 #include "ops/merge/edit.hpp"
 #include "ops/merge/settings.hpp"
 
@@ -70,6 +71,7 @@ class Base {
   void note_copies() const;
 
   Checkpoint& checkpoint_;
+  PackedParts packed_;
   std::vector<Change> changes_;                              // one a tensor
   std::vector<Table> tables_;                                // embeddings, and what has their shape
   std::map<std::string, std::size_t, std::less<>> numbers_;  // of those, by name
