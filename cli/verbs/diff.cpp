@@ -76,9 +76,11 @@ std::string describe(const Terminal& screen, const DiffReport::Change& change) {
   if (change.what == What::shape)
     return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
   if (change.what == What::dtype) return fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
-  std::string text = fmt::format(
-      "{} of {} differ, by at most {} (relative {})", screen.plural(change.different, "value"),
-      screen.count(change.shape_a.numel().value_or(0)), screen.number(change.max_abs), screen.number(change.max_rel));
+  if (change.compared != change.shape_a.numel())
+    return fmt::format("{} of {} differ", screen.plural(change.different, "block"), screen.count(change.compared));
+  std::string text =
+      fmt::format("{} of {} differ, by at most {} (relative {})", screen.plural(change.different, "value"),
+                  screen.count(change.compared), screen.number(change.max_abs), screen.number(change.max_rel));
   if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", screen.count(change.nan_mismatch));
   return text;
 }
@@ -112,8 +114,10 @@ int run_diff(Session& session, const Arguments& arguments) {
   say_notes(session, a);
   say_notes(session, b);
   // A selection that leaves nothing on one side is a difference, not an error.
-  a = select(std::move(a), session.selection);
-  b = select(std::move(b), session.selection);
+  Checkpoint sides[] = {select(a, session.selection), select(b, session.selection)};
+  if (sides[0].size() + sides[1].size() > 0) say_unmatched(session, session.selection, {&a, &b});
+  a = std::move(sides[0]);
+  b = std::move(sides[1]);
   if (a.size() + b.size() == 0 && session.selection != Selection{})
     throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
 

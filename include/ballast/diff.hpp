@@ -13,7 +13,7 @@ namespace ballast {
 
 struct DiffOptions {
   bool values = true;    // else names, dtypes and shapes only
-  double tolerance = 0;  // a tensor whose values differ by at most this is equal; 0 compares bits
+  double tolerance = 0;  // values that differ by at most this are equal, those of ggml's blocks too; 0 compares bits
   unsigned threads = 0;
   Progress progress{};
   Limits limits{};  // on views that repeat bytes
@@ -26,9 +26,10 @@ struct DiffReport {
     What what;
     DType dtype_a, dtype_b;
     Shape shape_a, shape_b;
-    std::uint64_t different = 0;  // elements whose bits differ; for values
-    double max_abs = 0, max_rel = 0;
-    std::uint64_t nan_mismatch = 0;  // that are NaN on one side only; max_abs and max_rel are of the others
+    std::uint64_t compared = 0;       // elements; of ggml's types, without a tolerance, blocks
+    std::uint64_t different = 0;      // those whose bits differ, or that are farther apart than the tolerance
+    double max_abs = 0, max_rel = 0;  // of those
+    std::uint64_t nan_mismatch = 0;   // that are NaN on one side only; max_abs and max_rel are of the others
   };
   std::vector<std::string> only_in_a, only_in_b;
   std::vector<Change> changed;

@@ -121,6 +121,69 @@ void compare_integers(Difference& d, std::span<const std::byte> a, std::span<con
   d.max_abs = std::max(d.max_abs, static_cast<double>(farthest));
 }
 
+// How far two numbers are apart.
+struct Apart {
+  double distance, larger;  // magnitude of both
+  bool is_nan_on_one_side;
+};
+
+Apart apart(double x, double y) {
+  return {x == y ? 0 : std::fabs(x - y), std::max(std::fabs(x), std::fabs(y)), std::isnan(x) != std::isnan(y)};
+}
+
+template <class Integer>
+Apart apart(Integer x, Integer y) {
+  const std::uint64_t distance =
+      static_cast<std::uint64_t>(std::max(x, y)) - static_cast<std::uint64_t>(std::min(x, y));
+  return {static_cast<double>(distance), apart(static_cast<double>(x), static_cast<double>(y)).larger, false};
+}
+
+// Elements of so many parts each, number i of which is `at(i)` apart.
+template <class At>
+void count_beyond(Difference& d, double tolerance, std::size_t count, std::size_t parts, At at) {
+  for (std::size_t i = 0; i < count; ++i, ++d.count) {
+    bool is_different = false;
+    for (std::size_t part = 0; part < parts; ++part) {
+      const Apart found = at(i * parts + part);
+      if (!found.is_nan_on_one_side && !(found.distance > tolerance)) continue;
+      is_different = true;
+      d.nan_mismatch += found.is_nan_on_one_side ? 1U : 0U;
+      if (found.is_nan_on_one_side) continue;
+      d.max_abs = std::max(d.max_abs, found.distance);
+      d.max_rel = std::max(d.max_rel, std::isinf(found.distance) ? found.distance : found.distance / found.larger);
+    }
+    if (!is_different) continue;
+    if (!d.first_different) d.first_different = d.count;
+    ++d.different;
+  }
+}
+
+template <class Number>
+void compare_beyond(Difference& d, double tolerance, std::size_t parts, std::span<const std::byte> a,
+                    std::span<const std::byte> b) {
+  const auto value = [](std::span<const std::byte> bytes, std::size_t i) {
+    Number number;
+    std::memcpy(&number, &bytes[i * sizeof number], sizeof number);
+    return number;
+  };
+  count_beyond(d, tolerance, a.size() / sizeof(Number) / parts, parts,
+               [&](std::size_t i) { return apart(value(a, i), value(b, i)); });
+}
+
+// Integers of 64 bits are not all F64's.
+void compare_beyond(Difference& d, double tolerance, DType number, std::size_t parts, std::span<const std::byte> a,
+                    std::span<const std::byte> b) {
+  if (number == DType::i64) return compare_beyond<std::int64_t>(d, tolerance, parts, a, b);
+  if (number == DType::u64) return compare_beyond<std::uint64_t>(d, tolerance, parts, a, b);
+  const std::size_t count = a.size() / info(number).block_bytes * info(number).block_elements;
+  alignas(64) double left[kValuesPerBlock], right[kValuesPerBlock];
+  const auto wide_a = std::as_writable_bytes(std::span(left, count));
+  const auto wide_b = std::as_writable_bytes(std::span(right, count));
+  cast(number, DType::f64, a, wide_a);
+  cast(number, DType::f64, b, wide_b);
+  compare_beyond<double>(d, tolerance, parts, wide_a, wide_b);
+}
+
 void compare_values(Difference& d, DType number, std::span<const std::byte> a, std::span<const std::byte> b) {
   if (number == DType::i64) return compare_integers<std::int64_t>(d, a, b);
   if (number == DType::u64) return compare_integers<std::uint64_t>(d, a, b);
@@ -145,7 +208,8 @@ void Difference::merge(const Difference& next) noexcept {
   max_rel = std::max(max_rel, next.max_rel);
 }
 
-void accumulate(Difference& d, DType dtype, std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+void accumulate(Difference& d, DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
+                double tolerance) noexcept {
   const Elements elements = elements_of(dtype);
   // A block of values where there are values, and of the same order of size where there are none.
   const DTypeInfo& unit = info(elements.number.value_or(dtype));
@@ -155,6 +219,11 @@ void accumulate(Difference& d, DType dtype, std::span<const std::byte> a, std::s
     const auto left = a.subspan(at, size), right = b.subspan(at, size);
     if (std::memcmp(left.data(), right.data(), size) == 0) {
       d.count += size * 8 / elements.bits;
+      continue;
+    }
+    if (tolerance > 0 && elements.number) {
+      const std::size_t parts = elements.bits * unit.block_elements / (std::size_t{unit.block_bytes} * 8);
+      compare_beyond(d, tolerance, *elements.number, parts, left, right);
       continue;
     }
     compare_bits(d, left, right, elements.bits);

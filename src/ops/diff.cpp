@@ -21,17 +21,17 @@ struct Pair {
   const Tensor *a, *b;
 };
 
+// Blocks have bits, and no distance: with a tolerance it is what they stand for that is compared.
+Tensor comparable(const Tensor& tensor, double tolerance) {
+  return tolerance > 0 && info(tensor.dtype()).kind == DTypeKind::ggml ? tensor.to(DType::f32) : tensor;
+}
+
 DiffReport::Change describe(const Pair& pair, DiffReport::What what) {
   return {std::string(pair.name), what, pair.a->dtype(), pair.b->dtype(), pair.a->shape(), pair.b->shape()};
 }
 
-bool is_equal(const kernels::Difference& difference, double tolerance) {
-  if (difference.equal()) return true;
-  return tolerance > 0 && difference.nan_mismatch == 0 && difference.max_abs <= tolerance;
-}
-
 // Part of both, side by side: `a` in place where it can be, `b` through a buffer.
-kernels::Difference compare_part(const Pair& pair, const TensorPart& part, ProgressMeter& meter) {
+kernels::Difference compare_part(const Pair& pair, const TensorPart& part, double tolerance, ProgressMeter& meter) {
   kernels::Difference difference;
   std::vector<std::byte> buffer;
   std::uint64_t at = part.first;
@@ -40,17 +40,26 @@ kernels::Difference compare_part(const Pair& pair, const TensorPart& part, Progr
     buffer.resize(bytes.size());
     pair.b->read(at, buffer);
     at += bytes.size();
-    kernels::accumulate(difference, pair.a->dtype(), bytes, buffer);
+    kernels::accumulate(difference, pair.a->dtype(), bytes, buffer, tolerance);
   };
   for_each_chunk(*pair.a, part.first, part.size, compare, &meter);
   return difference;
 }
 
 void compare_values(DiffReport& report, const std::vector<Pair>& pairs, const DiffOptions& options) {
+  std::vector<Tensor> all_a, all_b;
+  std::vector<Pair> comparables;
+  all_a.reserve(pairs.size());
+  all_b.reserve(pairs.size());
+  for (const Pair& pair : pairs) {
+    all_a.push_back(comparable(*pair.a, options.tolerance));
+    all_b.push_back(comparable(*pair.b, options.tolerance));
+    comparables.push_back({pair.name, &all_a.back(), &all_b.back()});
+  }
   std::vector<const Tensor*> tensors;
   RepeatedBytes repeated_a(options.limits), repeated_b(options.limits);
   std::uint64_t total = 0;
-  for (const Pair& pair : pairs) {
+  for (const Pair& pair : comparables) {
     repeated_a.add(pair.name, *pair.a);
     repeated_b.add(pair.name, *pair.b);
     tensors.push_back(pair.a);
@@ -60,15 +69,16 @@ void compare_values(DiffReport& report, const std::vector<Pair>& pairs, const Di
   std::vector<kernels::Difference> of_parts(parts.size()), differences(pairs.size());
   ProgressMeter meter(options.progress, "comparing", total);
   ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
-    of_parts[i] = compare_part(pairs[parts[i].number], parts[i], meter);
+    of_parts[i] = compare_part(comparables[parts[i].number], parts[i], options.tolerance, meter);
   });
   for (std::size_t i = 0; i < parts.size(); ++i) differences[parts[i].number].merge(of_parts[i]);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (is_equal(differences[i], options.tolerance)) {
+    if (differences[i].equal()) {
       ++report.equal_count;
       continue;
     }
     DiffReport::Change change = describe(pairs[i], DiffReport::What::values);
+    change.compared = differences[i].count;
     change.different = differences[i].different;
     change.max_abs = differences[i].max_abs;
     change.max_rel = differences[i].max_rel;

@@ -171,6 +171,65 @@ TEST(Diff, ToleratesWhatItIsToldTo) {
   EXPECT_TRUE(diff(one({1, 2, 3, nan}), one({1, 2, 3, nan}), options).equal());
 }
 
+TEST(Diff, CountsOnlyValuesThatTheToleranceExcludes) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // Within it: the first two, of which the second is the farthest apart relatively, and the sign of a zero.
+  const std::vector<float> a = {1, 1e-9F, 5, -0.0F, nan, 7}, b = {1.01F, 0, 8, 0, nan, 7};
+  const DiffReport report = diff(one(a, {6}), one(b, {6}), {.tolerance = 0.1});
+  ASSERT_EQ(report.changed.size(), 1u);
+  EXPECT_EQ(report.changed[0].compared, 6u);
+  EXPECT_EQ(report.changed[0].different, 1u);
+  EXPECT_EQ(report.changed[0].max_abs, 3);
+  EXPECT_EQ(report.changed[0].max_rel, 0.375);
+  EXPECT_TRUE(diff(one(a, {6}), one(b, {6}), {.tolerance = 3}).equal());
+}
+
+TEST(Diff, SaysNothingOfToleratedValuesBesideANaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const DiffReport report = diff(one({nan, 1e-9F}, {2}), one({1, 0}, {2}), {.tolerance = 0.1});
+  ASSERT_EQ(report.changed.size(), 1u);
+  EXPECT_EQ(report.changed[0].different, 1u);
+  EXPECT_EQ(report.changed[0].nan_mismatch, 1u);
+  EXPECT_EQ(report.changed[0].max_abs, 0);
+  EXPECT_EQ(report.changed[0].max_rel, 0);
+}
+
+TEST(Diff, ToleratesPartsOfComplexNumbersAndIntegersOf64Bits) {
+  const auto complex = [](float imaginary) {
+    return SafetensorsFile().values<float>("w", "C64", {2}, {1, 2, 3, imaginary}).open();
+  };
+  EXPECT_TRUE(diff(complex(4), complex(4.25F), {.tolerance = 0.25}).equal());
+  EXPECT_EQ(diff(complex(4), complex(4.25F), {.tolerance = 0.2}).changed.at(0).different, 1u);
+  const auto whole = [](std::int64_t value) {
+    return SafetensorsFile().values<std::int64_t>("w", "I64", {1}, {value}).open();
+  };
+  const std::int64_t large = std::int64_t{1} << 60;
+  EXPECT_TRUE(diff(whole(large), whole(large + 2), {.tolerance = 2}).equal());
+  EXPECT_FALSE(diff(whole(large), whole(large + 3), {.tolerance = 2}).equal());
+  const DiffReport infinite = diff(one({INFINITY}, {1}), one({1}, {1}), {.tolerance = 1});
+  EXPECT_EQ(infinite.changed.at(0).max_abs, INFINITY);
+  EXPECT_TRUE(diff(one({INFINITY, 1}, {2}), one({INFINITY, 1.5F}, {2}), {.tolerance = 1}).equal());
+}
+
+// Blocks that differ are not equal because nobody took their distance.
+TEST(Diff, ToleratesBlocksByWhatTheyStandFor) {
+  std::vector<float> values(64);
+  std::iota(values.begin(), values.end(), 0.0F);
+  const auto blocks = [&](float last) {
+    values.back() = last;
+    Checkpoint checkpoint;
+    checkpoint.tensors.insert("w", Tensor::from_values<float>(DType::f32, {2, 32}, values).to(DType::q8_0));
+    return checkpoint;
+  };
+  const DiffReport bits = diff(blocks(63), blocks(64));
+  EXPECT_EQ(bits.changed.at(0).compared, 2u);
+  EXPECT_EQ(bits.changed.at(0).different, 1u);
+  const DiffReport values_apart = diff(blocks(63), blocks(64), {.tolerance = 0.9});
+  EXPECT_EQ(values_apart.changed.at(0).compared, 64u);
+  EXPECT_EQ(values_apart.changed.at(0).different, 1u);
+  EXPECT_TRUE(diff(blocks(63), blocks(64), {.tolerance = 1.5}).equal());
+}
+
 TEST(Diff, CountsWhatIsNaNOnOneSideOnly) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const DiffReport report = diff(one({nan, 2, 3, nan}), one({1, 2, 3, nan}));
