@@ -73,6 +73,7 @@ int run_from_diff(Session& session, const Arguments& arguments) {
     say_notes(session, *checkpoint);
     refuse_dangerous(session, *checkpoint);
   }
+  say_unmatched(session, session.selection, {&base, &tuned});
   auto bar = session.progress_bar();
   FromDiffOptions options;
   options.rank = arguments.rank;

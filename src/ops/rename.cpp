@@ -47,12 +47,20 @@ Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
   if (rules.empty()) return checkpoint;
   std::vector<std::unique_ptr<re2::RE2>> expressions;
   for (const RenameRule& rule : rules) expressions.push_back(compile(rule));
-  return rename_names(std::move(checkpoint), [&](std::string_view name) {
+  std::vector<bool> matched(rules.size());
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
     std::string result(name);
     for (std::size_t i = 0; i < rules.size(); ++i)
-      re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement);
+      matched[i] = re2::RE2::GlobalReplace(&result, *expressions[i], rules[i].replacement) != 0 || matched[i];
     return result;
   });
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (!matched[i])
+      checkpoint.notes.push_back({checkpoint.target,
+                                  "the expression " + quote(rules[i].pattern) + " matches no name: nothing is renamed",
+                                  Note::Kind::remark});
+  }
+  return checkpoint;
 }
 
 Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {

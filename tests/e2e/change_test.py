@@ -54,7 +54,7 @@ class Convert(TestCase):
             self.assertEqual({name: t[0] for name, t in tensors.items()},
                              {"model.a.weight": "BF16", "model.b.weight": "BF16", "model.b.bias": "I64"})
             self.assertEqual(tensors["model.b.weight"][2], struct.pack("<4H", 0x3DCD, 0x3E4D, 0x3E9A, 0x3ECD))
-        self.refused("convert", "in.safetensors", "x.safetensors", "--dtype", "FLOAT", code=USAGE, says='"FLOAT"', hint="BF16")
+        self.refused("convert", "in.safetensors", "x.safetensors", "--dtype", "FLOWT", code=USAGE, says='"FLOWT"', hint="BF16")
 
     def test_shards_and_back(self):
         self.ballast("convert", "in.safetensors", "sharded/", "--max-shard-size", "24B")

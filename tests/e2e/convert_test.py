@@ -35,7 +35,7 @@ class DTypes(TestCase):
                          {"a.weight": "BF16", "a.norm": "F16", "ids": "I64"})
         self.ballast("convert", "in.safetensors", "some.safetensors", "--dtype", "*norm*=F16")
         self.assertEqual(self.ballast("ls", "some.safetensors", "a.weight").rows()[0][1], "F32")
-        self.refused("convert", "in.safetensors", "x.safetensors", "--dtype", "*=FLOAT", code=USAGE, says='"FLOAT"')
+        self.refused("convert", "in.safetensors", "x.safetensors", "--dtype", "*=FLOWT", code=USAGE, says='"FLOWT"')
 
 
 class Tied(TestCase):

@@ -31,7 +31,9 @@ Stored stored(const StateDict::Entry& entry, const UnknownTypes& unknown) {
   const DTypeInfo& type = info(entry.tensor.dtype());
   if (type.ggml_id < 0) {
     refuse(entry, fmt::format("has dtype {}, which ggml has no type for", type.name),
-           "cast it with --dtype where it has floating values, or leave it out with --exclude");
+           type.kind == DTypeKind::floating ? "cast it with --dtype F16, BF16 or F32, or leave it out with --exclude"
+           : type.in_safetensors            ? "write a .safetensors or a .pt, or leave the tensor out with --exclude"
+                                 : "write a .pt, which has this dtype, or leave the tensor out with --exclude");
   }
   return {static_cast<std::uint32_t>(type.ggml_id), &entry.tensor.shape()};
 }

@@ -18,7 +18,7 @@ void check_can_store(const StateDict::Entry& entry) {
   if (!type.in_safetensors) {
     throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has dtype " + std::string(type.name) +
                                        ", which safetensors cannot store")
-        .hint("cast it with --dtype where it has floating values, or leave it out with --exclude");
+        .hint("write a .pt, which has this dtype, or leave the tensor out with --exclude");
   }
   if (!entry.tensor.has_data()) {
     throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store")
