@@ -85,9 +85,10 @@ Field with_key(const Field& field, std::string key) {
 
 void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
   part = rename_names(std::move(part), renamed);
-  // Named one by one, so that a member that Checkpoint gains has to be thought of here.
-  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, roots, dangerous, notes, unused_bytes,
-         files, target, format, shards] = part;
+  // Named one by one, so that a member that Checkpoint gains has to be thought of here. Quantization is recognized in
+  // the whole, when all of it is there.
+  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, quantization, roots, dangerous, notes,
+         unused_bytes, files, target, format, shards] = part;
   for (const auto& [name, tensor] : tensors) {
     if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
   }
