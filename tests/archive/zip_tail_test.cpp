@@ -15,7 +15,7 @@ using namespace std::string_literals;
 using test::ZipEnd;
 using test::ZipFile;
 
-ZipFile one() { return ZipFile().stored("a", "data"); }
+ZipFile zip_of_one() { return ZipFile().stored("a", "data"); }
 
 std::optional<std::uint64_t> find_in(const std::string& bytes) {
   const auto view = std::as_bytes(std::span(bytes));
@@ -30,36 +30,38 @@ std::string random_weights(std::size_t size, unsigned seed) {
 }
 
 TEST(ZipTail, IsFoundBehindOtherBytes) {
-  EXPECT_EQ(find_in(one().text()), 82u);
-  EXPECT_EQ(find_in("weights" + one().text()), 89u);  // as Python reads it: offsets count from the archive's beginning
-  EXPECT_EQ(find_in(one().prefix("weights").text()), 89u);
-  EXPECT_EQ(find_in(std::string(1 << 20, 'w') + one().text()), (1u << 20) + 82u);
+  EXPECT_EQ(find_in(zip_of_one().text()), 82u);
+  EXPECT_EQ(find_in("weights" + zip_of_one().text()),
+            89u);  // as Python reads it: offsets count from the archive's beginning
+  EXPECT_EQ(find_in(zip_of_one().prefix("weights").text()), 89u);
+  EXPECT_EQ(find_in(std::string(1 << 20, 'w') + zip_of_one().text()), (1u << 20) + 82u);
 }
 
 TEST(ZipTail, IsFoundWithItsOffsetsRight) {
   const std::string front = "weights";
-  const ZipFile shifted = one().change([](test::ZipEntry& entry) { entry.before = "weights"; });
+  const ZipFile shifted = zip_of_one().change([](test::ZipEntry& entry) { entry.before = "weights"; });
   EXPECT_EQ(find_in(shifted.text()), 89u);
 }
 
 TEST(ZipTail, IsFoundWithACommentOfAnyLength) {
   for (const std::size_t size : {1u, 100u, 0xFFFFu}) {
-    EXPECT_EQ(find_in("w" + one().comment(std::string(size, 'c')).text()), 83u) << size;
-    EXPECT_EQ(find_in("w" + one().suffix(std::string(size, 'c')).text()), 83u) << size;  // Python forgives that
+    EXPECT_EQ(find_in("w" + zip_of_one().comment(std::string(size, 'c')).text()), 83u) << size;
+    EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(size, 'c')).text()), 83u) << size;  // Python forgives that
   }
-  EXPECT_EQ(find_in("w" + one().suffix(std::string(0x10000, 'c')).text()), std::nullopt);  // nobody looks so far
+  EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(0x10000, 'c')).text()), std::nullopt);  // nobody looks so far
 }
 
 TEST(ZipTail, IsFoundBeforeASecondSignature) {
-  EXPECT_EQ(find_in("w" + one().comment("PK\x05\x06").text()), 83u);
-  EXPECT_EQ(find_in("w" + one().comment(ZipFile().text()).text()), 83u);
+  EXPECT_EQ(find_in("w" + zip_of_one().comment("PK\x05\x06").text()), 83u);
+  EXPECT_EQ(find_in("w" + zip_of_one().comment(ZipFile().text()).text()), 83u);
 }
 
 TEST(ZipTail, IsFoundByItsZip64Record) {
-  EXPECT_EQ(
-      find_in("w" +
-              one().zip64().change_end([](ZipEnd& e) { e.directory_bytes = e.directory_offset = 0xFFFFFFFF; }).text()),
-      159u);
+  EXPECT_EQ(find_in("w" + zip_of_one()
+                              .zip64()
+                              .change_end([](ZipEnd& e) { e.directory_bytes = e.directory_offset = 0xFFFFFFFF; })
+                              .text()),
+            159u);
 }
 
 TEST(ZipTail, IsNotAnArchiveOfNothing) {

@@ -25,7 +25,7 @@ using test::SafetensorsFile;
 using test::TempDir;
 using test::ZipFile;
 
-Checkpoint open_text(const std::string& text) {
+Checkpoint open_whole(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return open_bytes({bytes.begin(), bytes.end()}, "file");
 }
@@ -70,7 +70,7 @@ void PrintTo(const Ambiguous& a, std::ostream* out) { *out << a.name; }
 class TwoMeanings : public testing::TestWithParam<Ambiguous> {};
 
 TEST_P(TwoMeanings, AreRefusedByOpen) {
-  EXPECT_ERROR(open_text(GetParam().text), Errc::malformed, GetParam().sentence);
+  EXPECT_ERROR(open_whole(GetParam().text), Errc::malformed, GetParam().sentence);
 }
 
 TEST_P(TwoMeanings, AreAFindingOfScan) {
@@ -136,7 +136,7 @@ TEST(OneMeaning, ASignatureAloneInWeightsIsNotASecondMeaning) {
         data.replace(place, std::min(signature.size(), data.size() - place), signature.substr(0, data.size() - place));
         const std::string text =
             SafetensorsFile(R"({"w":{"dtype":"U8","shape":[4096],"data_offsets":[0,4096]}})").text() + data;
-        EXPECT_EQ(open_text(text).size(), 1u);
+        EXPECT_EQ(open_whole(text).size(), 1u);
         EXPECT_TRUE(scan(dir.write("file", text)).findings.empty()) << place;
       }
     }
