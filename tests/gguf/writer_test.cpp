@@ -151,7 +151,8 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
   for (const DType dtype : {DType::u8, DType::f8_e4m3, DType::boolean, DType::c64, DType::u32}) {
     EXPECT_ERROR(lay_out_one("w", bytes(dtype, {4})), Errc::unsupported,
                  "tensor \"w\" has dtype " + std::string(name(dtype)) + ", which ggml has no type for");
-    EXPECT_HINT(lay_out_one("w", bytes(dtype, {4})), "--dtype");
+    EXPECT_HINT(lay_out_one("w", bytes(dtype, {4})),
+                dtype == DType::f8_e4m3 ? "--dtype" : "write a .safetensors or a .pt");
   }
   EXPECT_ERROR(lay_out_one("w", bytes(DType::f32, {1, 1, 1, 1, 1})), Errc::unsupported,
                "has 5 dimensions, and GGUF allows 4");

@@ -22,6 +22,7 @@ using test::TempDir;
 std::string saved(const Checkpoint& checkpoint, SaveOptions options = {}) {
   const TempDir folder;
   options.durable = false;
+  options.allow_empty = true;
   save(checkpoint, folder / "out.safetensors", options);
   return folder.read("out.safetensors");
 }
