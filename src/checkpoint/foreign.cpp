@@ -116,8 +116,6 @@ constexpr std::array kShapes = {foreign::text,         foreign::tensorflow_table
 
 std::optional<ForeignFormat> find_foreign_format(const FileLook& look) {
   if (const Magic* magic = find_magic(look.first)) return ForeignFormat{std::string(magic->what), magic->hint};
-  constexpr std::size_t kLeast = 8;  // fewer bytes can be the beginning of anything
-  if (look.first.size() < kLeast) return std::nullopt;
   for (const auto look_for : kShapes) {
     if (auto found = look_for(look)) return found;
   }

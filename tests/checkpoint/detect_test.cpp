@@ -141,7 +141,7 @@ const Stranger kStrangers[] = {
     {"APdf", "%PDF-1.5\n%\xd0\xd4\xc5\xd8\n", Errc::unsupported, "a PDF document", ""},
     {"AnSqliteDatabase", "SQLite format 3\0\x10"s, Errc::unsupported, "an SQLite database", ""},
     {"AStranger", "\xde\xad\xbe\xef\x01\x02\x03\x04\x05\x06\x07\x7f\x09 abcdef", Errc::unsupported, R"(not a format that Ballast knows: it begins with "\xde\xad\xbe\xef\x01\x02\x03\x04\x05\x06\x07\x7f\x09 ab")", "Ballast reads safetensors"},
-    {"AFewLetters", "abc", Errc::malformed, "a file of 3 bytes is too short", "interrupted download"},
+    {"AFewLetters", "abc", Errc::unsupported, "a text file, not a checkpoint: it begins with \"abc\"", ""},
     {"AFewBytes", "\x01\x02", Errc::malformed, "a file of 2 bytes is too short", "interrupted download"},
 };
 // clang-format on
