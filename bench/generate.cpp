@@ -1,8 +1,10 @@
 #include "generate.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <ballast/ballast.hpp>
+
+#include "harness.hpp"
+#include "io/posix.hpp"
 
 namespace ballast::bench {
 namespace {
@@ -63,6 +69,23 @@ std::uint64_t write_model(const std::string& path, std::size_t first, std::size_
   std::ofstream(path, std::ios::binary) << head;
   std::filesystem::resize_file(path, head.size() + offset);
   return head.size() - 8;
+}
+
+void open_and_list(const std::string& path) {
+  const Checkpoint checkpoint = open(path);
+  std::uint64_t seen = 0;
+  for (const auto& [name, tensor] : checkpoint) seen += name.size() + tensor.nbytes();
+  keep(seen);
+}
+
+void malloc_and_read(const std::string& path) {
+  const std::size_t size = std::filesystem::file_size(path);
+  const io::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto* const memory = static_cast<std::byte*>(std::malloc(size));
+  std::size_t done = 0;
+  if (io::read_all_at(file.get(), 0, {memory, size}, done) != 0 || done != size) std::abort();
+  keep(*memory);
+  std::free(memory);
 }
 
 void write_random(const std::string& path, std::uint64_t tensor_bytes) {

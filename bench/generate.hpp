@@ -16,6 +16,12 @@ std::uint64_t write_model(const std::string& path, std::size_t first, std::size_
 
 std::string model_tensor_name(std::size_t number);
 
+// Opens it, looks at every name and size, and frees everything again.
+void open_and_list(const std::string& path);
+
+// The whole file into fresh memory, which is freed again.
+void malloc_and_read(const std::string& path);
+
 // A file full of bytes that do not compress.
 void write_random(const std::string& path, std::uint64_t header_tensor_bytes);
 

@@ -1,10 +1,13 @@
 // State dicts in a program: what it takes to fill a model, and to bring a file into memory.
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
@@ -54,6 +57,17 @@ void drop_from_page_cache(const std::string& path) {
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
+// How far the system reads ahead of whoever reads or faults this file. With 128 KiB, which is what Linux begins with,
+// the disk mostly waits; with megabytes the system keeps it as busy as anybody can.
+double cold_goal(const std::string& path) {
+  struct stat found = {};
+  double kibibytes = 0;
+  if (stat(path.c_str(), &found) == 0)
+    std::ifstream(fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(found.st_dev), minor(found.st_dev))) >>
+        kibibytes;
+  return kibibytes >= 1024 ? 1.0 : 1.5;
+}
+
 bool is_cold(const std::string& path) { return io::is_cold(File(path).get(), 0, std::filesystem::file_size(path)); }
 
 void fault_the_map(const std::string& path) {
@@ -62,19 +76,6 @@ void fault_the_map(const std::string& path) {
   unsigned sum = 0;
   for (std::size_t i = 0; i < bytes.size(); i += 4096) sum += std::to_integer<unsigned>(bytes[i]);
   keep(sum);
-}
-
-void malloc_and_read(const std::string& path) {
-  const std::size_t size = std::filesystem::file_size(path);
-  const File file(path);
-  auto* const memory = static_cast<std::byte*>(std::malloc(size));
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t n = read(file.get(), memory + done, size - done);
-    if (n <= 0) std::abort();
-    done += static_cast<std::size_t>(n);
-  }
-  keep(*memory);
-  std::free(memory);
 }
 
 void read_by_us(const std::string& path) { keep(load(path, {.mode = LoadMode::read})); }
@@ -100,14 +101,15 @@ void bench_fill(Report& report, const std::string& path) {
 }
 
 void bench_assign(Report& report) {
-  const std::string name = "load_state_dict of 1 000 tensors by assigning, after opening";
+  const std::string name = "load_state_dict of 1 000 tensors by assigning / open them";
   if (!report.wants(name)) return;
   const std::string path = scratch() + "/assign.safetensors";
   write_model(path, 0, 1'000);
   const Checkpoint checkpoint = open(path);
   AnyTensors model;
   for (const auto& [tensor_name, tensor] : checkpoint) model.tensors[std::string(tensor_name)];
-  report.add_value(name, median_ms(101, [&] { load_state_dict(model, checkpoint); }), 1.0, "ms");
+  report.add(name, compare({[&] { load_state_dict(model, checkpoint); }}, {[&] { open_and_list(path); }}),
+             Goal::time_at_most, 6.0);
 }
 
 void bench_meta(Report& report) {
@@ -133,9 +135,10 @@ void bench_cold(Report& report, const std::string& path) {
   if (report.wants(kCold)) {
     OwnMemory model = make_model();
     const Side fill{[&] { load_state_dict(model, open(path), {.mode = LoadMode::read}); }, drop};
-    report.add(kCold, compare(fill, {[&] { fault_the_map(path); }, drop}), Goal::speed_at_least, 1.5);
+    report.add(kCold, compare(fill, {[&] { fault_the_map(path); }, drop}), Goal::speed_at_least, cold_goal(path));
   }
-  if (report.wants(kColdCopy)) report.add(kColdCopy, compare(ours, {copy_the_map, drop}), Goal::speed_at_least, 1.5);
+  if (report.wants(kColdCopy))
+    report.add(kColdCopy, compare(ours, {copy_the_map, drop}), Goal::speed_at_least, cold_goal(path));
 }
 
 void bench_warm(Report& report, const std::string& path) {

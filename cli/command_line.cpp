@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,12 +26,18 @@
 namespace ballast::cli {
 namespace {
 
-// The command with all of its verbs.
-void describe(Command& root, Session& session, bool& show_limits) {
+// The command with all of its verbs. Only those that may be meant get their arguments, since all of them together take
+// as long as the rest of a start; completion looks at every one.
+void describe(Command& root, Session& session, bool& show_limits, const std::vector<std::string>& words) {
   root.flag("--version", Answer::version, "the version");
   root.flag("--limits", &show_limits, "the limits on input, with their defaults");
   add_common_options(root, session);
-  for (const Verb& verb : kVerbs) verb.add(root.verb(std::string(verb.name), std::string(verb.summary)), session);
+  const auto is_said = [&](std::string_view name) { return std::ranges::find(words, name) != words.end(); };
+  const bool is_about_all = is_said("completion");
+  for (const Verb& verb : kVerbs) {
+    Command& described = root.verb(std::string(verb.name), std::string(verb.summary));
+    if (is_about_all || is_said(verb.name)) verb.add(described, session);
+  }
 }
 
 std::vector<std::string> words_of(const Command& command) {
@@ -99,8 +106,9 @@ int dispatch(Session& session, int argc, char** argv) {
 
   Command root("ballast", "Opens model checkpoints safely and lazily: looks into them, compares them, converts them.");
   bool show_limits = false;
-  describe(root, session, show_limits);
-  const Parsed parsed = parse(root, words_given(argc, argv));
+  const std::vector<std::string> words = words_given(argc, argv);
+  describe(root, session, show_limits, words);
+  const Parsed parsed = parse(root, words);
   if (parsed.answer == Answer::help) {
     session.out.write(help_text(*parsed.command, terminal_on(STDOUT_FILENO, session.color)));
     return 0;

@@ -96,19 +96,10 @@ void JsonWriter::value(std::string_view text) {
   string(text);
 }
 
-void JsonWriter::separate() {
-  if (after_key_ || open_.empty()) {
-    after_key_ = false;
-    return;
-  }
-  Level& level = open_.back();
-  if (!level.empty) out_.write(',');
-  if (level.lines) {
-    new_line();
-  } else if (!level.empty) {
-    out_.write(' ');
-  }
-  level.empty = false;
+void JsonWriter::separate_lines() {
+  if (!open_.back().empty) out_.write(',');
+  open_.back().empty = false;
+  new_line();
 }
 
 void JsonWriter::new_line() {
@@ -117,6 +108,13 @@ void JsonWriter::new_line() {
 }
 
 void JsonWriter::string(std::string_view text) {
+  if (text.size() + 2 <= Output::kMostRoom && count_plain(text) == text.size()) {
+    char* const room = out_.room(text.size() + 2);
+    room[0] = '"';
+    std::memcpy(room + 1, text.data(), text.size());
+    room[text.size() + 1] = '"';
+    return out_.use(text.size() + 2);
+  }
   out_.write('"');
   while (!text.empty()) {
     const std::size_t plain = count_plain(text);

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,18 @@ class JsonWriter {
   void end();
   void key(std::string_view name);
 
+  // A key of our own, which needs no escapes: most keys are, and there are many.
+  template <std::size_t n>
+  requires(n < 64) void key(const char (&name)[n]) {
+    separate();
+    char* const room = out_.room(n + 3);
+    room[0] = '"';
+    std::memcpy(room + 1, name, n - 1);
+    std::memcpy(room + n, "\": ", 3);
+    out_.use(n + 3);
+    after_key_ = true;
+  }
+
   void value(std::string_view text);
   void value(const char* text) { value(std::string_view(text)); }
   void value(std::nullptr_t) { raw("null"); }
@@ -47,20 +60,22 @@ class JsonWriter {
       if (number != number) return raw("\"NaN\"");
       if (number - number != 0) return raw(number > 0 ? "\"Infinity\"" : "\"-Infinity\"");
     }
-    char text[32];
-    const auto result = std::to_chars(text, text + sizeof text, number);
-    const std::string_view shortest(text, static_cast<std::size_t>(result.ptr - text));
+    separate();
+    constexpr std::size_t kLongest = 32;
+    char* const text = out_.room(kLongest);
+    const auto size = static_cast<std::size_t>(std::to_chars(text, text + kLongest, number).ptr - text);
     // "-0" would read back as an integer, without its sign.
-    raw(std::floating_point<Number> && shortest == "-0" ? "-0.0" : shortest);
+    if (std::floating_point<Number> && std::string_view(text, size) == "-0") return out_.write("-0.0");
+    out_.use(size);
   }
 
-  template <class T>
-  void field(std::string_view name, const T& v) {
+  template <class Key, class T>
+  void field(const Key& name, const T& v) {
     key(name);
     value(v);
   }
-  template <class Range>
-  void array_field(std::string_view name, const Range& values) {
+  template <class Key, class Range>
+  void array_field(const Key& name, const Range& values) {
     key(name);
     begin_array();
     for (const auto& v : values) value(v);
@@ -75,7 +90,20 @@ class JsonWriter {
   };
 
   void begin(char open, char close, Layout layout);
-  void separate();
+  void separate() {
+    if (after_key_ || open_.empty()) {
+      after_key_ = false;
+      return;
+    }
+    Level& level = open_.back();
+    if (level.lines) return separate_lines();
+    if (!level.empty) {
+      std::memcpy(out_.room(2), ", ", 2);
+      out_.use(2);
+    }
+    level.empty = false;
+  }
+  void separate_lines();
   void new_line();
   void raw(std::string_view text) {
     separate();

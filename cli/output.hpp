@@ -27,6 +27,14 @@ class Output {
   }
   void write_bytes(std::span<const std::byte> bytes);
 
+  // Room for a few bytes, for those who put them together themselves; then how many of them were used.
+  static constexpr std::size_t kMostRoom = 4096;
+  char* room(std::size_t size) {
+    if (size > kBufferBytes - used_) flush();
+    return buffer_.get() + used_;
+  }
+  void use(std::size_t size) { used_ += size; }
+
   // Throws Errc::io where the bytes cannot be written, Errc::cancelled after Ctrl-C, and ReaderGone.
   void flush();
 

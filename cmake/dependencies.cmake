@@ -5,7 +5,6 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(hwy REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
-find_package(simdjson REQUIRED)
 find_package(ZLIB REQUIRED)
 # These have no CMake package in Debian.
 find_package(PkgConfig REQUIRED)

@@ -1,8 +1,6 @@
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,46 +9,10 @@
 #include "core/json_string.hpp"
 #include "core/text.hpp"
 
-// A document is at most kMaxDepth deep: the parser sees to it.
+// A document is at most 64 deep: the parser sees to it.
 // NOLINTBEGIN(misc-no-recursion)
 namespace ballast {
 namespace {
-
-constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxValues = 8 << 20;  // a few hundred bytes each, at most, as they lie in memory
-
-void refuse_duplicates(const Json::Members& members) {
-  std::vector<std::string_view> keys;
-  keys.reserve(members.size());
-  for (const auto& [key, value] : members) keys.push_back(key);
-  std::ranges::sort(keys);
-  const auto twice = std::ranges::adjacent_find(keys);
-  if (twice != keys.end()) throw Error(Errc::malformed, "the key " + quote(*twice) + " is there twice");
-}
-
-// As deep as the parser allowed, and no deeper.
-Json from_element(const simdjson::dom::element& element, std::size_t& count) {
-  if (++count > kMaxValues) throw Error(Errc::limit, "JSON of more than " + std::to_string(kMaxValues) + " values");
-  using Type = simdjson::dom::element_type;
-  switch (element.type()) {
-    case Type::NULL_VALUE: return {};
-    case Type::BOOL: return bool(element);
-    case Type::INT64: return std::int64_t(element);
-    case Type::UINT64: return std::uint64_t(element);
-    case Type::DOUBLE: return double(element);
-    case Type::STRING: return std::string_view(element);
-    case Type::ARRAY: {
-      Json::List list;
-      for (const auto item : simdjson::dom::array(element)) list.push_back(from_element(item, count));
-      return list;
-    }
-    case Type::OBJECT: break;
-  }
-  Json::Members members;
-  for (const auto& [key, value] : simdjson::dom::object(element)) members.emplace_back(key, from_element(value, count));
-  refuse_duplicates(members);
-  return members;
-}
 
 class Printer {
  public:
@@ -151,21 +113,6 @@ Json& Json::operator=(Json&& other) noexcept = default;
 Json::~Json() = default;
 
 bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
-
-Json Json::parse(std::string_view text) {
-  simdjson::dom::parser parser;
-  // The parser looks ahead: it takes a copy with padding.
-  const simdjson::error_code no_memory = parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxDepth);
-  if (no_memory != simdjson::SUCCESS) throw Error(Errc::limit, "JSON of " + std::to_string(text.size()) + " bytes");
-  simdjson::dom::element root;
-  const simdjson::error_code error = parser.parse(text.data(), text.size(), true).get(root);
-  if (error == simdjson::DEPTH_ERROR)
-    throw Error(Errc::limit, "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels");
-  if (error != simdjson::SUCCESS)
-    throw Error(Errc::malformed, std::string("this is no JSON: ") + simdjson::error_message(error));
-  std::size_t count = 0;
-  return from_element(root, count);
-}
 
 void Json::throw_not(std::string_view what) const {
   std::string shown = to_string(*this);

@@ -2,8 +2,6 @@
 
 #include <ballast/error.hpp>
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -29,6 +27,19 @@ void append_utf8(std::string& out, std::uint32_t code) {
     push(0x80 | (code >> 6 & 0x3F));
   }
   push(0x80 | (code & 0x3F));
+}
+
+// Of a number that no double can be: whether it is too large, and not too near to zero.
+bool is_huge(std::string_view number) {
+  const std::string_view digits = number.substr(0, number.find_first_of("eE"));
+  const auto first = static_cast<std::ptrdiff_t>(digits.find_first_of("123456789"));
+  const auto point = static_cast<std::ptrdiff_t>(std::min(digits.find('.'), digits.size()));
+  std::string_view exponent = number.substr(std::min(digits.size() + 1, number.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::ptrdiff_t power = 0;
+  const auto [end, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
+  if (error == std::errc::result_out_of_range) return !exponent.starts_with('-');
+  return point - first + power > 0;
 }
 
 }  // namespace
@@ -67,8 +78,8 @@ void KeysOfObject::resize(std::size_t slot_count) {
 
 void JsonText::check_utf8() const {
   const std::string_view text(begin_, static_cast<std::size_t>(end_ - begin_));
-  if (!simdjson::validate_utf8(text.data(), text.size()))
-    fail_at("the text is not UTF-8", base_ + valid_utf8_prefix(text));
+  const std::size_t valid = valid_utf8_prefix(text);
+  if (valid != text.size()) fail_at("the text is not UTF-8", base_ + valid);
 }
 
 void JsonText::fail_at(const std::string& message, std::uint64_t byte) const {
@@ -138,50 +149,42 @@ std::uint32_t JsonText::hex4() {
 }
 
 // What does not fit an integer or a double of 64 bits, some readers refuse and others round: so it is refused.
-void JsonText::skip_number() {
-  const char* start = at_;
+JsonText::Number JsonText::number() {
+  const char* const start = at_;
   const auto digits = [&] {
-    const char* first = at_;
     if (!is_digit(*at_)) fail("expected a value");
     while (is_digit(*at_)) ++at_;
-    return at_ - first;
   };
-  const auto fail_unless = [&](bool fits) {
-    if (!fits) fail_at("a number does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
-  };
-  const bool negative = *at_ == '-';
-  if (negative) ++at_;
-  const bool zero = *at_ == '0';
-  if (zero) ++at_;
-  const std::ptrdiff_t whole_digits = zero ? 1 : digits();
-  if (*at_ != '.' && *at_ != 'e' && *at_ != 'E') {
-    std::int64_t below_zero = 0;
-    std::uint64_t above = 0;
-    return fail_unless((negative ? std::from_chars(start, at_, below_zero) : std::from_chars(start, at_, above)).ec ==
-                       std::errc{});
-  }
+  const bool is_negative = *at_ == '-';
+  if (is_negative) ++at_;
+  if (*at_ == '0')
+    ++at_;
+  else
+    digits();
+  const bool is_whole = *at_ != '.' && *at_ != 'e' && *at_ != 'E';
   if (*at_ == '.') {
     ++at_;
     digits();
   }
-  std::ptrdiff_t exponent = 0;
   if (*at_ == 'e' || *at_ == 'E') {
     ++at_;
-    const bool small = *at_ == '-';
     if (*at_ == '+' || *at_ == '-') ++at_;
-    const char* first = at_;
     digits();
-    if (!small && std::from_chars(first, at_, exponent).ec != std::errc{}) fail_unless(false);
   }
-  constexpr std::ptrdiff_t kMostDigits = 308;  // of a double
-  fail_unless(whole_digits <= kMostDigits && exponent <= kMostDigits - whole_digits);
+  const auto parsed = [&]<class T>(T value) -> Number {
+    if (std::from_chars(start, at_, value).ec == std::errc{}) return value;
+    if (!is_whole && !is_huge(since(start))) return is_negative ? -0.0 : 0.0;
+    fail_at("a number does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
+  };
+  if (!is_whole) return parsed(double{});
+  return is_negative ? parsed(std::int64_t{}) : parsed(std::uint64_t{});
 }
 
 void JsonText::skip_scalar() {
   if (*at_ == '"') {
     string("a value");
   } else if (!take_exactly("true") && !take_exactly("false") && !take_exactly("null")) {
-    skip_number();
+    number();
   }
 }
 

@@ -1,6 +1,6 @@
 // JsonText: the words of a JSON text, one after the other, each complaint with its byte.
 //
-// Only what a safetensors header is made of: strings, unsigned integers, and a way past anything else.
+// What a safetensors header is made of, strings and unsigned integers, is read fast; there is a way past anything else.
 // The text must be valid UTF-8 and followed by zeros (PaddedText), so that no look ahead needs a bound:
 // a zero is no JSON and stops every loop.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/padded_text.hpp"
@@ -123,6 +124,10 @@ class JsonText {
     return value;
   }
 
+  // At a value that is no other kind; a whole number below 0 is signed, any other unsigned.
+  using Number = std::variant<std::int64_t, std::uint64_t, double>;
+  Number number();
+
   // Any value, checked but not kept: `depth` is that of the value itself. Refuses duplicate keys at every level.
   void skip_value(std::uint64_t depth);
 
@@ -174,7 +179,6 @@ class JsonText {
   String decode(const char* start);
   std::uint32_t hex4();
   void skip_scalar();
-  void skip_number();
 
   const char* begin_;
   const char* at_;

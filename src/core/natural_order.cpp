@@ -1,6 +1,7 @@
 #include <ballast/text.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <numeric>
@@ -68,6 +69,20 @@ struct SortItem {
   std::size_t number;
 };
 
+// Byte by byte, the last first: a third of what comparing takes. Items with equal heads stay as they are.
+void sort_by_head(std::vector<SortItem>& items) {
+  std::vector<SortItem> sorted(items.size());
+  for (int shift = 0; shift < 64; shift += 8) {
+    const auto byte = [shift](const SortItem& item) { return item.head >> shift & 0xFF; };
+    std::array<std::size_t, 256> places{};
+    for (const SortItem& item : items) ++places[byte(item)];
+    if (places[byte(items.front())] == items.size()) continue;
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), std::size_t{0});
+    for (const SortItem& item : items) sorted[places[byte(item)]++] = item;
+    items.swap(sorted);
+  }
+}
+
 }  // namespace
 
 // Names are compared as sequences of bytes and numbers. Where all of those are equal, the first number with fewer
@@ -126,13 +141,18 @@ std::vector<std::size_t> natural_order(std::span<const std::string_view> names) 
     const std::size_t left = item.size - common;
     if (left < 8) item.head &= left == 0 ? 0 : ~std::uint64_t{0} << (8 * (8 - left));
   }
-  std::sort(items.begin(), items.end(), [&](const SortItem& a, const SortItem& b) {
-    if (a.head != b.head) return a.head < b.head;
+  const auto before = [&](const SortItem& a, const SortItem& b) {
     const int compared = key_of(a).substr(common).compare(key_of(b).substr(common));
     if (compared != 0) return compared < 0;
     if (natural_less(names[a.number], names[b.number])) return true;
     return !natural_less(names[b.number], names[a.number]) && a.number < b.number;
-  });
+  };
+  sort_by_head(items);
+  for (auto first = items.begin(); first != items.end();) {
+    const auto last = std::find_if(first, items.end(), [&](const SortItem& item) { return item.head != first->head; });
+    if (last - first > 1) std::sort(first, last, before);
+    first = last;
+  }
   std::ranges::transform(items, order.begin(), &SortItem::number);
   return order;
 }

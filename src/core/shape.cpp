@@ -1,6 +1,7 @@
 #include <ballast/shape.hpp>
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/checked.hpp"
 
@@ -11,10 +12,12 @@ bool operator==(const Shape& a, const Shape& b) noexcept { return std::equal(a.b
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (const std::uint64_t dim : shape) {
+    char digits[24];
     if (text.size() > 1) text += ", ";
-    text += std::to_string(dim);
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, dim).ptr);
   }
-  return text + "]";
+  text += ']';
+  return text;
 }
 
 Strides contiguous_strides(const Shape& shape) {

@@ -61,6 +61,22 @@ bool is_hidden(char32_t c) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// How many bytes from the beginning are ASCII: nearly all of nearly all headers.
+std::size_t ascii_prefix(std::string_view text) {
+  constexpr std::uint64_t kHighs = 0x8080'8080'8080'8080;
+  constexpr std::size_t kAtOnce = 8;
+  std::array<std::uint64_t, kAtOnce> words;
+  std::size_t i = 0;
+  for (; i + sizeof words <= text.size(); i += sizeof words) {
+    std::memcpy(words.data(), text.data() + i, sizeof words);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words) all |= word;
+    if ((all & kHighs) != 0) break;
+  }
+  while (i < text.size() && static_cast<unsigned char>(text[i]) < 0x80) ++i;
+  return i;
+}
+
 // How many bytes from the beginning are printable ASCII, which nearly all bytes of nearly all names are: so they are
 // looked at eight at a time.
 std::size_t plain_prefix(std::string_view text) {
@@ -134,12 +150,13 @@ std::string escape_for_terminal(std::string_view text) {
 
 std::size_t valid_utf8_prefix(std::string_view text) {
   std::size_t valid = 0;
-  while (valid < text.size()) {
+  for (;;) {
+    valid += ascii_prefix(text.substr(valid));
+    if (valid == text.size()) return valid;
     const std::size_t size = decode(text.substr(valid)).size;
-    if (size == 0) break;
+    if (size == 0) return valid;
     valid += size;
   }
-  return valid;
 }
 
 std::string quote(std::string_view name) {

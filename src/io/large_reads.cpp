@@ -1,11 +1,9 @@
 #include "io/large_reads.hpp"
 
 #include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -17,29 +15,18 @@
 namespace ballast::io {
 namespace {
 
-// A multiple of every disk's own block, and in memory of a huge page.
-constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
-constexpr std::size_t kAlignment = std::size_t{2} << 20;
+// A multiple of every disk's own block, enough for one request, and few enough together to stay in a cache on their
+// way. With 4 MiB, fresh memory for the blocks took as long as a sixth of a file of 256 MiB.
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kAlignment = std::size_t{2} << 20;  // in memory: a huge page
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBlockRoom = kBlockBytes + kPage;       // for a range of a block's size that begins inside a page
+constexpr std::size_t kWorthARequest = std::size_t{1} << 20;  // of its own
 constexpr unsigned kSpareBlocks = 4;  // beside one for each thread: neighbours are read at about the same time
 
-struct Free {
-  void operator()(void* memory) const noexcept { std::free(memory); }
-};
-using BlockMemory = std::unique_ptr<std::byte, Free>;
-
-BlockMemory block_memory() {
-  void* const memory = std::aligned_alloc(kAlignment, kBlockBytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  prefer_huge_pages(memory, kBlockBytes);
-  return BlockMemory(static_cast<std::byte*>(memory));
-}
-
 // How many bytes came: fewer at the end of the file, none where it cannot be read.
-std::size_t read_block(int descriptor, std::uint64_t offset, std::byte* to) {
-  const auto read = [&] {
-    return retry([&] { return pread(descriptor, to, kBlockBytes, static_cast<off_t>(offset)); });
-  };
+std::size_t read_block(int descriptor, std::uint64_t offset, std::byte* to, std::size_t size = kBlockBytes) {
+  const auto read = [&] { return retry([&] { return pread(descriptor, to, size, static_cast<off_t>(offset)); }); };
   ssize_t n = read();
   if (n < 0 && errno == EINVAL) {  // a file system that took O_DIRECT and does not mean it
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_DIRECT);
@@ -48,34 +35,11 @@ std::size_t read_block(int descriptor, std::uint64_t offset, std::byte* to) {
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
 
-bool lies_as_in_file(std::uint64_t offset, std::span<const std::byte> out) {
-  constexpr std::size_t kWorthARequest = std::size_t{1} << 20;
-  return out.size() >= kWorthARequest && (reinterpret_cast<std::uintptr_t>(out.data()) - offset) % kPage == 0;
-}
-
-// One request for whole pages of the file: those that the range has only a part of go beside it.
-bool read_straight(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
-  alignas(kPage) std::array<std::byte, kPage> first, last;
-  const std::size_t before = offset % kPage;  // in the first page, in front of the range
-  const std::size_t of_first = kPage - before, of_last = (offset + out.size()) % kPage;
-  const std::array<iovec, 3> places = {
-      iovec{first.data(), kPage},
-      iovec{out.data() + of_first, out.size() - of_first - of_last},
-      iovec{last.data(), of_last == 0 ? 0 : kPage},
-  };
-  const ssize_t n =
-      retry([&] { return preadv(descriptor, places.data(), places.size(), static_cast<off_t>(offset - before)); });
-  if (n < 0 || static_cast<std::size_t>(n) < before + out.size()) return false;
-  std::memcpy(out.data(), first.data() + before, of_first);
-  std::memcpy(out.data() + out.size() - of_last, last.data(), of_last);
-  return true;
-}
-
 }  // namespace
 
 struct LargeReads::Block {
   Key key{-1, 0};
-  BlockMemory memory;
+  std::byte* memory = nullptr;
   std::size_t size = 0;
   std::uint64_t last_use = 0;
   unsigned users = 0;
@@ -85,9 +49,40 @@ struct LargeReads::Block {
 LargeReads::LargeReads(unsigned threads) : blocks_(threads + kSpareBlocks) {}
 LargeReads::~LargeReads() = default;
 
+void LargeReads::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+// Of all blocks at once, so that they lie in huge pages.
+void LargeReads::allocate() {
+  const std::size_t size = (blocks_.size() * kBlockRoom + kAlignment - 1) / kAlignment * kAlignment;
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  if (!memory_) throw std::bad_alloc();
+  prefer_huge_pages(memory_.get(), size);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].memory = memory_.get() + i * kBlockRoom;
+}
+
 bool LargeReads::read_at(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
-  return (lies_as_in_file(offset, out) && read_straight(descriptor, offset, out)) ||
-         read_from_blocks(descriptor, offset, out);
+  return out.size() < kWorthARequest ? read_from_blocks(descriptor, offset, out)
+                                     : read_through(descriptor, offset, out);
+}
+
+// What is large is not worth keeping, so a block serves as the place to read to, and need not begin where others do.
+bool LargeReads::read_through(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
+  std::unique_lock lock(mutex_);
+  Block* block = nullptr;
+  changed_.wait(lock, [&] { return (block = take_block()) != nullptr; });
+  lock.unlock();
+  while (!out.empty()) {
+    const std::size_t before = offset % kPage;  // in its page, in front of the range
+    const std::size_t wanted = (before + out.size() + kPage - 1) / kPage * kPage;
+    const std::size_t got = read_block(descriptor, offset - before, block->memory, std::min(wanted, kBlockRoom));
+    if (got <= before) break;
+    const std::size_t size = std::min(out.size(), got - before);
+    std::memcpy(out.data(), block->memory + before, size);
+    out = out.subspan(size);
+    offset += size;
+  }
+  release(*block);
+  return out.empty();
 }
 
 bool LargeReads::read_from_blocks(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
@@ -96,7 +91,7 @@ bool LargeReads::read_from_blocks(int descriptor, std::uint64_t offset, std::spa
     const std::size_t size = std::min(out.size(), kBlockBytes - first);
     Block& block = acquire({descriptor, offset / kBlockBytes});
     const bool is_there = first + size <= block.size;
-    if (is_there) std::memcpy(out.data(), block.memory.get() + first, size);
+    if (is_there) std::memcpy(out.data(), block.memory + first, size);
     release(block);
     if (!is_there) return false;
     out = out.subspan(size);
@@ -105,10 +100,16 @@ bool LargeReads::read_from_blocks(int descriptor, std::uint64_t offset, std::spa
   return true;
 }
 
-LargeReads::Block* LargeReads::oldest_free() {
+// The one that was used longest ago, if nobody uses it now; from now on it holds nothing, and is the caller's.
+LargeReads::Block* LargeReads::take_block() {
+  if (!memory_) allocate();
   Block* oldest = nullptr;
   for (Block& block : blocks_) {
     if (block.users == 0 && (oldest == nullptr || block.last_use < oldest->last_use)) oldest = &block;
+  }
+  if (oldest != nullptr) {
+    oldest->key = {-1, 0};
+    oldest->users = 1;
   }
   return oldest;
 }
@@ -123,17 +124,15 @@ LargeReads::Block& LargeReads::acquire(Key key) {
       changed_.wait(lock, [&] { return !found->is_loading; });
       return *found;
     }
-    Block* const block = oldest_free();
+    Block* const block = take_block();
     if (block == nullptr) {
       changed_.wait(lock);
       continue;
     }
-    if (!block->memory) block->memory = block_memory();
     block->key = key;
-    block->users = 1;
     block->is_loading = true;
     lock.unlock();
-    const std::size_t size = read_block(key.descriptor, key.number * kBlockBytes, block->memory.get());
+    const std::size_t size = read_block(key.descriptor, key.number * kBlockBytes, block->memory);
     lock.lock();
     block->size = size;
     block->is_loading = false;

@@ -1,9 +1,10 @@
-// LargeReads: files in aligned blocks of 4 MiB, read past the page cache where the file system allows it.
+// LargeReads: files in aligned blocks of 1 MiB, read past the page cache where the file system allows it.
 //
 // What a disk is slow at is not bytes but requests, and what a cold map costs is one request for every few pages.
 // Blocks that were read stay for a while, since tensors end where they like: small ones that lie together are read
-// together. Large ranges go straight to where they are wanted, if their bytes lie in a page of memory as in a page of
-// the file. Thread-safe; as many threads as read at a time, so many requests are under way.
+// together. Large ranges only pass through a block: few blocks stay in the processor's cache, and to copy from there
+// costs less than to have the disk write to memory far away. Thread-safe; as many threads as read at a time, so many
+// requests are under way.
 #pragma once
 
 #include <condition_variable>
@@ -37,14 +38,20 @@ class LargeReads {
     friend bool operator==(const Key&, const Key&) = default;
   };
 
+  bool read_through(int descriptor, std::uint64_t offset, std::span<std::byte> out);
   bool read_from_blocks(int descriptor, std::uint64_t offset, std::span<std::byte> out);
   Block& acquire(Key key);
   void release(Block& block);
-  Block* oldest_free();
+  Block* take_block();
+  void allocate();
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
 
   std::mutex mutex_;  // guards the blocks, but not the bytes in them
   std::condition_variable changed_;
   std::vector<Block> blocks_;
+  std::unique_ptr<std::byte, Free> memory_;  // of the blocks, when the first is needed
   std::uint64_t clock_ = 0;
 };
 

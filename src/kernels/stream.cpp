@@ -17,17 +17,31 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void stream_copy_on_target(std::byte* out, const std::byte* in, std::size_t size) {
+void stream_line(std::byte* out, const std::byte* in) {
   const hn::CappedTag<std::uint8_t, kCacheLine> d;
-  const std::size_t head = std::min(size, (0 - reinterpret_cast<std::uintptr_t>(out)) % kCacheLine);
-  copy_short(out, in, head);
-  std::size_t i = head;
-  for (; i + kCacheLine <= size; i += kCacheLine) {
-    for (std::size_t j = i; j < i + kCacheLine; j += hn::Lanes(d)) {
-      const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(in + j));
-      hn::Stream(bytes, d, reinterpret_cast<std::uint8_t*>(out + j));
+  for (std::size_t j = 0; j < kCacheLine; j += hn::Lanes(d))
+    hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(in + j)), d,
+               reinterpret_cast<std::uint8_t*>(out + j));
+}
+
+// Four pages side by side: each is a stream of its own to the hardware that fetches ahead, which stops at the end of a
+// page. One after the other they took a seventh longer.
+std::size_t stream_pages(std::byte* out, const std::byte* in, std::size_t size) {
+  constexpr std::size_t kPage = 4096, kPages = 4;
+  std::size_t done = 0;
+  for (; done + kPages * kPage <= size; done += kPages * kPage) {
+    for (std::size_t line = done; line < done + kPage; line += kCacheLine) {
+      for (std::size_t at = line; at < line + kPages * kPage; at += kPage) stream_line(out + at, in + at);
     }
   }
+  return done;
+}
+
+void stream_copy_on_target(std::byte* out, const std::byte* in, std::size_t size) {
+  const std::size_t head = std::min(size, (0 - reinterpret_cast<std::uintptr_t>(out)) % kCacheLine);
+  copy_short(out, in, head);
+  std::size_t i = head + stream_pages(out + head, in + head, size - head);
+  for (; i + kCacheLine <= size; i += kCacheLine) stream_line(out + i, in + i);
   copy_short(out + i, in + i, size - i);
 }
 

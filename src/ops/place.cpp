@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 
 // Threads that wait for a disk do not take a core, and a few requests at a time leave most disks idle.
 constexpr unsigned kReaders = 8;
+
+constexpr std::uint64_t kRequestBytes = std::uint64_t{1} << 20;
 
 unsigned readers(unsigned threads) { return threads != 0 ? threads : std::max(available_threads(), kReaders); }
 
@@ -43,24 +46,91 @@ class Placing {
   }
 
   void fill(std::vector<Tensor> tensors, std::span<const std::span<std::byte>> memory) {
-    const unsigned threads = options_.mode == LoadMode::mapped ? options_.threads : made_large(tensors);
-    const std::vector<TensorPiece> pieces = cut_by_bytes(tensors, kPieceBytes);
-    if (pieces.empty()) return;                                  // or threads would be started for nothing
-    std::vector<std::atomic<std::size_t>> left(tensors.size());  // pieces of each
-    for (const TensorPiece& piece : pieces) ++left[piece.tensor];
-    ThreadPool(threads).run(pieces.size(), [&](std::size_t i, unsigned) {
+    const bool has_large = options_.mode != LoadMode::mapped && make_large(tensors, LargeReading::in_blocks);
+    Filling filling{cut_by_bytes(tensors, has_large ? kRequestBytes : kPieceBytes), memory, {}};
+    if (filling.pieces.empty()) return;  // or threads would be started for nothing
+    filling.left = std::vector<std::atomic<std::size_t>>(tensors.size());
+    for (const TensorPiece& piece : filling.pieces) ++filling.left[piece.tensor];
+    if (has_large) return carry_out_faster_way(filling, tensors);
+    ThreadPool pool(options_.threads);
+    carry_out(filling, filling.pieces, {&tensors}, pool);
+  }
+
+ private:
+  struct Filling {
+    std::vector<TensorPiece> pieces;
+    std::span<const std::span<std::byte>> memory;
+    std::vector<std::atomic<std::size_t>> left;  // pieces of each tensor
+  };
+  // The tensors as one way reads them; the other ways follow, and let go of them, too.
+  using Ways = std::vector<std::vector<Tensor>*>;
+
+  void carry_out(Filling& filling, std::span<const TensorPiece> pieces, const Ways& ways, ThreadPool& pool) {
+    const std::vector<Tensor>& tensors = *ways.front();
+    const bool streams = total_bytes(filling.pieces) >= kWorthStreaming;
+    pool.run(pieces.size(), [&](std::size_t i, unsigned) {
       const auto& [number, bytes] = pieces[i];
       tensors[number].storage()->prepare({});
-      tensors[number].read(bytes.offset, memory[number].subspan(bytes.offset, bytes.size));
+      read_piece(tensors[number], bytes.offset, filling.memory[number].subspan(bytes.offset, bytes.size), streams);
       if (options_.consume) {
         release(tensors[number], bytes);
-        if (--left[number] == 0) tensors[number] = {};
+        if (--filling.left[number] == 0) {
+          for (std::vector<Tensor>* const way : ways) (*way)[number] = {};
+        }
       }
       meter_.add(bytes.size);
     });
   }
 
- private:
+  // Whether a cold file is read faster past the page cache or through it depends on the disk, on how far the system
+  // reads ahead and on how busy the processors are. So the first megabytes are read past it, some more through it, and
+  // the rest in the way that was faster.
+  void carry_out_faster_way(Filling& filling, std::vector<Tensor>& in_blocks) {
+    const std::span<const TensorPiece> all = filling.pieces;
+    ThreadPool pool(readers(options_.threads));
+    if (total_bytes(all) < kFewTrials * (kTrialBytes + kTrialThroughCacheBytes))
+      return carry_out(filling, all, {&in_blocks}, pool);
+
+    std::vector<Tensor> through_cache = in_blocks;
+    make_large(through_cache, LargeReading::through_cache);
+    ThreadPool processors(options_.threads);
+    const auto first = pieces_of(all, kTrialBytes);
+    const auto second = pieces_of(all.subspan(first.size()), kTrialThroughCacheBytes);
+    const auto rest = all.subspan(first.size() + second.size());
+    const double speed = timed(first, [&] { carry_out(filling, first, {&in_blocks, &through_cache}, pool); });
+    const double other = timed(second, [&] { carry_out(filling, second, {&through_cache, &in_blocks}, processors); });
+    if (speed >= other)
+      carry_out(filling, rest, {&in_blocks, &through_cache}, pool);
+    else
+      carry_out(filling, rest, {&through_cache, &in_blocks}, processors);
+  }
+
+  // Enough for every reader to have something to do; and enough for the system to begin to read ahead. What it then has
+  // read ahead for nothing is why there is no more of it.
+  static constexpr std::uint64_t kTrialBytes = std::uint64_t{8} << 20, kTrialThroughCacheBytes = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kFewTrials = 10;
+
+  template <class Work>
+  static double timed(std::span<const TensorPiece> pieces, const Work& work) {  // bytes a second
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    return static_cast<double>(total_bytes(pieces)) / elapsed.count();
+  }
+
+  // The first ones, so many that they have at least so many bytes.
+  static std::span<const TensorPiece> pieces_of(std::span<const TensorPiece> pieces, std::uint64_t bytes) {
+    std::size_t count = 0;
+    for (std::uint64_t done = 0; count < pieces.size() && done < bytes; ++count) done += pieces[count].bytes.size;
+    return pieces.first(count);
+  }
+
+  static std::uint64_t total_bytes(std::span<const TensorPiece> pieces) {
+    std::uint64_t total = 0;
+    for (const TensorPiece& piece : pieces) total += piece.bytes.size;
+    return total;
+  }
+
   static void release(const Tensor& tensor, const ByteRange& bytes) {
     if (tensor.is_contiguous()) tensor.storage()->release(tensor.offset() + bytes.offset, bytes.size);
   }
@@ -102,7 +172,7 @@ class Placing {
     std::vector<Tensor> copies;
     std::vector<std::span<std::byte>> memory;
     for (const Tensor& tensor : tensors) {
-      const OwnedMemory own(tensor.nbytes(), options_.mode == LoadMode::mapped ? 0 : large_.phase(tensor));
+      const OwnedMemory own(tensor.nbytes());
       memory.push_back(own.bytes());
       copies.emplace_back(tensor.dtype(), tensor.shape(), memory_storage(own.bytes(), own.share()));
     }
@@ -111,19 +181,20 @@ class Placing {
   }
 
   std::vector<Tensor> on_device(std::vector<Tensor> tensors, const Device& device) {
-    const unsigned threads = made_large(tensors);
+    const bool has_large = make_large(tensors, LargeReading::in_blocks);
+    const unsigned threads = has_large ? readers(options_.threads) : options_.threads;
     return uploaded(tensors, device, threads, [this](std::uint64_t bytes) { meter_.add(bytes); });
   }
 
-  // Has those read in large pieces for which that is better; returns by how many threads all are to be read.
-  unsigned made_large(std::vector<Tensor>& tensors) {
-    unsigned threads = options_.threads;
+  // Has those read in large pieces for which that is better; whether there are any.
+  bool make_large(std::vector<Tensor>& tensors, LargeReading reading) {
+    bool has_large = false;
     for (Tensor& tensor : tensors) {
       const Storage* const before = tensor.storage().get();
-      tensor = large_(tensor);
-      if (tensor.storage().get() != before) threads = readers(options_.threads);
+      tensor = large_(tensor, reading);
+      has_large = has_large || tensor.storage().get() != before;
     }
-    return threads;
+    return has_large;
   }
 
   const PlaceOptions& options_;

@@ -4,6 +4,7 @@
 
 #include <ballast/provenance.hpp>
 
+#include <functional>
 #include <utility>
 
 #include "io/page_cache.hpp"
@@ -19,24 +20,23 @@ struct LargeReader::Shared {
 
 namespace {
 
-// A plain storage that is read in large pieces, and as it is where that does not work out.
+// A plain storage that is read in one of two other ways, and as it is where that does not work out.
 class LargeReadStorage final : public Storage {
  public:
-  LargeReadStorage(StoragePtr plain, std::shared_ptr<io::LargeReads> reads, int descriptor, std::uint64_t offset)
-      : plain_(std::move(plain)), reads_(std::move(reads)), descriptor_(descriptor), offset_(offset) {}
+  using Read = std::function<bool(std::uint64_t offset, std::span<std::byte> out)>;
+
+  LargeReadStorage(StoragePtr plain, Read read) : plain_(std::move(plain)), read_(std::move(read)) {}
 
   std::uint64_t size_bytes() const override { return plain_->size_bytes(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (!reads_->read_at(descriptor_, offset_ + offset, out)) plain_->read(offset, out);
+    if (!read_(offset, out)) plain_->read(offset, out);
   }
   std::optional<Location> location() const override { return plain_->location(); }
   void check_unchanged() const override { plain_->check_unchanged(); }
 
  private:
   StoragePtr plain_;
-  std::shared_ptr<io::LargeReads> reads_;
-  int descriptor_;
-  std::uint64_t offset_;
+  Read read_;
 };
 
 }  // namespace
@@ -49,7 +49,8 @@ const LargeReader::File& LargeReader::file(int descriptor) {
   if (!is_new) return file;
   struct stat found = {};
   file.descriptor = io::reopened(descriptor);
-  if (!file.descriptor || fstat(descriptor, &found) != 0) return file;
+  file.through_cache = io::reopened(descriptor);  // its own, with its own reading ahead
+  if (!file.descriptor || !file.through_cache || fstat(descriptor, &found) != 0) return file;
   const bool is_cold = io::is_cold(file.descriptor.get(), 0, static_cast<std::uint64_t>(found.st_size));
   file.is_better_read = is_cold || io::is_on_network(descriptor);
   if (is_cold) io::bypass_page_cache(file.descriptor.get());
@@ -70,20 +71,23 @@ const LargeReader::File* LargeReader::file_of_plain(const Tensor& tensor) {
   return found.is_better_read ? &found : nullptr;
 }
 
-Tensor LargeReader::operator()(const Tensor& tensor) {
+Tensor LargeReader::operator()(const Tensor& tensor, LargeReading reading) {
   const File* const source = file_of_plain(tensor);
   if (source == nullptr) return tensor;
-  const std::shared_ptr<io::LargeReads> reads(shared_, &shared_->reads);
-  auto storage = std::make_shared<LargeReadStorage>(tensor.storage(), reads, source->descriptor.get(),
-                                                    tensor.storage()->location()->offset);
+  const std::uint64_t start = tensor.storage()->location()->offset;
+  const auto in_blocks = [shared = shared_, file = source->descriptor.get(), start](std::uint64_t offset,
+                                                                                    std::span<std::byte> out) {
+    return shared->reads.read_at(file, start + offset, out);
+  };
+  const auto through_cache = [shared = shared_, file = source->through_cache.get(), start](std::uint64_t offset,
+                                                                                           std::span<std::byte> out) {
+    std::size_t done = 0;
+    return io::read_all_at(file, start + offset, out, done) == 0 && done == out.size();
+  };
+  auto storage = reading == LargeReading::in_blocks
+                     ? std::make_shared<LargeReadStorage>(tensor.storage(), in_blocks)
+                     : std::make_shared<LargeReadStorage>(tensor.storage(), through_cache);
   return Tensor(tensor.dtype(), tensor.shape(), tensor.strides(), std::move(storage), tensor.offset());
-}
-
-std::uint64_t LargeReader::phase(const Tensor& tensor) {
-  constexpr std::uint64_t kPage = 4096, kWorthIt = std::uint64_t{1} << 20, kSoAligned = 8;
-  if (tensor.nbytes() < kWorthIt || !tensor.is_contiguous() || file_of_plain(tensor) == nullptr) return 0;
-  const std::uint64_t phase = (tensor.storage()->location()->offset + tensor.offset()) % kPage;
-  return phase % kSoAligned == 0 ? phase : 0;  // a file that put its values askew is put straight
 }
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 // How the files behind tensors are best read, asked once a file; and tensors that are read so.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 
@@ -9,6 +10,9 @@
 #include "io/large_reads.hpp"
 
 namespace ballast {
+
+// In large blocks past the page cache, or through it, as the system reads ahead.
+enum class LargeReading : std::uint8_t { in_blocks, through_cache };
 
 // One thread asks; the tensors that it gives may be read by as many as it was told of, and keep what they need.
 class LargeReader {
@@ -20,14 +24,11 @@ class LargeReader {
   bool is_better_read(const Tensor& tensor);
 
   // The tensor, such that it is read in large pieces, where that is better and its bytes lie in the file as they are.
-  Tensor operator()(const Tensor& tensor);
-
-  // Where in a page memory for the tensor is best to begin: as in the file where it is read so, and 0 otherwise.
-  std::uint64_t phase(const Tensor& tensor);
+  Tensor operator()(const Tensor& tensor, LargeReading reading = LargeReading::in_blocks);
 
  private:
   struct File {
-    io::UniqueFd descriptor;
+    io::UniqueFd descriptor, through_cache;
     bool is_better_read = false;
   };
   struct Shared;

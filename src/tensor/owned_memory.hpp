@@ -12,8 +12,7 @@ namespace ballast {
 // aligned to 2 MiB and ask for huge pages.
 class OwnedMemory {
  public:
-  // The first byte lies `phase` bytes behind a page's beginning where that is given.
-  explicit OwnedMemory(std::uint64_t size_bytes, std::uint64_t phase = 0);
+  explicit OwnedMemory(std::uint64_t size_bytes);
 
   std::span<std::byte> bytes() const noexcept { return {data_.get(), size_}; }
   std::shared_ptr<std::byte> share() const noexcept { return data_; }

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "kernels/stream.hpp"
+
 namespace ballast {
 
 std::vector<ByteRange> cut_by_bytes(const Tensor& tensor, std::uint64_t target_bytes) {
@@ -20,6 +22,15 @@ std::vector<TensorPiece> cut_by_bytes(std::span<const Tensor> tensors, std::uint
     for (const ByteRange& range : cut_by_bytes(tensors[i], target_bytes)) pieces.push_back({i, range});
   }
   return pieces;
+}
+
+void read_piece(const Tensor& tensor, std::uint64_t first, std::span<std::byte> out, bool streams) {
+  const auto copy = [out](std::span<const std::byte> from) {
+    kernels::stream_copy(out.data(), from.data(), from.size());
+  };
+  if (streams && tensor.is_contiguous() && tensor.storage()->visit(tensor.offset() + first, out.size(), copy))
+    return kernels::finish_streaming();
+  tensor.read(first, out);
 }
 
 }  // namespace ballast

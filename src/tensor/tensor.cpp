@@ -14,6 +14,7 @@
 #include "tensor/element_layout.hpp"
 #include "tensor/encoded_storage.hpp"
 #include "tensor/owned_memory.hpp"
+#include "tensor/pieces.hpp"
 #include "tensor/strided_read.hpp"
 
 namespace ballast {
@@ -133,7 +134,8 @@ Tensor Tensor::realize(unsigned threads) const {
     } else {
       const auto parts = split_by_bytes(size, is_contiguous() ? storage_->granule() : 1, kParallelBytes);
       ThreadPool(threads).run(parts.size(), [&](std::size_t i, unsigned) {
-        read(parts[i].offset, memory.bytes().subspan(parts[i].offset, parts[i].size));
+        const auto out = memory.bytes().subspan(parts[i].offset, parts[i].size);
+        read_piece(*this, parts[i].offset, out, size >= kWorthStreaming);
       });
     }
   }

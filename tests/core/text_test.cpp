@@ -44,6 +44,16 @@ TEST(EscapeForTerminal, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escape_for_terminal("\xe6\xa8"), "\\xe6\\xa8") << "cut off";
 }
 
+TEST(ValidUtf8Prefix, EndsAtTheFirstByteThatIsNone) {
+  for (std::size_t place = 0; place < 150; ++place) {
+    const std::string before(place, 'a'), after(150 - place, 'b');
+    EXPECT_EQ(valid_utf8_prefix(before + "é模🙂" + after), 150 + 9u);
+    EXPECT_EQ(valid_utf8_prefix(before + "é\x80" + after), place + 2);
+    EXPECT_EQ(valid_utf8_prefix(before + "\xff" + after), place);
+  }
+  EXPECT_EQ(valid_utf8_prefix(""), 0u);
+}
+
 TEST(Quote, EscapesAndCutsLongNamesBetweenCharacters) {
   EXPECT_EQ(quote("w"), "\"w\"");
   EXPECT_EQ(quote("a\"b\\c\n"), "\"a\\\"b\\\\c\\x0a\"");

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Highway, StreamOnTarget, testing::ValuesIn(hwy::Support
 
 TEST_P(StreamOnTarget, CopiesAnyLengthFromAnywhereToAnywhere) {
   for (std::size_t size = 0; size <= 4 * kCacheLine + 1; ++size) expect_copies(stream_copy, size);
-  for (const std::size_t size : {4095U, 4096U, 4097U}) expect_copies(stream_copy, size);
+  for (const std::size_t size : {4095U, 4096U, 4097U, 16384U, 40000U}) expect_copies(stream_copy, size);
 }
 
 TEST(Stream, CopiesAFewBytesByPiecesThatOverlap) {

@@ -83,8 +83,8 @@ PUBLIC_HEADERS = {
 # where -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
-    "cli": r"CLI/.+|fmt/.+",
-    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|simdjson\.h|xxhash\.h|zlib\.h|zstd\.h",
+    "cli": r"CLI/.+|fmt/.+|hwy/.+",
+    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.

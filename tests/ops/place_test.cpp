@@ -79,6 +79,33 @@ TEST(Load, ReadsIntoMemoryWhenTold) {
   }
 }
 
+// Large enough for both ways of reading a cold file to be tried, and for a warm one to be copied around the cache.
+TEST(Load, GivesTheSameBytesInEveryWayOfReadingALargeFile) {
+  constexpr std::size_t kCount = (std::size_t{126} << 18) + 3;
+  const TempDir folder;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("bias", some_tensor(5, 1));  // or all would lie on whole pages
+  checkpoint.tensors.insert("table", floats(kCount));
+  save(checkpoint, folder / "m.safetensors", {.durable = false});
+  const auto is_right = [](std::span<const float> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != static_cast<float>(i)) return false;
+    }
+    return values.size() == kCount;
+  };
+  for (const bool is_cold : {false, true}) {
+    for (const unsigned threads : {0u, 1u}) {
+      if (is_cold) make_cold(folder / "m.safetensors");
+      Placed model;
+      load_state_dict(model, open(folder / "m.safetensors"),
+                      {.strict = false, .mode = LoadMode::read, .consume = true, .threads = threads});
+      EXPECT_TRUE(is_right(model.table)) << (is_cold ? "cold, " : "warm, ") << threads << " threads";
+    }
+  }
+  const Tensor realized = open(folder / "m.safetensors").at("table").realize();
+  EXPECT_TRUE(is_right(realized.as<float>()));
+}
+
 TEST(Load, LooksAtThePageCacheWhenItMayChoose) {
   const TempDir folder;
   save(some_checkpoint(), folder / "m.safetensors");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <numeric>
@@ -125,8 +126,15 @@ class MergedStorage final : public Storage {
   }
 
   Overflows make(std::uint64_t row, std::uint64_t count, std::span<std::byte> out, Buffers& buffers) const {
-    buffers.values.resize(count * extent_.columns);
-    buffers.scratch.resize(buffers.values.size());
+    const std::size_t size = count * extent_.columns;
+    buffers.scratch.resize(size);
+    // What is F32 is made where it is wanted, and fits.
+    if (base_.dtype() == DType::f32 && reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0) {
+      const std::span<float> values(reinterpret_cast<float*>(out.data()), size);
+      read_rows({row, count, extent_.columns, values}, buffers.scratch, edits_.size());
+      return {};
+    }
+    buffers.values.resize(size);
     const Panel panel{row, count, extent_.columns, buffers.values};
     if (base_.dtype() == DType::f64) return make_doubles(panel, out, buffers.scratch);
     read_rows(panel, buffers.scratch, edits_.size());

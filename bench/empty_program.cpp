@@ -1,0 +1,2 @@
+// What no program can start faster than.
+int main() {}
