@@ -92,7 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(theirs.has_value(), "we read what the second opinion refuses");
     require(seen_by_us(index) == *theirs, "both read it, but not alike");
   } catch (const Error& error) {
-    require(error.code() == Errc::malformed || error.code() == Errc::unsafe || error.code() == Errc::limit,
+    require(error.code() == Errc::malformed || error.code() == Errc::unsupported || error.code() == Errc::unsafe ||
+                error.code() == Errc::limit,
             "an odd kind of error");
     require(!error.message().empty() && error.message().size() < 2000, "a message that nobody would read");
     require(!error.offset() || *error.offset() <= size, "a byte outside of the text");

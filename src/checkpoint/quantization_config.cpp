@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Where programs write it: a member of a file, or (with no member) the file itself, which then names no method.
-struct Place {
+struct ConfigPlace {
   std::string_view file, member, scheme;
 };
-constexpr Place kPlaces[] = {
+constexpr ConfigPlace kConfigPlaces[] = {
     {"config.json", "quantization_config", ""},
     {"config.json", "compression_config", "compressed-tensors"},
     {"config.json", "quantization", "mlx"},
@@ -66,7 +66,7 @@ std::optional<QuantizationConfig> find_quantization_config(const std::string& ta
   std::optional<QuantizationConfig> found;
   std::string_view last;
   std::optional<Json> root;
-  for (const Place& place : kPlaces) {
+  for (const ConfigPlace& place : kConfigPlaces) {
     if (place.file != last) root = read_json(folder / place.file, limits);
     last = place.file;
     const Json* config = root ? object_at(*root, place.member) : nullptr;
