@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ballast/error.hpp>
-#include <ballast/scan.hpp>
 #include <ballast/merge.hpp>
+#include <ballast/scan.hpp>
 #include <ballast/text.hpp>
 
 #include "../info_text.hpp"

@@ -1,10 +1,11 @@
 // What is known, for which uses, with what it may be given, and why calling it is harmless. A table, no code: whoever
 // wants a name to be known adds a row and says why.
 //
-// How a row is decided: by what the name stands for in the releases of its package that are in use. It must neither import
-// by a name, nor run text or byte code, nor write a file, nor reach the network, nor hand bytes to a loader, with whatever
-// arguments its rule lets pass; and it must be written by honest programs, since every row is a way in. A row is a
-// judgement about somebody else's code, and a later release may make it wrong: when in doubt, leave the name out.
+// How a row is decided: by what the name stands for in the releases of its package that are in use. It must neither
+// import by a name, nor run text or byte code, nor write a file, nor reach the network, nor hand bytes to a loader,
+// with whatever arguments its rule lets pass; and it must be written by honest programs, since every row is a way in. A
+// row is a judgement about somebody else's code, and a later release may make it wrong: when in doubt, leave the name
+// out.
 #pragma once
 
 #include <algorithm>

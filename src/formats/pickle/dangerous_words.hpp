@@ -9,7 +9,19 @@
 namespace ballast::pickle {
 
 // One byte, since every name of a pickle has one.
-enum class Harm : std::uint8_t { none, shell, evaluates, calls, imports, pickle, native, files, network, system, runs_on_import };
+enum class Harm : std::uint8_t {
+  none,
+  shell,
+  evaluates,
+  calls,
+  imports,
+  pickle,
+  native,
+  files,
+  network,
+  system,
+  runs_on_import
+};
 
 constexpr std::array<std::string_view, 11> kHarms = {
     "",
