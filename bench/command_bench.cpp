@@ -1,4 +1,4 @@
-// The command as a person runs it: processes, and what they do besides opening a file.
+// The command as a person runs it: whole processes, with everything that they do besides opening a file.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@
 namespace ballast::bench {
 namespace {
 
-// To its end, with nowhere for its output to go.
+// Runs the process to its end and discards its output.
 void run_process(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

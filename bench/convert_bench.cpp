@@ -1,4 +1,4 @@
-// Conversions, as files on this disk: against a plain copy of the same bytes, and how much memory they take.
+// Conversions of files on this disk: their speed against a plain copy of the same bytes, and the memory that they take.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,9 +16,9 @@ namespace ballast::bench {
 namespace {
 
 constexpr std::uint64_t kSmall = std::uint64_t{256} << 20, kLarge = std::uint64_t{4} << 30;
-constexpr std::uint64_t kMatrixBytes = 8192 * 2 * 8192;  // of 2-byte elements
+constexpr std::uint64_t kMatrixBytes = 8192 * 2 * 8192;  // 8192 x 8192 elements of 2 bytes
 
-// What cp does, without its copy_file_range, which does not copy on some file systems.
+// Copies as cp does, but without copy_file_range, which does not copy on some file systems.
 void copy_file(const std::string& from, const std::string& to, bool sync) {
   const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
   const int out = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -42,9 +42,9 @@ void write_bytes(const std::string& to, std::uint64_t size) {
   ::close(out);
 }
 
-// The same tensors as another kind of file. A hole of so many bytes, or bytes that do not compress.
+// The bytes that every kind of input file is made from: a hole, or bytes that do not compress.
 struct Material {
-  std::string path;  // of a safetensors file with one F32 tensor "w"
+  std::string path;  // a safetensors file with one F32 tensor "w"
 
   Material(std::uint64_t bytes, bool is_hole) : path(scratch() + "/material.safetensors") {
     write_random(path, is_hole ? 0 : bytes);
@@ -90,7 +90,7 @@ void write_stream(const std::string& path, std::uint64_t bytes, bool is_hole) {
   if (is_hole) std::filesystem::resize_file(path, head + bytes);
 }
 
-// Matrices that lie column by column, as torch saves a transposed weight.
+// Matrices that are stored column by column, as torch saves a transposed weight.
 void write_strided(const std::string& path, std::uint64_t bytes, bool is_hole) {
   const Material material(bytes, is_hole);
   const Tensor all = material.tensor();
@@ -102,7 +102,7 @@ void write_strided(const std::string& path, std::uint64_t bytes, bool is_hole) {
   save_quickly(checkpoint, path);
 }
 
-// As many blocks as make so many bytes of BF16.
+// As many blocks as decode to this many bytes of BF16.
 void write_gguf(const std::string& path, std::uint64_t bytes, bool is_hole) {
   const std::uint64_t rows = bytes / 2 / 4096, packed = rows * 4096 / 256 * 144;
   const Material material(packed, is_hole);
@@ -117,8 +117,8 @@ struct Conversion {
   const char* file;
   void (*write)(const std::string& path, std::uint64_t bytes, bool is_hole);
   std::optional<DType> dtype;
-  double share;        // of a copy's speed
-  double when_synced;  // the same where both sync; 0: not asked
+  double share;        // the goal, as a share of a copy's speed
+  double when_synced;  // the goal if both sync; 0 if there is none
 };
 constexpr Conversion kConversions[] = {
     {"torch zip to safetensors", "in.pt", write_zip, std::nullopt, 1.0, 0.9},

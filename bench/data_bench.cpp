@@ -1,5 +1,5 @@
-// Moving data: against memcpy of the same bytes, with buffers that are there already (fresh memory would be all that is
-// measured).
+// Moving data, against memcpy of the same bytes. The pages of all buffers exist before the measurement: otherwise page
+// faults would be all that is measured.
 #include <cstring>
 #include <memory>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{128} << 20;
 
-// As our own memory is: in huge pages, and all of them there.
+// Memory like that of the library: in huge pages, all of them present.
 std::vector<std::byte> touched(std::uint64_t size) {
   std::vector<std::byte> bytes;
   bytes.reserve(size);
@@ -36,7 +36,7 @@ void bench_load(Report& report) {
   const Tensor tensor = open(path).at("w");
   std::vector<std::byte> out = touched(kBytes);
   const auto map = tensor.bytes();
-  std::memcpy(out.data(), map.data(), kBytes);  // all pages are there before either side begins
+  std::memcpy(out.data(), map.data(), kBytes);  // all pages are present before either side begins
   report.add(name, compare({[&] { tensor.read(0, out); }}, {[&] { std::memcpy(out.data(), map.data(), kBytes); }}),
              Goal::speed_at_least, 0.95);
 }

@@ -1,2 +1,2 @@
-// What no program can start faster than.
+// No program can start faster than this one.
 int main() {}

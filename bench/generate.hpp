@@ -1,4 +1,4 @@
-// Files to measure with: headers like those of real models, over data that take no room on the disk.
+// Files to measure with: headers like those of real models, over data that take no space on the disk.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace ballast::bench {
 
-// A folder that goes away with the program.
+// A folder that is removed when the program ends.
 const std::string& scratch();
 
 // A safetensors file with tensors number [first, first + count) of an endless transformer; the data are a hole in the
@@ -16,10 +16,10 @@ std::uint64_t write_model(const std::string& path, std::size_t first, std::size_
 
 std::string model_tensor_name(std::size_t number);
 
-// Opens it, looks at every name and size, and frees everything again.
+// Opens the file, visits every name and size, and frees everything again.
 void open_and_list(const std::string& path);
 
-// The whole file into fresh memory, which is freed again.
+// Reads the whole file into fresh memory, and frees the memory.
 void malloc_and_read(const std::string& path);
 
 // A file full of bytes that do not compress.

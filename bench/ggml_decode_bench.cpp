@@ -1,5 +1,5 @@
-// Decoding ggml blocks to F32, one thread: against a fill of the same bytes by streaming stores, which is what memory
-// takes at the most, and against the plain loops of the reference, as -O2 compiles them.
+// Decoding ggml blocks to F32 on one thread, against two things: a fill of the same bytes by streaming stores, which is
+// the most that memory can take, and the plain loops of the reference, as -O2 compiles them.
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kOutBytes = std::size_t{128} << 20;
 
-// As our own memory is: in huge pages, and all of them there.
+// Memory like that of the library: in huge pages, all of them present.
 class Memory {
  public:
   explicit Memory(std::size_t size)
@@ -38,13 +38,13 @@ class Memory {
   std::size_t size_;
 };
 
-// Any bytes are blocks.
+// Any bytes are valid blocks.
 void randomize(std::span<std::byte> bytes) {
   std::mt19937_64 random(1);
   for (std::byte& b : bytes) b = static_cast<std::byte>(random());
 }
 
-// Not with zeros: some memory controllers take lines of nothing else at three times the speed.
+// Does not fill with zeros: some memory controllers write lines of zeros at three times the speed.
 void fill_by_streaming(std::span<std::byte> out) {
   alignas(64) static std::byte page[4096];
   if (page[0] == page[1]) randomize(page);

@@ -1,5 +1,5 @@
-// Encoding F32 to ggml blocks, one thread: against the plain loops of the reference, as -O2 compiles them, and where
-// memory is the limit against memcpy of the floats.
+// Encoding F32 to ggml blocks on one thread, against the plain loops of the reference, as -O2 compiles them; if memory
+// is the limit, against memcpy of the floats.
 #include <cstring>
 #include <random>
 #include <vector>
@@ -33,7 +33,7 @@ void encode_plainly(DType type, std::span<const float> values, std::span<std::by
     encode(in, out);
 }
 
-// In the second-level cache: what is measured is the work.
+// The data stay in the second-level cache, so that only the work is measured.
 void bench_work(Report& report, DType type, double times_plain) {
   const std::string job = fmt::format("encode F32 to {}", name(type));
   if (!report.wants(job)) return;

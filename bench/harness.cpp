@@ -39,7 +39,7 @@ void count_out(void* memory) noexcept {
 
 }  // namespace
 
-// The whole program counts, at the price of two atomic additions: the same for both sides.
+// Every allocation of the program is counted. That costs two atomic additions, the same for both sides.
 void* operator new(std::size_t size) { return count_in(std::malloc(size)); }
 void* operator new[](std::size_t size) { return count_in(std::malloc(size)); }
 void operator delete(void* memory) noexcept { count_out(memory); }
@@ -67,7 +67,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 Comparison compare(const Side& ours, const Side& theirs, int rounds, const std::function<void()>& not_counted) {
-  // Below a few milliseconds a clock and an interrupt weigh too much.
+  // Below a few milliseconds, the clock's resolution and a single interrupt weigh too much.
   const double once = std::min(seconds(ours, 1), seconds(theirs, 1));
   const bool repeatable = !ours.before && !theirs.before;
   const int repeats = repeatable ? std::clamp(static_cast<int>(0.004 / std::max(once, 1e-7)), 1, 1000) : 1;

@@ -1,4 +1,4 @@
-// Prints the table of bench/README.md. Fails if a goal is missed, and says which.
+// Prints the table of bench/README.md. Fails if a goal is missed, and says which goal.
 #include <malloc.h>
 
 #include <string>

@@ -32,7 +32,7 @@ Adapter lora(std::uint64_t matrices, std::uint64_t rows, std::uint64_t columns) 
   return adapter;
 }
 
-// So many matrices of BF16. The data are a hole in the file.
+// Writes this many matrices of BF16. The data are a hole in the file.
 void write_base(const std::string& path, std::uint64_t matrices) {
   std::string header;
   for (std::uint64_t i = 0; i < matrices; ++i)
@@ -50,7 +50,7 @@ Checkpoint merged(const std::string& path, std::uint64_t matrices) {
   return merge(ballast::open(path), {lora(matrices, kRows, kColumns)});
 }
 
-// To F32 and back: every byte is looked at, and none is changed.
+// Casts to F32 and back: every byte is read, and none is changed.
 Checkpoint unchanged(const std::string& path) {
   Checkpoint checkpoint = ballast::open(path);
   StateDict tensors;
@@ -94,13 +94,13 @@ void compare_with_product(Report& report) {
 }
 
 void measure_memory(Report& report) {
-  constexpr std::uint64_t kMatrices = 32;  // 2 GiB, and an adapter of 24 MiB
+  constexpr std::uint64_t kMatrices = 32;  // 2 GiB, with an adapter of 24 MiB
   const std::string row = "memory of merging a LoRA into 2 GiB, beyond the adapter";
   if (!report.wants(row)) return;
   const std::string from = scratch() + "/base.safetensors", to = scratch() + "/out.safetensors";
   write_base(from, kMatrices);
   const double adapter = static_cast<double>(kMatrices * kRank * (kRows + kColumns) * sizeof(float)) / (1 << 20);
-  // The adapter is in memory here, and once more as the factors of the merged tensors.
+  // The adapter is in memory twice: once here, and once as the factors of the merged tensors.
   const double peak = peak_anonymous([&] { save(merged(from, kMatrices), to, {.durable = false}); });
   report.add_value(row, peak - 2 * adapter, 96, "MiB");
   std::filesystem::remove(to);

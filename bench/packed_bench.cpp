@@ -1,4 +1,4 @@
-// Compressed BF16 weights: how close they come to what entropy allows, and how fast they are back, on one core.
+// Compressed BF16 weights on one core: how close their size is to the entropy, and how fast they are unpacked.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kElements = std::size_t{16} << 20;
 
-// As the weights of a layer are: normal, with a standard deviation of 0.02.
+// Weights like those of a layer: normal, with a standard deviation of 0.02.
 Tensor gaussian_weights() {
   std::mt19937_64 random(1);
   std::normal_distribution<float> normal(0, 0.02f);
@@ -31,7 +31,7 @@ Tensor gaussian_weights() {
   return Tensor::from_bytes(DType::bf16, Shape{kElements}, bytes);
 }
 
-// What a coder that sees one element after the other, each on its own, cannot go below.
+// The smallest size that a coder can reach if it codes every element on its own.
 double entropy_bytes(std::span<const std::byte> elements) {
   std::vector<double> counts(65536);
   for (std::size_t i = 0; i < elements.size(); i += 2) {
@@ -51,7 +51,7 @@ StoragePtr pack(const Tensor& tensor) {
   return packed_storage(tensor, std::move(sizes), "weights");
 }
 
-// The median of some rounds, as time of this thread: what a core does, whatever else the machine is doing.
+// The median of some rounds, in CPU time of this thread, so that other work on the machine does not count.
 double seconds_a_gigabyte(const Storage& storage, std::span<std::byte> out, std::size_t step) {
   std::array<double, 15> rounds;
   for (double& seconds : rounds) {

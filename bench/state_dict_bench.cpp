@@ -1,4 +1,4 @@
-// State dicts in a program: what it takes to fill a model, and to bring a file into memory.
+// State dicts in a program: the cost of filling a model, and of bringing a file into memory.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -57,8 +57,8 @@ void drop_from_page_cache(const std::string& path) {
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-// How far the system reads ahead of whoever reads or faults this file. With 128 KiB, which is what Linux begins with,
-// the disk mostly waits; with megabytes the system keeps it as busy as anybody can.
+// The goal depends on how far the system reads ahead in this file. With 128 KiB, Linux's default, the disk mostly
+// waits; with megabytes the system keeps the disk as busy as any program can.
 double cold_goal(const std::string& path) {
   struct stat found = {};
   double kibibytes = 0;
@@ -80,7 +80,7 @@ void fault_the_map(const std::string& path) {
 
 void read_by_us(const std::string& path) { keep(load(path, {.mode = LoadMode::read})); }
 
-// Memory whose pages are there: fresh ones would be most of what is measured.
+// The memory's pages are present: otherwise page faults would be most of what is measured.
 OwnMemory make_model() {
   OwnMemory model;
   model.w.reserve(kBytes / 4);
@@ -95,7 +95,7 @@ void bench_fill(Report& report, const std::string& path) {
   const auto map = checkpoint.at("w").bytes();
   OwnMemory model = make_model();
   const auto copy = [&] { std::memcpy(model.w.data(), map.data(), kBytes); };
-  copy();  // all pages are there before either side begins
+  copy();  // all pages are present before either side begins
   report.add(kFill, compare({[&] { load_state_dict(model, checkpoint, {.threads = 1}); }}, {copy}),
              Goal::speed_at_least, 0.95);
 }

@@ -1,4 +1,4 @@
-// The only file that includes CLI11: compiling that takes longer than compiling any of ours.
+// The only file that includes CLI11: compiling CLI11 takes longer than compiling any of our files.
 #include "arguments.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Argument named(const std::string& names, std::string value_name, Argument::Desti
           std::move(destination), std::move(description)};
 }
 
-// Adds one argument to a parser, in the way that its destination wants.
+// Adds one argument to a parser, in the way that the type of its destination needs.
 struct Adder {
   CLI::App& app;
   const Argument& argument;
@@ -49,8 +49,8 @@ struct Adder {
     (*this)(std::function([value](const std::string& text) { *value = text; }));
   }
 
-  // Read here, and not by CLI11, whose complaints are about its own conversions and which takes "-1" for a very large
-  // number.
+  // The number is read here and not by CLI11: CLI11's messages are about its own conversions, and CLI11 takes "-1" for
+  // a very large number.
   template <class T>
   void add_number(T* value) const {
     const std::string name = argument.is_positional() ? argument.value_name : "--" + argument.long_name;
@@ -71,15 +71,15 @@ struct Adder {
     if (!argument.is_positional()) option->type_name(argument.value_name);
     option->required(argument.is_required());
     if (!argument.is_repeatable()) return;
-    // CLI11 splits an argument like "[ab]" at its commas wherever it allows extra arguments. Expecting very many
-    // positionals instead, and taking all that there are, leaves it whole.
+    // CLI11 splits an argument like "[ab]" at its commas whenever it allows extra arguments. If it expects very many
+    // positionals instead, and we take all that there are, the argument stays whole.
     constexpr int kVeryMany = 1 << 20;
     option->expected(argument.is_positional() ? kVeryMany : 1);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
   }
 };
 
-// Options of a command may stand behind its verbs, too.
+// The options of a command may stand behind its verbs, too.
 void build(CLI::App& app, const Command& root) {
   app.fallthrough();
   std::vector<std::pair<CLI::App*, const Command*>> todo = {{&app, &root}};
@@ -103,7 +103,7 @@ const Command& innermost(const CLI::App& app, const Command& root) {
   return *command;
 }
 
-// "--threads: 1 required N missing" and "--root: At Most 1 required but received 2", in words.
+// Puts "--threads: 1 required N missing" and "--root: At Most 1 required but received 2" into words.
 std::string described(const CLI::ArgumentMismatch& error) {
   const std::string_view what = error.what();
   const std::string name(what.substr(0, what.find(':')));
@@ -143,7 +143,7 @@ std::string Command::path() const {
 Parsed parse(const Command& root, std::vector<std::string> words) {
   CLI::App app("", root.name);
   build(app, root);
-  // CLI11 takes the words last first.
+  // CLI11 expects the words in reverse order.
   std::reverse(words.begin(), words.end());
   Parsed parsed;
   try {

@@ -1,5 +1,5 @@
-// The command line as a tree: what may stand behind each command, and where its value goes. The verbs describe it,
-// parse() reads the user's words by it, and help and completion are written from it.
+// The command line as a tree: the arguments that may stand behind each command, and where each value goes. The verbs
+// describe the tree, parse() reads the user's words by it, and help and completion are written from it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace ballast::cli {
 
-// What a flag asks for instead of running anything.
+// The answer that a flag asks for instead of running a command.
 enum class Answer { help, version };
 
 struct Argument {
   using Once = std::function<void(const std::string&)>;
   using Often = std::function<void(const std::vector<std::string>&)>;
-  // Where the value goes, which must live until parse() returned. Its type says how often there is one:
+  // Where the value goes. The destination must live until parse() has returned. Its type says how often the argument
+  // may be given:
   //   Answer, bool                            a flag
   //   unsigned, uint64_t, double              a number, at most once
   //   std::string                             at most once; a positional must be given
@@ -28,8 +29,8 @@ struct Argument {
                                    std::optional<std::string>*, Once, std::vector<std::string>*, Often>;
 
   std::string short_name;  // "o", or empty
-  std::string long_name;   // "output"; empty where it is positional
-  std::string value_name;  // "FILE"; what a positional is called; empty for a flag
+  std::string long_name;   // "output"; empty for a positional
+  std::string value_name;  // "FILE"; the name of a positional; empty for a flag
   Destination destination;
   std::string description;
 
@@ -41,19 +42,19 @@ struct Argument {
   bool takes_value() const { return !value_name.empty(); }
 };
 
-// The command itself, a verb of it (`meta`), or a verb of that (`meta get`). Every one of them has --help.
+// The command itself, one of its verbs (`meta`), or a verb of that verb (`meta get`). Each of them has --help.
 struct Command {
   Command(std::string name, std::string summary, const Command* parent = nullptr);
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // `names` are "--dtype", or "-o,--output".
+  // `names` is for example "--dtype" or "-o,--output".
   void flag(const std::string& names, Argument::Destination destination, std::string description);
   void option(const std::string& names, std::string value_name, Argument::Destination destination,
               std::string description);
   void positional(std::string name, Argument::Destination destination, std::string description);
 
-  // Where there are verbs, one of them must follow.
+  // If a command has verbs, one of them must follow.
   Command& verb(std::string name, std::string summary);
 
   std::string path() const;  // "ballast meta get"
@@ -61,20 +62,21 @@ struct Command {
   std::string name, summary;
   std::string examples;
   std::vector<Argument> arguments;
-  std::list<Command> verbs;  // which stay where they are
+  std::list<Command> verbs;  // a list, so that the verbs keep their addresses
   const Command* parent;
-  std::function<int()> run;  // to the exit code; empty where a verb must follow
+  std::function<int()> run;  // returns the exit code; empty if a verb must follow
 };
 
-// What the user's words came to.
+// The meaning of the user's words.
 struct Parsed {
-  const Command* command = nullptr;  // the innermost that they name
-  std::optional<Answer> answer;      // what they ask for instead of running it
-  std::string problem;               // why that cannot be run; empty where it can
-  std::vector<std::string> unknown;  // the words that mean nothing there
+  const Command* command = nullptr;  // the innermost command that the words name
+  std::optional<Answer> answer;      // the answer that they ask for instead of running the command
+  std::string problem;               // why the command cannot be run; empty if it can
+  std::vector<std::string> unknown;  // the words that the command does not know
 };
 
-// Sets what the arguments are bound to, in part even where there is a problem. Throws what their functions throw.
+// Sets the destinations of the arguments; even if there is a problem, some may be set. Throws what their functions
+// throw.
 Parsed parse(const Command& root, std::vector<std::string> words);
 
 }  // namespace ballast::cli

@@ -19,7 +19,7 @@ class Odometer {
  public:
   Odometer(const Shape& shape, bool cut) : shape_(shape), cut_(cut), index_(shape.rank()) {}
 
-  // The element's number in the contiguous order.
+  // The element's index in contiguous order.
   std::uint64_t position() const {
     std::uint64_t position = 0;
     for (std::size_t d = 0; d < index_.size(); ++d) position = position * shape_[d] + index_[d];
@@ -27,11 +27,11 @@ class Odometer {
   }
 
   struct Step {
-    std::size_t dimension;  // that moved on; those after it began anew
-    bool skipped;           // over what is not shown
+    std::size_t dimension;  // the dimension that moved on; the dimensions after it began anew
+    bool skipped;           // true if elements that are not shown were passed over
   };
 
-  // Nothing after the last index.
+  // Empty after the last index.
   std::optional<Step> next() {
     for (std::size_t d = index_.size(); d-- > 0;) {
       const bool skip = cut_ && shape_[d] > 2 * kEdge && index_[d] + 1 == kEdge;
@@ -87,7 +87,7 @@ class ArrayPrinter {
   }
 
   void go_on_after(const Odometer::Step& step) {
-    const std::size_t inner = rank() - 1 - step.dimension;  // dimensions that end and begin here
+    const std::size_t inner = rank() - 1 - step.dimension;  // how many dimensions end and begin here
     if (inner == 0) {
       if (step.skipped) word("...");
       return;
@@ -101,10 +101,10 @@ class ArrayPrinter {
     line_.append(inner, '[');
   }
 
-  // An element of a row: on a line of its own when this one is full.
+  // Writes an element of a row; it begins a new line if this line is full.
   void word(const std::string& text) {
     const bool begins_row = line_.empty() || line_.back() == '[';
-    const std::size_t brackets = rank();  // that may have to follow
+    const std::size_t brackets = rank();  // closing brackets that may have to follow
     if (!begins_row && line_.size() + 1 + text.size() + brackets > width_) {
       end_line();
       line_.append(rank(), ' ');

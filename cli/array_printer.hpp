@@ -1,4 +1,4 @@
-// An array's values as NumPy prints them: brackets, aligned columns, and "..." where there are too many.
+// An array's values as NumPy prints them: brackets, aligned columns, and "..." for values that are left out.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace ballast::cli {
 
 struct ArrayPrintOptions {
-  bool full = false;       // else more than a thousand values are cut to three at each end of each dimension
+  bool full = false;       // if false, more than a thousand values are cut to three at each end of each dimension
   std::size_t width = 75;  // of a line
 };
 

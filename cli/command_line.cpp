@@ -26,8 +26,8 @@
 namespace ballast::cli {
 namespace {
 
-// The command with all of its verbs. Only those that may be meant get their arguments, since all of them together take
-// as long as the rest of a start; completion looks at every one.
+// Describes the command with all of its verbs. Only the verbs that the words may mean get their arguments, because
+// describing all of them takes as long as the rest of a start; completion describes all of them.
 void describe(Command& root, Session& session, bool& show_limits, const std::vector<std::string>& words) {
   root.flag("--version", Answer::version, "the version");
   root.flag("--limits", &show_limits, "the limits on input, with their defaults");
@@ -49,8 +49,8 @@ std::vector<std::string> words_of(const Command& command) {
   return words;
 }
 
-// Options among options and verbs among verbs; the dashes are no letters that somebody got right. A word that shares
-// less than half of its letters with another is another word.
+// The word nearest to `word`: options are compared with options and verbs with verbs, and dashes do not count as
+// letters that somebody got right. A word that shares less than half of its letters with another is not near it.
 std::optional<std::string> nearest_word(const std::string& word, const std::vector<std::string>& words) {
   const std::string dashes = word.substr(0, std::min<std::size_t>(word.find_first_not_of('-'), 2));
   const std::string_view letters = std::string_view(word).substr(dashes.size());
@@ -64,7 +64,7 @@ std::optional<std::string> nearest_word(const std::string& word, const std::vect
   return (dashes.empty() ? "" : "--") + *found;
 }
 
-// What is wrong, with the way out added: the nearest verb or option, or where to read on.
+// The problem, with the way out added: the nearest verb or option, or where to read on.
 Error usage_error(const Command& root, const Parsed& parsed) {
   const Command& verb = *parsed.command;
   const auto help = fmt::format("{} --help shows how it is used", verb.path());
@@ -90,7 +90,7 @@ Error usage_error(const Command& root, const Parsed& parsed) {
 
 std::vector<std::string> words_given(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  // `ballast help convert` is what many type first.
+  // Many people type `ballast help convert` first.
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.push_back("--help");
@@ -146,7 +146,8 @@ int report(const Session& session, const Error& error) {
   return info(error.code()).exit_code;
 }
 
-// Every shard of an output is open at once, and so is every shard of an input: the limit is for programs that select().
+// All shards of an output are open at once, and so are all shards of an input. The low default limit is only for
+// programs that call select().
 void allow_many_files() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

@@ -14,7 +14,7 @@ constexpr std::size_t kPrecision = 8;
 constexpr double kLargestFixed = 1e8, kSmallestFixed = 1e-4, kWidestFixedRange = 1000;
 constexpr double kLargestFixedScalar = 1e16;
 
-// "12.25e-03" taken apart: "12", "25", "e-03".
+// The parts of "12.25e-03": "12", "25", "e-03".
 struct Digits {
   std::string left, right, exponent;
 };
@@ -43,13 +43,13 @@ Digits digits_of(Float value, std::chars_format format) {
   return digits;
 }
 
-// The shortest decimal that is nearer to `value` than to any other float of so many bits. Whole numbers stay as they
-// are.
+// The shortest decimal that is nearer to `value` than to any other float with this many significant bits. Whole numbers
+// are returned unchanged.
 float shortened(float value, int significant_bits) {
   if (significant_bits >= 24 || !std::isfinite(value) || value == std::trunc(value)) return value;
   int exponent = 0;
   const bool power_of_two = std::abs(std::frexp(value, &exponent)) == 0.5f;
-  // Below a power of two the floats lie twice as close.
+  // Below a power of two, floats are twice as close to each other.
   const float reach = std::ldexp(power_of_two ? 0.5f : 1.0f, exponent - significant_bits - 1);
   for (int digits = 0; digits < 8; ++digits) {
     const std::string text = to_text(value, std::chars_format::scientific, digits);
@@ -67,7 +67,7 @@ std::string word_for(double value, bool with_sign) {
   return value < 0 ? "-inf" : with_sign ? "+inf" : "inf";
 }
 
-// A large whole number that stands alone ends in zeros where digits would not tell it from its neighbours.
+// A large whole number that stands alone ends in zeros once further digits would not tell it from its neighbours.
 template <class Float>
 std::string fixed_text(Float value) {
   std::string text = to_text(value, std::chars_format::fixed);
@@ -91,7 +91,7 @@ std::string scalar_text(Float value) {
   return text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
-// Without a point where it is whole, as Python writes the parts of a complex number.
+// A whole number has no point, as Python writes the parts of a complex number.
 template <class Float>
 std::string part_text(Float value) {
   std::string text = scalar_text(value);
@@ -147,8 +147,8 @@ std::string ElementText::Reals::text(Float value) const {
   const std::size_t width = std::max(left + 1 + right + tail, word);
   if (!std::isfinite(value)) return fmt::format("{:>{}}", word_for(static_cast<double>(value), has_signs), width);
 
-  // Beside longer ones, digits go on that are not needed to tell a number apart; they are noise where they were left
-  // out on purpose.
+  // Beside longer numbers, a number gets more digits than are needed to tell it apart. If the digits were shortened on
+  // purpose, further digits would be noise.
   Digits digits = digits_of(value, exponents ? std::chars_format::scientific : std::chars_format::fixed);
   if (exponents && !is_shortened)
     digits = take_apart(to_text(value, std::chars_format::scientific, static_cast<int>(right)));
@@ -161,7 +161,7 @@ ElementText::ElementText(DType dtype, bool is_scalar)
     : is_scalar_(is_scalar), significant_bits_(significant_bits(dtype)) {
   real_.is_shortened = significant_bits_ < 24;
   imaginary_.has_signs = true;
-  if (dtype == DType::boolean && !is_scalar) width_ = 5;  // "False", whether there is one or not
+  if (dtype == DType::boolean && !is_scalar) width_ = 5;  // "False", even if no element is false
 }
 
 void ElementText::look_at(const Element& element) {
@@ -191,7 +191,7 @@ std::string ElementText::text(const Element& element) const {
             if (value.real() == 0 && !std::signbit(value.real())) return imaginary + "j";
             return fmt::format("({}{}{}j)", part_text(value.real()), has_sign ? "" : "+", imaginary);
           }
-          // The j follows the last digit, and the padding the j.
+          // The j follows the last digit, and the padding follows the j.
           std::string imaginary = imaginary_.text(value.imag());
           const std::size_t end = imaginary.find_last_not_of(' ') + 1;
           imaginary.insert(end, "j");

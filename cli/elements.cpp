@@ -11,7 +11,7 @@ namespace ballast::cli {
 
 struct ElementDecoder {
   DType dtype;
-  DType read_as;  // what the tensor is cast to before it is read
+  DType read_as;  // the type that the tensor is cast to before it is read
   std::size_t size;
   Element (*decode)(const std::byte* bytes);
 };

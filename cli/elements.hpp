@@ -10,7 +10,7 @@
 
 namespace ballast::cli {
 
-// Integers exactly; floats in a type that holds them exactly, so that they print in their own precision.
+// Integers are exact; floats have a type that holds them exactly, so that they print in their own precision.
 using Element =
     std::variant<bool, std::int64_t, std::uint64_t, float, double, std::complex<float>, std::complex<double>>;
 
@@ -18,13 +18,13 @@ struct ElementDecoder;
 
 class Elements {
  public:
-  // Reads `window` elements at a time. Throws Errc::unsupported for dtypes that have no numbers to show (ggml blocks).
+  // Reads `window` elements at a time. Throws Errc::unsupported for dtypes without numbers to show (ggml blocks).
   Elements(const Tensor& tensor, std::uint64_t window);
 
   const Shape& shape() const { return tensor_.shape(); }
   std::uint64_t count() const { return tensor_.numel(); }
 
-  // By its number in the contiguous order; cheap when they are asked for in ascending order.
+  // `i` counts in contiguous order. Access is cheap if `i` ascends.
   Element operator[](std::uint64_t i);
 
  private:

@@ -1,4 +1,4 @@
-// The part of fmt that is not in its headers, as the headers define it: Debian has no libfmt.a.
+// The part of fmt that is not in its headers, compiled from fmt's own definitions: Debian has no libfmt.a.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -62,7 +62,7 @@ void add_section(std::string& text, const Terminal& terminal, std::string_view t
   for (const Entry& entry : entries) text += fmt::format("  {:<{}}  {}\n", entry.left, width, entry.right);
 }
 
-// Those that make no sense after a verb: they answer, and that is all.
+// True for options that only print an answer: they make no sense after a verb.
 bool is_answered_alone(const Entry& option) {
   return option.left.ends_with("--help") || option.left.ends_with("--version") || option.left.ends_with("--limits");
 }

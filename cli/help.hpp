@@ -1,4 +1,4 @@
-// Help, written from the description of the command line that it is parsed by, so that it cannot be out of date.
+// Help, written from the same description of the command line that the parser uses, so that help cannot be out of date.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ballast::cli {
 
-// For the whole command, or for one verb of it.
+// The help of the whole command, or of one verb.
 std::string help_text(const Command& command, const Terminal& terminal);
 
-// What `ballast` alone answers.
+// The answer of `ballast` without arguments.
 std::string short_usage();
 
 }  // namespace ballast::cli

@@ -14,7 +14,7 @@ std::uint64_t largest_of(std::span<const std::uint64_t> counts) {
   return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
 }
 
-// Height in eighths of a row; whatever is there at all is seen.
+// The height in eighths of a row; a count above 0 is always visible.
 std::size_t height(std::uint64_t count, std::uint64_t largest, std::size_t rows) {
   if (count == 0) return 0;
   const double share = static_cast<double>(count) / static_cast<double>(largest);

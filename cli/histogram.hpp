@@ -15,14 +15,14 @@ std::string sparkline(std::span<const std::uint64_t> counts);
 
 struct ChartOptions {
   std::size_t rows = 8;
-  std::size_t columns = 72;  // for the bars; each bin gets the same number of them, at least one
-  double min = 0, max = 0;   // of the axis
+  std::size_t columns = 72;  // for the bars; each bin gets the same number of columns, at least one
+  double min = 0, max = 0;   // the ends of the axis
 };
 
-// Several lines with axes, chart_margin() wider than the bars.
+// Several lines with axes; each line is chart_margin() wider than the bars.
 std::string chart(const Terminal& screen, std::span<const std::uint64_t> counts, const ChartOptions& options);
 
-// Columns left of the bars for counts up to `largest`.
+// How many columns left of the bars are needed for counts up to `largest`.
 std::size_t chart_margin(const Terminal& screen, std::uint64_t largest);
 
 }  // namespace ballast::cli

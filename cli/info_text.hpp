@@ -1,4 +1,4 @@
-// InfoText: labels and what they are about, a line each, as `info` shows them.
+// InfoText: labels and their texts, a line each, as `info` shows them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class InfoText {
     session_.out.line(
         fmt::format("{}{}", session_.screen.paint(Color::bold, fmt::format("{:<{}}", label, kLabelWidth)), text));
   }
-  // Several lines under one label. A terminal gets long ones cut, unless -v asks for all of them.
+  // Writes several lines under one label. On a terminal, a long list is cut unless -v asks for all of it.
   void list(std::string_view label, const std::vector<std::string>& items) {
     for (const std::string& item : items) {
       const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);

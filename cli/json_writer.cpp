@@ -9,10 +9,10 @@ namespace {
 
 struct Decoded {
   char32_t code;
-  std::size_t size;  // 0 where the bytes are no UTF-8
+  std::size_t size;  // 0 if the bytes are not UTF-8
 };
 
-// One code point of UTF-8, as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Decodes one code point of UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Decoded decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -31,7 +31,8 @@ Decoded decode(std::string_view text) {
   return {code, size};
 }
 
-// What a terminal would obey rather than show. JSON may escape anything, so a document is safe to look at, too.
+// Whether a terminal would obey the character instead of showing it. JSON may escape any character, so a document is
+// safe to look at, too.
 bool must_escape(char32_t code) {
   if (code < 0x20 || code == '"' || code == '\\') return true;
   if (code >= 0x7F && code < 0xA0) return true;
@@ -53,7 +54,7 @@ std::string escaped(char32_t code) {
 
 bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
 
-// Eight bytes at a time: nearly all of what is written is plain.
+// Counts eight bytes at a time, because nearly all text is plain.
 std::size_t count_plain(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = 0x8080'8080'8080'8080;
   std::size_t i = 0;
@@ -61,7 +62,7 @@ std::size_t count_plain(std::string_view text) {
     std::uint64_t word;
     std::memcpy(&word, text.data() + i, sizeof word);
     const std::uint64_t quote = word ^ (kOnes * '"'), backslash = word ^ (kOnes * '\\');
-    // The high bit of the lowest byte that is not plain is set; those above it may be wrong.
+    // The lowest byte that is not plain has its high bit set; the high bits above it may be wrong.
     const std::uint64_t others = word | (word + kOnes) | (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes);
     if ((others & kHighs) != 0) break;
   }

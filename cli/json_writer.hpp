@@ -1,5 +1,6 @@
-// JsonWriter: a JSON document written as it comes, for people and programs: what is opened with Layout::lines has one
-// member a line, everything deeper stays on its line, so that three hundred thousand tensors are as many lines to grep.
+// JsonWriter: writes a JSON document piece by piece, for people and programs. A container that is opened with
+// Layout::lines has one member a line; everything inside a member stays on its line, so that three hundred thousand
+// tensors are as many lines to grep.
 #pragma once
 
 #include <charconv>
@@ -20,7 +21,7 @@ class JsonWriter {
 
   explicit JsonWriter(Output& out) : out_(out) {}
 
-  // A whole document of `schema`, closed by finish().
+  // Begins a whole document of `schema`; finish() closes it.
   JsonWriter(Output& out, std::string_view schema) : out_(out) {
     begin_object(Layout::lines);
     field("schema", schema);
@@ -35,7 +36,7 @@ class JsonWriter {
   void end();
   void key(std::string_view name);
 
-  // A key of our own, which needs no escapes: most keys are, and there are many.
+  // Writes a literal key of ours, which needs no escapes. Most keys are such literals, and there are many.
   template <std::size_t n>
   requires(n < 64) void key(const char (&name)[n]) {
     separate();
@@ -52,7 +53,8 @@ class JsonWriter {
   void value(std::nullptr_t) { raw("null"); }
   void value(std::same_as<bool> auto b) { raw(b ? "true" : "false"); }
 
-  // Shortest form that reads back as the same number; NaN and the infinities, which JSON has not, as strings.
+  // Writes the shortest form that reads back as the same number. NaN and the infinities, which JSON does not have, are
+  // written as strings.
   template <class Number>
   requires(std::floating_point<Number> ||
            (std::integral<Number> && !std::same_as<Number, bool>)) void value(Number number) {

@@ -149,7 +149,7 @@ DType dtype_argument(std::string_view option, const std::string& text) {
 std::vector<std::string> cast_targets() {
   std::vector<std::string> names;
   for (const DTypeInfo& dtype : all_dtypes()) {
-    const bool is_scale = dtype.name == "F8_E8M0";  // powers of two, and no zero
+    const bool is_scale = dtype.name == "F8_E8M0";  // its values are powers of two without a zero
     if (dtype.kind == DTypeKind::floating && dtype.in_safetensors && dtype.block_elements == 1 && !is_scale)
       names.emplace_back(dtype.name);
   }

@@ -28,7 +28,7 @@ std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 
 // "BF16", "bfloat16", "torch.half": see parse_dtype. Throws Errc::invalid_argument naming the option.
 DType dtype_argument(std::string_view option, const std::string& text);
-std::vector<std::string> cast_targets();  // the floating dtypes that --dtype takes
+std::vector<std::string> cast_targets();  // the floating dtypes that --dtype accepts
 
 // Every field of Limits with its default, for --limits.
 std::string limits_text();

@@ -1,5 +1,5 @@
-// Standard output, buffered. What is in the buffer when a verb fails is never written, so that an error leaves no half
-// document behind.
+// Standard output, buffered. If a verb fails, the buffer is not written, so that an error leaves no half document
+// behind.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace ballast::cli {
 
-// Thrown when whoever read our output has gone (`ballast ls X | head`): there is nobody left to tell.
+// Thrown if the reader of our output has gone (`ballast ls X | head`): there is nobody left to tell.
 struct ReaderGone {};
 
 class Output {
@@ -27,7 +27,7 @@ class Output {
   }
   void write_bytes(std::span<const std::byte> bytes);
 
-  // Room for a few bytes, for those who put them together themselves; then how many of them were used.
+  // Gives a caller room to put a few bytes together itself; use() then says how many bytes the caller used.
   static constexpr std::size_t kMostRoom = 4096;
   char* room(std::size_t size) {
     if (size > kBufferBytes - used_) flush();
@@ -35,11 +35,11 @@ class Output {
   }
   void use(std::size_t size) { used_ += size; }
 
-  // Throws Errc::io where the bytes cannot be written, Errc::cancelled after Ctrl-C, and ReaderGone.
+  // Throws Errc::io if the bytes cannot be written, Errc::cancelled after Ctrl-C, and ReaderGone.
   void flush();
 
  private:
-  void write_through(std::string_view text);  // what does not fit
+  void write_through(std::string_view text);  // for text that does not fit into the buffer
 
   static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBufferBytes);

@@ -19,7 +19,7 @@ constexpr auto kBetweenFrames = 100ms;
 constexpr std::size_t kWidestBar = 40;
 
 void write_to_stderr(std::string_view text) {
-  // A bar that cannot be drawn is no reason to fail.
+  // A bar that cannot be drawn is not a reason to fail.
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -30,7 +30,7 @@ std::string time_left(double seconds) {
   return fmt::format("{} h {:02} min left", minutes / 60, minutes % 60);
 }
 
-// "█████▍    ": `share` of `columns`, to an eighth of a column.
+// "█████▍    ": fills `share` of `columns`, to an eighth of a column.
 std::string bar(double share, std::size_t columns) {
   constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto eighths = static_cast<std::size_t>(share * static_cast<double>(columns) * 8);

@@ -1,5 +1,5 @@
-// ProgressBar: how far a job has come, on a terminal, for those that take longer than half a second. It is also how
-// Ctrl-C reaches a job.
+// ProgressBar: shows on a terminal how far a job has come, if the job takes longer than half a second. Ctrl-C also
+// reaches a job through its callback.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace ballast::cli {
 
 class ProgressBar {
  public:
-  // Draws nothing, and still cancels, where `visible` is false.
+  // If `visible` is false, the bar draws nothing, but still cancels.
   ProgressBar(const Terminal& terminal, bool visible);
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // To be given to one job, or to several that together have `total_bytes`, one after the other.
+  // Give the callback to one job, or to several jobs one after the other that together have `total_bytes`.
   Progress callback();
   Progress part_of(std::uint64_t total_bytes);
   void finish_part(std::uint64_t bytes) { before_ += bytes; }
@@ -36,7 +36,7 @@ class ProgressBar {
   const Terminal& terminal_;
   bool visible_;
   bool drawn_ = false;
-  std::uint64_t before_ = 0;  // bytes of the parts that are done
+  std::uint64_t before_ = 0;  // bytes of the jobs that are done
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_;
 };

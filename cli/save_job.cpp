@@ -18,7 +18,7 @@ std::uint64_t tensors_in(const SavePlan& plan) {
   return count;
 }
 
-// What each tensor is, where it goes, where it comes from and what is done to it on the way.
+// Writes for each tensor its type, its source, its destination and the steps between them.
 void write_items(JsonWriter& json, const SavePlan& plan) {
   json.key("plan");
   json.begin_array(JsonWriter::Layout::lines);
@@ -51,7 +51,7 @@ void write_items(JsonWriter& json, const SavePlan& plan) {
   json.end();
 }
 
-// Values that the dtypes of the file do not reach.
+// Writes the values that are too large for the dtypes of the file.
 void write_overflows(JsonWriter& json, const SaveReport& report) {
   json.key("overflows");
   json.begin_array(JsonWriter::Layout::lines);
@@ -92,7 +92,7 @@ void write_json(Session& session, std::string_view schema, const SavePlan& plan,
   json.finish();
 }
 
-// "cast to BF16 ×120, gather ×3": what will be done to how many.
+// "cast to BF16 ×120, gather ×3": each step, and the number of tensors that it is for.
 std::string steps_text(const SavePlan& plan) {
   std::map<std::string, std::uint64_t> counts;
   for (const auto& file : plan.files) {
@@ -117,7 +117,7 @@ void write_plan(Session& session, const SavePlan& plan) {
                session.screen.bytes(file.size_bytes)});
   }
   table.finish();
-  session.out.flush();  // before what is said about it
+  session.out.flush();  // before the summary on stderr
   session.say(fmt::format("would write {} in {}, {}, with {} of buffers", plural(tensors_in(plan), "tensor"),
                           plural(plan.files.size(), "file"), format_bytes(plan.total_bytes()),
                           format_bytes(plan.memory_bytes)));
@@ -125,6 +125,15 @@ void write_plan(Session& session, const SavePlan& plan) {
 }
 
 }  // namespace
+
+std::string possible_outputs() {
+  std::vector<std::string_view> endings;
+  for (const OutputFormat& format : output_formats())
+    endings.insert(endings.end(), format.endings.begin(), format.endings.end());
+  const std::string_view last = endings.back();
+  endings.pop_back();
+  return fmt::format("a {} or {} file, or a folder", fmt::join(endings, ", "), last);
+}
 
 void show_plan(Session& session, std::string_view schema, const SavePlan& plan) {
   session.json ? write_json(session, schema, plan, nullptr) : write_plan(session, plan);

@@ -1,4 +1,4 @@
-// What every verb that writes does with its plan: shows it, or carries it out and says so.
+// Every verb that writes uses this: it shows its plan, or carries it out and reports the result.
 #pragma once
 
 #include <filesystem>
@@ -12,19 +12,22 @@
 
 namespace ballast::cli {
 
-// --dry-run, with its table or its JSON.
+// "a .safetensors, .gguf or .npz file, or a folder": whatever can be written.
+std::string possible_outputs();
+
+// Shows the plan for --dry-run, as a table or as JSON.
 void show_plan(Session& session, std::string_view schema, const SavePlan& plan);
 
-// What was written, as JSON where that is asked for, and as a sentence.
+// Reports what was written: as JSON if the user asks for it, and as a sentence.
 void say_written(Session& session, std::string_view schema, const SavePlan& plan, const SaveReport& report);
 
-// A file that a long job would only find at its end.
+// Refuses an existing file at once, which a long job would otherwise find only at its end.
 void refuse_existing(const Session& session, const std::string& path);
 
-// The folder of an output: made when it is not there, and gone again if nothing could be written into it.
+// The folder of an output. It is made if it does not exist, and removed again if nothing could be written into it.
 class OutputFolder {
  public:
-  // Only what ends in a slash is asked for as a folder.
+  // Only a path that ends in a slash asks for a folder.
   explicit OutputFolder(const std::string& path) : OutputFolder(path, path.ends_with('/')) {}
   OutputFolder(const std::string& path, bool is_folder);
   ~OutputFolder();
@@ -35,15 +38,15 @@ class OutputFolder {
 
  private:
   std::filesystem::path path_;
-  std::error_code ignored_;  // what is wrong with the folder, the save says better
+  std::error_code ignored_;  // the save has a better message for a folder that cannot be made
   bool created_ = false;
 };
 
-// Shows the plan or carries it out, and says what is to be noted and what was written.
+// Shows the plan or carries it out, and reports notes and the files that were written.
 struct WriteJob {
   std::string_view schema;
   std::string out;
-  bool is_folder = false;  // whatever its name says
+  bool is_folder = false;  // even if the name does not end in a slash
   bool dry_run = false;
 };
 int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options);

@@ -1,4 +1,4 @@
-// Session: what the user asked for that means the same for every verb, and where the answers go.
+// Session: the user's choices that mean the same for every verb, and the streams that answers go to.
 #pragma once
 
 #include <initializer_list>
@@ -39,43 +39,43 @@ struct Session {
   Selection selection;
 
   Output out;       // data, and nothing else
-  Terminal screen;  // what `out` can show
-  Terminal errors;  // what stderr can show
+  Terminal screen;  // describes the stream of `out`
+  Terminal errors;  // describes stderr
 
   OpenOptions open_options() const;  // never makes a cache
-  OpenOptions data_options() const;  // makes one where the user asks for it
+  OpenOptions data_options() const;  // makes a cache if the user asks for it
   SaveOptions save_options() const;
-  // Whether long values and lists are shown whole: a program gets everything.
+  // Whether long values and lists are shown in full: a program gets everything.
   bool shows_all() const noexcept { return verbose || !screen.interactive; }
   ProgressBar progress_bar() const { return ProgressBar(errors, !quiet); }
 
-  // A line for the person, on stderr; silent with -q. Escaped here.
+  // Writes a line for people to stderr, escaped; silent with -q.
   void say(std::string_view text) const;
   void note(std::string_view text) const;
 };
 
-// All of it, into memory. Throws Errc::invalid_argument if it is the terminal.
+// Reads all of standard input into memory. Throws Errc::invalid_argument if standard input is the terminal.
 std::vector<std::byte> read_standard_input();
 
-// A file, a folder, an index, or "-" for standard input, which is read into memory. Says the checkpoint's notes.
+// Opens a file, a folder, an index, or "-" for standard input, which is read into memory. say_notes() prints its notes.
 Checkpoint open_target(const Session& session, const std::string& target);
 
-// The same, and never from a cache: for what is said of the file to somebody else, such as its digests.
+// The same, and never from a cache: for facts about the file that other programs see, such as its digests.
 Checkpoint open_original(const Session& session, const std::string& target);
 
-// The same for verbs that read the data: where the user asks for it, from a cache that is made first.
+// The same for verbs that read the data: if the user asks for it, from a cache that is made first.
 Checkpoint open_data(const Session& session, const std::string& target);
 void say_notes(const Session& session, const Checkpoint& checkpoint);
 void say_notes(const Session& session, std::span<const Note> notes);
 
-// The tensors that --include, --exclude and `globs` leave, at least one of them: Errc::not_found where none matches.
+// The tensors that --include, --exclude and `globs` leave. Errc::not_found if no tensor is left.
 Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const std::vector<std::string>& globs = {});
 
-// A note for each single glob that matches nothing, in any of these.
+// A note for each single glob that matches nothing in any of these checkpoints.
 void say_unmatched(const Session& session, const Selection& selection,
                    std::initializer_list<const Checkpoint*> checkpoints);
 
-// Indices of the tensors in natural order, as people read names.
+// Indices of the tensors in natural order, the order in which people read names.
 std::vector<std::size_t> natural_order(const Checkpoint& checkpoint);
 
 std::string plural(std::uint64_t count,

@@ -10,7 +10,7 @@
 namespace ballast::cli {
 namespace {
 
-// What may stand behind an option, where that is one of a few words.
+// The values of an option that takes one of a few words.
 std::vector<std::string> choices_of(const Argument& option) {
   const std::string& name = option.long_name;
   if (name == "color" || name == "save-embeddings") return {"auto", "always", "never"};

@@ -1,4 +1,5 @@
-// What can stand on our command line, taken from its own description: the one source of all completion scripts.
+// The words that can stand on our command line, taken from its own description: the one source of all completion
+// scripts.
 #pragma once
 
 #include <string>
@@ -24,11 +25,11 @@ struct Word {
 // A place on the command line: after `ballast`, after `ballast ls`, after `ballast meta get`.
 struct CommandWords {
   std::string path;         // "", " ls", " meta get"
-  std::vector<Word> words;  // what must follow, where files may not
+  std::vector<Word> words;  // the words of which one must follow, if files may not
   std::vector<OptionWords> options;
 };
 
-// The top level first.
+// All commands; the top level comes first.
 std::vector<CommandWords> all_commands(const Command& root);
 
 }  // namespace ballast::cli

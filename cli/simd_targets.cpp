@@ -1,5 +1,5 @@
-// The two functions of libhwy.so that the kernels call. Debian has no libhwy.a, and loading libhwy.so takes 3 ms: it
-// measures a clock before main() begins.
+// The two functions of libhwy.so that the kernels call. Debian has no libhwy.a, and loading libhwy.so takes 3 ms,
+// because it measures a clock before main() begins.
 #include "simd_targets.hpp"
 
 namespace hwy {

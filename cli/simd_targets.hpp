@@ -1,4 +1,4 @@
-// Which of Highway's targets the processor has, of those for x86.
+// The x86 targets of Highway that the processor supports.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace ballast::cli {
 
-// What each target needs is Highway's definition of it (hwy/set_macros-inl.h compiles with just these features).
+// Highway defines the features that each target needs (hwy/set_macros-inl.h compiles with just these features).
 inline std::int64_t simd_targets() {
   __builtin_cpu_init();
   const auto all = [](auto... has) { return (has && ...); };

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kNarrowestFirst = 40;
 
-// What a cell takes on the screen: the sequences that colour it take nothing.
+// How many columns a cell takes on the screen: colour sequences take none.
 std::size_t shown_columns(const std::string& cell) {
   std::string plain;
   for (std::size_t i = 0; i < cell.size(); ++i) {
@@ -50,7 +50,7 @@ std::vector<std::size_t> Table::widths() const {
     for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], shown_columns(row.cells[i]));
   }
   if (widths.empty()) return widths;
-  // One very long name must not push every other row off the screen: it alone runs over.
+  // One very long name must not push every other row off the screen: only its own row becomes too long.
   std::size_t others = indent_.size();
   for (std::size_t i = 1; i < widths.size(); ++i) others += widths[i] + kGap;
   const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
@@ -60,7 +60,7 @@ std::vector<std::size_t> Table::widths() const {
 
 void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths) {
   std::string line = indent_;
-  std::size_t pending = 0;  // spaces that are due once something follows: no line ends in spaces
+  std::size_t pending = 0;  // spaces that are written once a cell follows, so that no line ends in spaces
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
     const std::string& cell = row.cells[i];
     const std::size_t columns = shown_columns(cell);

@@ -1,4 +1,5 @@
-// Table: rows of cells. A terminal gets aligned columns; a pipe gets cells with one tab between them, as they come.
+// Table: rows of cells. A terminal gets aligned columns; a pipe gets the cells of each row at once, with one tab
+// between them.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +22,13 @@ class Table {
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
 
-  // At most as many cells as there are columns. Nothing in them is escaped.
+  // A row has at most as many cells as there are columns. Cells are not escaped.
   void row(std::span<const std::string> cells) { add(cells, false); }
   void row(std::initializer_list<std::string> cells) { add(cells, false); }
   void header(std::span<const std::string> cells) { add(cells, true); }
   void header(std::initializer_list<std::string> cells) { add(cells, true); }
 
-  // Writes what has not been written.
+  // Writes the rows that have not been written yet.
   void finish();
 
  private:

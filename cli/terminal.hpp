@@ -1,4 +1,4 @@
-// What a stream can show: whether a person looks at it, how wide it is, colours, and numbers as its reader wants them.
+// What a stream can show: whether a person reads it, its width, its colours, and how it shows numbers.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ struct Terminal {
   bool colored = false;
   std::size_t width = 80;
 
-  // `text` between the escape sequences of `color`, or as it is.
+  // `text` between the escape sequences of `color`, or `text` alone if the stream has no colours.
   std::string paint(Color color, std::string_view text) const;
 
-  // Numbers. A person gets "1.02 kB", "1.23 M" and four digits; a program, which reads a pipe or a file, gets all of
-  // it.
+  // Numbers. A person gets "1.02 kB", "1.23 M" and four digits; a program, which reads a pipe or a file, gets every
+  // digit.
   std::string bytes(std::uint64_t count) const;                          // a cell of a table: "1.02 kB", "1024"
   std::string bytes_in_words(std::uint64_t count) const;                 // "1.02 kB", "1024 bytes"
   std::string count(std::uint64_t count) const;                          // "11 008", "11008"
@@ -32,10 +32,10 @@ struct Terminal {
 // NO_COLOR and a dumb terminal turn colours off; an explicit ColorMode wins over both.
 Terminal terminal_on(int descriptor, ColorMode mode);
 
-// Columns that UTF-8 text takes. Counts code points: wide and combining characters are rare in tensor names.
+// How many columns UTF-8 text takes. Counts code points: wide and combining characters are rare in tensor names.
 std::size_t columns_of(std::string_view text);
 
-// The text, cut at the end with "…" where it is wider than `columns`.
+// The text; if it is wider than `columns`, it is cut at the end with "…".
 std::string abbreviate(std::string_view text, std::size_t columns);
 
 }  // namespace ballast::cli

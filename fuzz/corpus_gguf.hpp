@@ -55,7 +55,7 @@ inline std::vector<std::string> ggufs() {
            GgufBuilder(base).append_data("tail"),
        })
     inputs.push_back(file.text());
-  // Every type: one block each.
+  // One block of every type.
   GgufBuilder types;
   for (const GgmlType& type :
        {GgmlType{3, 32, 20}, GgmlType{6, 32, 22}, GgmlType{10, 256, 84}, GgmlType{11, 256, 110}, GgmlType{13, 256, 176},

@@ -13,7 +13,7 @@
 
 namespace ballast::fuzz {
 
-// What the target takes: which of its three ways, the dtype, and how many bytes there should be.
+// The head of an input of packed_fuzz: which of its three ways, the dtype, and the expected number of bytes.
 inline std::string packed_head(int way, DType dtype, std::size_t bytes) {
   return {static_cast<char>(way), static_cast<char>(dtype), static_cast<char>(bytes), static_cast<char>(bytes >> 8),
           static_cast<char>(bytes >> 16)};
@@ -33,7 +33,7 @@ inline std::string packed_text(DType dtype, const std::string& plain) {
 inline std::vector<std::string> packed_tensors() {
   std::vector<std::string> inputs = {"", packed_head(0, DType::u8, 0), packed_head(1, DType::u8, 0)};
   for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64, DType::c128, DType::f4, DType::f6_e2m3}) {
-    // Whole elements of all of them: multiples of 48.
+    // Every size is a multiple of 48, so that it is a whole number of elements of each type.
     for (const std::size_t size : {std::size_t{0}, std::size_t{48}, std::size_t{4800}, kChunkBytes + 32}) {
       std::string plain(size, '\0');
       for (std::size_t i = 0; i < std::min<std::size_t>(size, 5000); ++i) plain[i] = static_cast<char>(i * i % 23 % 7);

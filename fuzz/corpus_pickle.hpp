@@ -1,4 +1,4 @@
-// Pickles for fuzzing to begin with: every instruction, and what real files and attacks are made of.
+// The pickles that fuzzing begins with: every instruction, and the patterns of real files and attacks.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ inline std::vector<std::string> pickles() {
   using namespace std::string_view_literals;
   std::vector<std::string> inputs;
   for (const std::string_view input : {
-           // One instruction each, with what it needs.
+           // One instruction each, with the operands that it needs.
            "N."sv,
            "I00\n."sv,
            "I01\n."sv,

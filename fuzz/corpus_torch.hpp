@@ -70,7 +70,7 @@ inline std::vector<py::Ops> torch_objects() {
   };
 }
 
-// The first byte says what becomes of the rest; see legacy_stream_fuzz.cpp.
+// The first byte says how the rest is used; see legacy_stream_fuzz.cpp.
 inline std::vector<std::string> torch_files() {
   std::vector<std::string> inputs;
   for (const py::Ops& object : torch_objects()) {

@@ -1,5 +1,5 @@
-// GGUF files: whatever the bytes, they are fields that can be walked and tensors that lie inside, or an Error; and what
-// was read can be written by the rules and reads the same.
+// GGUF files. Whatever the bytes are, they give fields that can be walked and tensors that lie inside the file, or an
+// Error. A file that was read can be written by the rules, and then reads the same.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -62,22 +62,22 @@ void check_tensors(const gguf::GgufFile& file, std::uint64_t size) {
   }
 }
 
-std::string assemble(const gguf::Layout& layout) {
+std::string assemble(const SavePlan::File& layout) {
   std::string file(layout.size_bytes, '\0');
   std::copy_n(reinterpret_cast<const char*>(layout.head.data()), layout.head.size(), file.begin());
   for (const auto& item : layout.items) {
-    const std::string bytes = read_all(*item.tensor);
+    const std::string bytes = read_all(item.tensor);
     std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(item.offset));
   }
   return file;
 }
 
-io::ByteSourcePtr source_of(const std::string& text) {
+SourcePtr source_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
-  return io::from_memory({bytes.begin(), bytes.end()});
+  return memory_source({bytes.begin(), bytes.end()});
 }
 
-// What was read, written and read again. Only long names can be read and not written.
+// Writes the file that was read, and reads it again. Only long names can be read and not written.
 void check_round_trip(const gguf::GgufFile& file) {
   std::vector<const StateDict::Entry*> entries;
   for (const auto& entry : file.checkpoint) {
@@ -91,7 +91,7 @@ void check_round_trip(const gguf::GgufFile& file) {
   for (const auto& [name, tensor] : file.checkpoint) {
     const Tensor& other = again.checkpoint.at(name);
     require(other.dtype() == tensor.dtype(), "another type after a round trip");
-    // An unknown type takes the padding behind it.
+    // A tensor of an unknown type includes the padding behind it.
     require(read_all(other).starts_with(read_all(tensor)), "other bytes after a round trip");
   }
   if (!file.unknown_types.empty()) return;
@@ -109,7 +109,7 @@ void check_error(const Error& error, std::uint64_t size) {
   require(!error.message().empty() && error.message().size() < 2000, "a message that nobody would read", error.what());
 }
 
-void read_and_check(const io::ByteSourcePtr& source, const gguf::ReadOptions& options) {
+void read_and_check(const SourcePtr& source, const gguf::ReadOptions& options) {
   try {
     const gguf::GgufFile file = gguf::read(source, options);
     check_fields(file.fields);
@@ -120,13 +120,13 @@ void read_and_check(const io::ByteSourcePtr& source, const gguf::ReadOptions& op
   }
 }
 
-void edit_and_check(const io::ByteSourcePtr& source, const Limits& limits) {
+void edit_and_check(const SourcePtr& source, const Limits& limits) {
   try {
     const gguf::EditableHeader header = gguf::read_editable(*source, limits);
     const auto head = gguf::with_fields(header, header.fields, limits);
     std::vector<std::byte> before(std::min<std::size_t>(head.size(), header.data_begin));
-    source->read_at(0, before);
-    const std::size_t padding = header.alignment;  // may hold anything
+    source->read(0, before);
+    const std::size_t padding = header.alignment;  // padding may hold any bytes
     require(std::equal(before.begin(), before.end() - static_cast<std::ptrdiff_t>(std::min(padding, before.size())),
                        head.begin()),
             "an edit of nothing that changes something");
@@ -139,7 +139,7 @@ void edit_and_check(const io::ByteSourcePtr& source, const Limits& limits) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto* first = reinterpret_cast<const std::byte*>(data);
-  const auto source = io::from_memory({first, first + size});
+  const auto source = memory_source({first, first + size});
   gguf::ReadOptions options;
   options.limits.max_header_bytes = 1 << 20;
   options.limits.max_metadata_keys = 1000;

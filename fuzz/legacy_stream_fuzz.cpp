@@ -1,8 +1,8 @@
-// PyTorch's files around anything: the first byte says in which container the rest is put, and as what.
+// PyTorch's files around any bytes: the first byte says in which container, and as which part of it, the rest is put.
 //
-//   whatever the bytes, they are a checkpoint or an Error;
-//   every tensor of it can be read from its first byte to its last, or gives an Error;
-//   so can the dense form of whatever is sparse or quantized in it.
+//   Whatever the bytes are, they give a checkpoint or an Error.
+//   Every tensor of the checkpoint can be read from its first byte to its last, or gives an Error.
+//   The same is true of the dense form of every sparse or quantized tensor.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -31,7 +31,7 @@ constexpr std::string_view kMagic =
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02}.";
 constexpr std::string_view kNothing = "\x80\x02N.";
 
-// 64 bytes that are small numbers as integers of any width, so that they make indices too.
+// 64 bytes that are small numbers when read as integers of any width, so that they can serve as indices too.
 std::string numbers() {
   std::string text;
   for (std::uint64_t i = 0; i < 8; ++i) text += u64(i % 4);
@@ -41,7 +41,7 @@ std::string numbers() {
 enum class Shape : std::uint8_t {
   as_it_is,
   object_of_a_stream,  // the rest of a stream after its first three pickles
-  object_of_a_zip,     // beside the storages "0" and "1"
+  object_of_a_zip,     // with the storages "0" and "1" beside it
   object_of_a_big_endian_zip,
   constants_of_a_script,
   object_of_a_tar,
@@ -62,7 +62,7 @@ std::string tar(std::string_view object, std::string_view storages, std::string_
   return TarFile().file("pickle", object).file("storages", storages).file("tensors", tensors).text();
 }
 
-// One storage, 10, of 16 floats; one tensor, 20, of all of them.
+// Has one storage, 10, of 16 floats, and one tensor, 20, of all of them.
 std::string right_storages() {
   return "\x80\x02K\x01.\x80\x02(K\x0aX\x03" + std::string(3, '\0') + "cpuctorch\nFloatStorage\nt." + u64(16) +
          numbers();

@@ -1,5 +1,5 @@
-// Writes the inputs that fuzzing begins with: `make_corpus DIR` makes DIR/NAME/... for every NAME_fuzz.cpp.
-// Small ones that between them touch every rule: fuzzers combine, they do not invent.
+// Writes the inputs that fuzzing begins with: `make_corpus DIR` makes DIR/NAME/... for every NAME_fuzz.cpp. The inputs
+// are small and together touch every rule: fuzzers combine, they do not invent.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +30,7 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
          std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
-// Each begins with the byte that says how many bytes of data follow the header.
+// Each input begins with a byte that says how many bytes of data follow the header.
 std::vector<std::string> safetensors_headers() {
   std::vector<std::string> inputs;
   const auto add = [&](int data_bytes, const std::string& header) {

@@ -1,8 +1,10 @@
-// Compressed tensors: whatever the bytes, they unpack to just as many bytes as was said, the same in one piece and in
-// parts, or are an Error that names the tensor; any bytes come back from being packed; and metadata that say anything
-// leave a checkpoint that can be read.
+// Compressed tensors, in three ways:
+//   Whatever the bytes are, they unpack to exactly the expected number of bytes, the same in one piece and in parts, or
+//   give an Error that names the tensor.
+//   Any bytes can be packed and come back unchanged.
+//   Whatever the metadata say, the checkpoint can still be read.
 //
-// The first byte says which of the three, the second one the dtype, three more how many bytes there should be.
+// The first byte selects the way, the second one the dtype, and three more give the expected number of bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -85,7 +87,7 @@ void unfold(std::span<const std::byte> text) {
   const Checkpoint back = unfold_compressed(checkpoint, {});
   require(back.size() == 2 && back.at("v").nbytes() == 8, "another tensor than before");
   require(back.notes.size() == back.metadata.size(), "left as it is, but without a note");
-  // 100 bytes have room for the table of ten chunks.
+  // 100 bytes can hold a table of at most ten chunks.
   require(back.at("w").nbytes() <= 10 * kChunkBytes, "a tensor that its bytes have no room for");
   read_or_complain(*back.at("w").storage(), kChunkBytes);
 }

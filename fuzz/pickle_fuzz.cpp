@@ -1,9 +1,9 @@
-// The pickle machine and the scanner on anything.
+// The pickle machine and the scanner on any bytes.
 //
-//   a graph is sound whatever made it: every number in it leads to a node, every chain of links is as long as it says;
-//   what the machine reads, the lenient one reads too, without a complaint and as the same nodes;
-//   where the machine stops, the lenient one has seen the same globals, and perhaps more;
-//   the scanner sees every global that the machine saw.
+//   A graph is sound whatever made it: every number in it leads to a node, every chain of links is as long as it says.
+//   If the machine reads a pickle, the lenient machine reads it too, without a finding and as the same nodes.
+//   If the machine stops, the lenient machine has seen the same globals, and perhaps more.
+//   The scanner sees every global that the machine saw.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -78,7 +78,7 @@ std::optional<Pickle> run_strictly(Graph& graph, std::uint64_t size, const Limit
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto* first = reinterpret_cast<const std::byte*>(data);
-  const auto source = ballast::io::from_memory({first, first + size});
+  const auto source = ballast::memory_source({first, first + size});
   Limits limits;
   limits.max_pickle_nodes = 100'000;
 

@@ -1,5 +1,5 @@
-// Runs a fuzz target over inputs that are already known: the files, and the files of the folders, that it is given.
-// It stands in for libFuzzer's main, so that every compiler and every sanitizer can replay the corpus.
+// Runs a fuzz target over known inputs: the files that it is given, and the files in the folders that it is given. It
+// replaces libFuzzer's main, so that every compiler and every sanitizer can replay the corpus.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@ std::vector<char> read(const fs::path& path) {
 
 void replay(const fs::path& path) {
   const std::vector<char> bytes = read(path);
-  // Exactly as large as the input, so that AddressSanitizer sees a read past its end.
+  // The buffer is exactly as large as the input, so that AddressSanitizer sees a read past its end.
   const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(input.data(), input.size());
 }
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: %s\n", current.c_str(), error.what());
     return 1;
   }
-  // A replay of nothing would pass for ever without anybody noticing.
+  // A replay without inputs would always pass without anybody noticing.
   if (count == 0) {
     std::fprintf(stderr, "no inputs: give the folder that make_corpus wrote\n");
     return 1;

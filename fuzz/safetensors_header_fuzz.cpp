@@ -1,8 +1,9 @@
-// The header parser against a second opinion: simdjson's DOM and the rules of the format, written down once more
-// without any thought of speed.
+// The header parser against a second opinion: simdjson's DOM and the rules of the format, written once more without any
+// thought of speed.
 //
-//   what the parser reads, the other reads too, and both see the same names, dtypes, shapes, offsets and metadata;
-//   what the other reads, the parser reads too, or refuses for one of the reasons that it has on purpose.
+//   If the parser reads a header, the second opinion reads it too, and both see the same names, dtypes, shapes, offsets
+//   and metadata.
+//   If the second opinion reads a header, the parser reads it too, or refuses it for one of its deliberate reasons.
 //
 // The first byte of an input is how many bytes of data follow the header, from 0 to 255; the rest is the header.
 #include <simdjson.h>
@@ -66,7 +67,7 @@ std::optional<TensorSeen> read_tensor(dom::element entry) {
       !is_whole_number(offsets.at(1).value(), seen.end))
     return {};
 
-  // In 128 bits, where nothing that passes can overflow.
+  // Computed in 128 bits, in which no count that passes can overflow.
   unsigned __int128 count = 1;
   for (const std::uint64_t dim : seen.shape) {
     count *= dim;
@@ -131,15 +132,15 @@ void require(bool condition, const char* what, const std::string& why = {}) {
   if (!condition) fail(what, why);
 }
 
-// Refused by us and by nobody else, each for a reason that stands in docs/formats/safetensors.md.
+// Whether only our parser refuses the header, for a reason that docs/formats/safetensors.md gives.
 bool is_on_purpose(const Error& error, const std::string& text) {
   if (error.code() == Errc::limit) return true;  // rank, number of tensors
   const auto says = [&](const char* reason) { return error.message().find(reason) != std::string::npos; };
-  if (says("must be a whole number")) return text.compare(*error.offset() - 8, 2, "-0") == 0;  // 0 to the DOM
+  if (says("must be a whole number")) return text.compare(*error.offset() - 8, 2, "-0") == 0;  // the DOM reads 0
   return says("nested deeper than") || says("a number does not fit 64 bits");
 }
 
-// What holds for every header that is read, whatever anybody else thinks.
+// Checks the rules that hold for every header that is read, whatever the second opinion says.
 void check_invariants(const ballast::safetensors::Header& header, const std::string& text, std::uint64_t data_bytes) {
   std::uint64_t at = 0;
   for (const auto& [name, tensor] : header.tensors) {

@@ -1,4 +1,4 @@
-// What the differential targets share about simdjson's DOM, the second opinion.
+// Code that the differential targets share about simdjson's DOM, the second opinion.
 #pragma once
 
 #include <simdjson.h>

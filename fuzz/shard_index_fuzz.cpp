@@ -1,8 +1,8 @@
-// index.json: whatever it says, it is an index whose every name stays in its folder, or an Error. simdjson's DOM is the
-// second opinion:
+// index.json: whatever the text says, it gives an index in which every name stays in its folder, or an Error.
+// simdjson's DOM is the second opinion:
 //
-//   what we read, it reads too, and both see the same places;
-//   what it reads, we read too, or refuse for one of the reasons that we have on purpose.
+//   If we read a text, the DOM reads it too, and both see the same places.
+//   If the DOM reads a text, we read it too, or refuse it for one of our deliberate reasons.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
-// One component of a path: nothing that any system takes for a separator or for another folder.
+// The name is one component of a path: no system takes any of it for a separator or for another folder.
 bool stays_in_its_folder(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          std::none_of(name.begin(), name.end(), [](char c) { return c == '/' || c == '\\' || c == '\0'; });

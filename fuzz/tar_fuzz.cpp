@@ -1,4 +1,5 @@
-// Tar archives: whatever the bytes, they are plain files that lie inside, apart from each other, or an Error.
+// Tar archives: whatever the bytes are, they give plain files that lie inside the archive and do not overlap, or an
+// Error.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -42,7 +43,7 @@ void check_invariants(const Tar& tar) {
 }
 
 void read_and_check(const std::vector<std::byte>& bytes) {
-  const auto source = ballast::io::from_memory(bytes);
+  const auto source = ballast::memory_source(bytes);
   const bool looks = looks_like_tar(bytes);
   ballast::Limits limits;
   limits.max_archive_members = 1000;
@@ -59,7 +60,7 @@ void read_and_check(const std::vector<std::byte>& bytes) {
   }
 }
 
-// Every block that could be a header gets the checksum of one: a fuzzer does not find it.
+// Gives every block that could be a header a right checksum, because a fuzzer does not find one.
 void seal(std::vector<std::byte>& bytes) {
   for (std::size_t at = 0; at + 512 <= bytes.size(); at += 512) {
     const std::span block = std::span(bytes).subspan(at, 512);

@@ -1,5 +1,6 @@
-// Zip archives: whatever the bytes, they are members that lie inside the file, apart from each other, or an Error; and
-// a lenient reading of the same bytes has a finding where the strict one has an error, and else the same members.
+// Zip archives: whatever the bytes are, they give members that lie inside the file and do not overlap, or an Error. If
+// the strict reading gives an error, a lenient reading of the same bytes has a finding; otherwise it has the same
+// members.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -64,7 +65,7 @@ std::vector<std::byte> read(const ballast::Storage& storage, std::uint64_t offse
   return bytes;
 }
 
-// From the beginning, and again in two halves, the second one first.
+// Reads the member from its beginning, and again in two halves, the second half first.
 void read_in_two_ways(const Zip& zip, const ZipMember& member) {
   const auto storage = member_storage(zip, member);
   const std::uint64_t size = storage->size_bytes();
@@ -99,8 +100,7 @@ void check_lenient(const Zip& zip) {
   require(packed <= 4 * size, "more work than the file is worth");
 }
 
-std::optional<Zip> read_or_complain(const ballast::io::ByteSourcePtr& source, ZipReading reading,
-                                    std::optional<Errc>& code) {
+std::optional<Zip> read_or_complain(const ballast::SourcePtr& source, ZipReading reading, std::optional<Errc>& code) {
   try {
     return read_zip(source, small_limits(), reading);
   } catch (const Error& error) {
@@ -114,7 +114,7 @@ std::optional<Zip> read_or_complain(const ballast::io::ByteSourcePtr& source, Zi
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
-  const auto source = ballast::io::from_memory({bytes, bytes + size});
+  const auto source = ballast::memory_source({bytes, bytes + size});
   std::optional<Errc> strict_code, lenient_code;
   const auto strict = read_or_complain(source, ZipReading::strict, strict_code);
   const auto lenient = read_or_complain(source, ZipReading::lenient, lenient_code);

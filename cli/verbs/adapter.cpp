@@ -1,19 +1,13 @@
 // adapter: LoRAs and the other adapters of PEFT.
 #include <ballast/adapter.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <ballast/error.hpp>
-#include <ballast/merge.hpp>
-#include <ballast/scan.hpp>
 #include <ballast/text.hpp>
 
-#include "../info_text.hpp"
-#include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../save_job.hpp"
 #include "adapter_verbs.hpp"
@@ -21,8 +15,6 @@
 
 namespace ballast::cli {
 namespace {
-
-using Layout = JsonWriter::Layout;
 
 struct Arguments {
   std::string adapter, state, config, out, name = "default", dialect, subfolder, initial, dtype, embeddings = "auto";
@@ -69,111 +61,10 @@ void say_notes(const Session& session, const Adapter& adapter) {
   }
 }
 
-void write_scale(JsonWriter& json, const AdapterSummary::Scale& scale) {
-  json.begin_object();
-  json.field("rank", scale.rank);
-  json.field("alpha", scale.alpha);
-  json.field("scaling", scale.scaling);
-  json.field("modules", scale.modules);
-  json.end();
-}
-
-const MergeRule* rule_of(std::string_view type) {
-  const auto rules = merge_rules();
-  const auto rule = std::ranges::find(rules, type, &MergeRule::peft_type);
-  return rule == rules.end() ? nullptr : &*rule;
-}
-
-void write_json(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
-  JsonWriter json(session.out, "ballast.adapter/1");
-  json.field("target", adapter.source);
-  if (summary.type.empty())
-    json.field("type", nullptr);
-  else
-    json.field("type", summary.type);
-  if (summary.possible_types.size() > 1) json.array_field("possible_types", summary.possible_types);
-  json.field("dialect", name(adapter.dialect));
-  if (summary.base_model.empty())
-    json.field("base_model", nullptr);
-  else
-    json.field("base_model", summary.base_model);
-  json.key("scales");
-  json.begin_array(Layout::lines);
-  for (const auto& scale : summary.scales) write_scale(json, scale);
-  json.end();
-  json.key("modules");
-  json.begin_object();
-  for (const auto& module : summary.modules) json.field(module.name, module.count);
-  json.end();
-  json.array_field("saved_whole", summary.saved_whole);
-  json.field("tensors", summary.tensors);
-  json.field("parameters", summary.parameters);
-  json.field("bytes", summary.bytes);
-  json.key("dtypes");
-  json.begin_array();
-  for (const DType dtype : summary.dtypes) json.value(name(dtype));
-  json.end();
-  if (const MergeRule* rule = rule_of(summary.possible_types.front())) {
-    json.key("merge");
-    json.begin_object();
-    rule->why_not.empty() ? json.field("formula", rule->formula) : json.field("why_not", rule->why_not);
-    json.end();
-  }
-  json.key("problems");
-  json.begin_array(Layout::lines);
-  for (const AdapterProblem& problem : find_problems(adapter)) {
-    json.begin_object();
-    json.field("text", problem.text);
-    json.field("hint", problem.hint);
-    json.field("harmless", problem.is_harmless);
-    json.end();
-  }
-  json.end();
-  json.finish();
-}
-
-void write_text(Session& session, const Adapter& adapter, const AdapterSummary& summary) {
-  InfoText text(session);
-  const Terminal& screen = session.screen;
-  text.line("target", escape_for_terminal(adapter.source));
-  text.line("type", fmt::format("{}, as {} has it", fmt::join(summary.possible_types, " or "), name(adapter.dialect)));
-  if (!summary.base_model.empty()) text.line("base", escape_for_terminal(summary.base_model));
-  std::vector<std::string> lines;
-  for (const auto& scale : summary.scales)
-    lines.push_back(fmt::format("rank {}, alpha {}: scaling {}, {}", scale.rank, scale.alpha,
-                                screen.number(scale.scaling, 6), screen.plural(scale.modules, "module")));
-  text.list("scaling", lines);
-  lines.clear();
-  for (const auto& module : summary.modules) lines.push_back(fmt::format("{} ×{}", module.name, module.count));
-  if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
-  if (!summary.saved_whole.empty())
-    text.list("whole", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
-  if (const MergeRule* rule = rule_of(summary.possible_types.front())) {
-    text.line("merge", rule->why_not.empty() ? fmt::format("each of these becomes {}", rule->formula)
-                                             : fmt::format("cannot be merged: {}", rule->why_not));
-  }
-  text.line("tensors", screen.count(summary.tensors));
-  text.line("parameters", screen.count(summary.parameters));
-  text.line("bytes", screen.bytes(summary.bytes));
-  lines.clear();
-  for (const DType dtype : summary.dtypes) lines.emplace_back(name(dtype));
-  text.line("dtypes", fmt::format("{}", fmt::join(lines, ", ")));
-  lines.clear();
-  for (const AdapterProblem& problem : find_problems(adapter))
-    lines.push_back(escape_for_terminal(fmt::format("{}: {}", problem.text, problem.hint)));
-  text.list("problems", lines);
-}
-
 int run_info(Session& session, const Arguments& arguments) {
   const Adapter adapter = open_adapter(session, arguments);
   for (const Note& note : adapter.notes) session.note(note.text);
-  AdapterSummary summary;
-  try {
-    summary = summarize(adapter);
-  } catch (Error& error) {
-    throw error.in(adapter.source);
-  }
-  session.json ? write_json(session, adapter, summary) : write_text(session, adapter, summary);
+  show_info(session, adapter);
   return 0;
 }
 
@@ -200,17 +91,9 @@ int run_extract(Session& session, const Arguments& arguments) {
   }
   const Checkpoint state = open_data(session, arguments.state);
   say_notes(session, state);
-  refuse_dangerous(session, state);
-  Adapter adapter;
-  adapter.config = load_adapter_config(arguments.config);
-  adapter.source = state.target;
-  adapter.files = state.files;
-  const GetAdapterOptions options{embeddings_argument(arguments.embeddings), arguments.base_vocabulary};
-  try {
-    adapter.tensors = get_adapter_state_dict(state.tensors, adapter.config, arguments.name, options);
-  } catch (Error& error) {
-    throw error.in(state.target);
-  }
+  Adapter adapter =
+      extract_adapter(state, load_adapter_config(arguments.config), arguments.name,
+                      {embeddings_argument(arguments.embeddings), arguments.base_vocabulary, session.allow_dangerous});
   if (!arguments.initial.empty())
     adapter = subtract_initial(std::move(adapter), open_adapter(session, arguments.initial, &state, {}));
   return write_adapter(session, arguments, adapter, AdapterDialect::peft);
@@ -227,36 +110,18 @@ int run_inject(Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.state);
   say_notes(session, base);
   if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
-  if (has_gguf_names(base)) {  // a PeftModel has those of Hugging Face
-    const std::size_t said = base.notes.size();
-    base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
-    for (std::size_t i = said; i < base.notes.size(); ++i) session.note(base.notes[i].text);
-  }
+  const std::size_t said = base.notes.size();
   const Adapter adapter = open_adapter(session, arguments, &base);
   say_notes(session, adapter);
-  check_adapter(adapter);
-  SetAdapterResult set;
-  try {
-    set = set_adapter_state_dict(base.tensors, adapter.tensors, adapter.config, arguments.name,
-                                 {.ignore_mismatched_sizes = arguments.ignore_mismatched});
-  } catch (Error& error) {
-    throw error.in(adapter.source);
-  }
-  if (adapter.config.peft_type() == "SHIRA")
-    session.note("a state dict does not hold the places of SHiRA's weights: keep the adapter's own file");
-  note_names(session, set.missing, "of the adapter missing");
-  note_names(session, set.unexpected, "left out that the base has no place for");
-  note_names(session, set.mismatched, "left out that the base has in another shape");
-  base.tensors = std::move(set.state);
-  for (const auto& [removed, kept] : base.aliases) base.metadata.erase(removed);  // said under names that are gone
-  base.aliases.clear();
-  if (!base.composites.empty())
-    session.note(
-        fmt::format("what holds the parts of sparse and quantized tensors together is left out, such as of \"{}\"",
-                    base.composites.front().name));
-  base.composites.clear();
+  const InjectedAdapter injected =
+      inject_adapter(std::move(base), adapter, arguments.name,
+                     {.ignore_mismatched_sizes = arguments.ignore_mismatched, .names = arguments.names});
+  for (std::size_t i = said; i < injected.model.notes.size(); ++i) session.note(injected.model.notes[i].text);
+  note_names(session, injected.missing, "of the adapter missing");
+  note_names(session, injected.unexpected, "left out that the base has no place for");
+  note_names(session, injected.mismatched, "left out that the base has in another shape");
   const SaveOptions options = session.save_options();
-  return write(session, arguments, plan_save(base, arguments.out, options), options, false);
+  return write(session, arguments, plan_save(injected.model, arguments.out, options), options, false);
 }
 
 int run_convert(Session& session, const Arguments& arguments) {
@@ -297,10 +162,7 @@ constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any
 
 Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
                      AdapterLoadOptions options) {
-  if (base != nullptr) {
-    for (const auto& [name, tensor] : *base) options.base_names.emplace_back(name);
-    options.names = completed(std::move(options.names), *base);
-  }
+  if (base != nullptr) options = for_base(*base, std::move(options));
   options.safety = session.open_options().safety;
   options.allow_dangerous = session.allow_dangerous;
   options.limits = session.limits;
@@ -311,10 +173,6 @@ void add_name_options(Command& verb, NameOptions& names) {
   verb.option("--architecture", "NAME", &names.architecture, "for GGUF, where the file does not say it: llama");
   verb.option("--heads", "N", &names.head_count, "for GGUF: heads of attention");
   verb.option("--kv-heads", "N", &names.head_count_kv, "for GGUF: heads of keys and values");
-}
-
-void refuse_dangerous(const Session& session, const Checkpoint& checkpoint) {
-  if (!session.allow_dangerous) ballast::refuse_dangerous(checkpoint);
 }
 
 void add_adapter(Command& verb, Session& session) {
@@ -351,7 +209,7 @@ void add_adapter(Command& verb, Session& session) {
   inject.flag("--ignore-mismatched", &arguments->ignore_mismatched, "leave out what does not fit the base");
   add_adapter_options(inject, session, *arguments);
   add_name_options(inject, arguments->names);
-  add_output_options(inject, session, *arguments, "a .safetensors, .pt, .bin or other file, or a folder");
+  add_output_options(inject, session, *arguments, possible_outputs());
   inject.examples = "  ballast adapter inject base/ my-lora/ -o adapted.safetensors\n";
   inject.run = [arguments, &session] { return run_inject(session, *arguments); };
 

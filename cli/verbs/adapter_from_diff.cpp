@@ -54,7 +54,7 @@ void write_text(Session& session, const FromDiffReport& report) {
                session.screen.number(100 * layer.change, 3) + "%", session.screen.number(100 * layer.error, 3) + "%"});
   }
   table.finish();
-  session.out.flush();  // before what is said about it
+  session.out.flush();  // before the summary on stderr
   const auto note = [&](const std::vector<std::string>& names, std::string_view what) {
     if (!names.empty())
       session.note(fmt::format("{} {}, such as \"{}\"", plural(names.size(), "tensor"), what, names[0]));
@@ -69,10 +69,7 @@ int run_from_diff(Session& session, const Arguments& arguments) {
   if (!arguments.dry_run)
     refuse_existing(session, (std::filesystem::path(arguments.out) / "adapter_model.safetensors").string());
   const Checkpoint base = open_data(session, arguments.base), tuned = open_data(session, arguments.tuned);
-  for (const Checkpoint* checkpoint : {&base, &tuned}) {
-    say_notes(session, *checkpoint);
-    refuse_dangerous(session, *checkpoint);
-  }
+  for (const Checkpoint* checkpoint : {&base, &tuned}) say_notes(session, *checkpoint);
   say_unmatched(session, session.selection, {&base, &tuned});
   auto bar = session.progress_bar();
   FromDiffOptions options;
@@ -80,6 +77,7 @@ int run_from_diff(Session& session, const Arguments& arguments) {
   options.fan_in_fan_out = arguments.fan_in_fan_out;
   options.selection = session.selection;
   options.names = arguments.names;
+  options.allow_dangerous = session.allow_dangerous;
   options.threads = session.threads;
   options.progress = bar.callback();
   const FromDiff found = lora_from_diff(base, tuned, options);

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
-#include <ballast/names.hpp>
 #include <ballast/text.hpp>
 #include <ballast/transform.hpp>
 
@@ -43,7 +42,6 @@ std::vector<Adapter> open_adapters(const Session& session, const Arguments& argu
     options.names = arguments.names;
     if (!arguments.initial.empty()) options.initial_adapter = arguments.initial[i];
     adapters.push_back(open_adapter(session, arguments.adapters[i], &base, std::move(options)));
-    check_adapter(adapters.back());
     for (const Note& note : adapters.back().notes) session.note(note.text);
   }
   return adapters;
@@ -57,22 +55,19 @@ MergeOptions merge_options(const Arguments& arguments) {
                                                     plural(arguments.adapters.size(), "adapter")))
         .hint("give --weight once for each of them, in their order, or not at all");
   }
+  options.names = arguments.names;
   options.peft_exact = arguments.peft_exact;
   options.unmerge = arguments.unmerge;
   return options;
 }
 
-// Adapters know the names of Hugging Face. A GGUF gets those for as long as it takes.
 Checkpoint merged(const Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.base);
   say_notes(session, base);
   const MergeOptions options = merge_options(arguments);
-  const bool is_gguf = has_gguf_names(base);
   const std::size_t said = base.notes.size();
-  if (is_gguf) base = to_names(std::move(base), NameStyle::huggingface, arguments.names);
   const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
   base = merge(std::move(base), adapters, options);
-  if (is_gguf) base = to_names(std::move(base), NameStyle::gguf, arguments.names);
   if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
   for (std::size_t i = said; i < base.notes.size(); ++i) session.note(base.notes[i].text);
   return base;
@@ -87,9 +82,7 @@ int run_merge(Session& session, const Arguments& arguments) {
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
   options.verify = arguments.verify;
-  SavePlan plan = plan_save(checkpoint, arguments.out, options);
-  // What merging keeps beside the engine's buffers, at most: tensors give it back once they are written.
-  for (const auto& [name, tensor] : checkpoint) plan.memory_bytes += merge_memory_bytes(tensor);
+  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
   const int code = write(session, {"ballast.adapter.write/1", arguments.out, false, arguments.dry_run}, plan, options);
   if (arguments.unmerge && !arguments.dry_run)
     session.note("what was merged is out again to within rounding: keep the base where you can");
@@ -103,7 +96,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
   verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
-  verb.option("-o,--output", "PATH", &arguments->out, "a .safetensors, .pt, .gguf or other file, or a folder");
+  verb.option("-o,--output", "PATH", &arguments->out, possible_outputs());
   verb.option("--weight", "W", &arguments->weights,
               "how much of an adapter: one for each, in their order, or none for 1");
   verb.option("--initial-adapter", "ADAPTER", &arguments->initial,

@@ -1,4 +1,4 @@
-// What the verbs of `adapter` share, and those that have files of their own.
+// The functions that the verbs of `adapter` share, and the verbs that have files of their own.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace ballast::cli {
 
-// As the session's options say. The names of the base, where there is one, tell flat names apart.
+// Opened with the session's options. If there is a base, it says what files of other dialects do not.
 Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
                      AdapterLoadOptions options);
 void add_name_options(Command& verb, NameOptions& names);  // --architecture, --heads, --kv-heads
-void refuse_dangerous(const Session& session, const Checkpoint& checkpoint);
+void show_info(Session& session, const Adapter& adapter);
 
 void add_adapter_from_diff(Command& adapter, Session& session);
 void add_adapter_merge(Command& adapter, Session& session);

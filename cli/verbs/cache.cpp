@@ -1,4 +1,4 @@
-// cache: what the conversion cache holds.
+// cache: shows what the conversion cache holds.
 #include <ballast/cache.hpp>
 
 #include <filesystem>
@@ -72,7 +72,7 @@ int run_list(Session& session) {
                entry.is_valid ? "" : escape_for_terminal(entry.why_not)});
   }
   table.finish();
-  session.out.flush();  // before what is said about it
+  session.out.flush();  // before the summary on stderr
   session.say(entries.empty()
                   ? "no caches"
                   : fmt::format("{}, {}", plural(entries.size(), "cache"), format_bytes(bytes_of(entries))));

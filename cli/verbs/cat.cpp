@@ -61,7 +61,7 @@ void refuse_npy(const Tensor& tensor, const std::string& path) {
                 : "write raw bytes, to a file that does not end in .npy");
 }
 
-// A pipe cannot take back what went into it: with --strict it gets nothing before all is known.
+// A pipe cannot take bytes back, so with --strict nothing is written to it before every value has been checked.
 void write_stdout(Session& session, const Tensor& tensor, const Arguments& arguments) {
   const auto stream = [&](auto write) {
     const OverflowCounter counter;
@@ -111,7 +111,7 @@ void write_value(JsonWriter& json, const Element& element) {
       element);
 }
 
-// Nested arrays; the outermost has one member a line. Below a dimension of 0 there are only empty arrays.
+// Writes nested arrays; the outermost has one member a line. Below a dimension of 0 there are only empty arrays.
 void write_values(JsonWriter& json, Elements& elements) {
   const Shape& shape = elements.shape();
   const auto depth = static_cast<std::size_t>(std::find(shape.begin(), shape.end(), 0u) - shape.begin());
@@ -150,7 +150,7 @@ void write_json(Session& session, const Tensor& tensor, const Arguments& argumen
 }
 
 void write_text(Session& session, const Tensor& tensor, const Arguments& arguments) {
-  // On a terminal a person wants to know what these numbers are; in a file the line would be in the way.
+  // On a terminal a person wants to know the tensor's type and shape; in a file the line would be in the way.
   if (session.screen.interactive && session.errors.interactive)
     session.say(fmt::format("{}  {} {}", arguments.name, name(tensor.dtype()), to_string(tensor.shape())));
   constexpr std::size_t kNumPyWidth = 75;
@@ -167,16 +167,17 @@ int run_cat(Session& session, const Arguments& arguments) {
   if (!tensor.has_data())
     throw Error(Errc::unsupported, fmt::format("tensor \"{}\" has a dtype and a shape, but no data", arguments.name))
         .in(checkpoint.target);
-  // Nobody can read blocks, or cut them: their bytes as they are, whole, are for those who ask for bytes.
+  // People can neither read blocks nor slice them. The bytes of blocks, whole and unchanged, go only to users who ask
+  // for bytes.
   const bool wants_bytes = !arguments.output.empty() && !arguments.output.ends_with(".npy") && arguments.slice.empty();
   if (info(tensor.dtype()).kind == DTypeKind::ggml && !wants_bytes) tensor = tensor.to(DType::f32);
   const auto cast_it = [&] {
     if (arguments.dtype.empty()) return;
     const DType dtype = dtype_argument("--dtype", arguments.dtype);
-    static_cast<void>(cast(checkpoint, arguments.name, dtype));  // whether it may be
+    static_cast<void>(cast(checkpoint, arguments.name, dtype));  // throws if this tensor cannot be cast
     tensor = tensor.to(dtype);
   };
-  if (info(tensor.dtype()).block_elements > 1) cast_it();  // what shares a byte can be sliced when it does no longer
+  if (info(tensor.dtype()).block_elements > 1) cast_it();  // elements that share a byte cannot be sliced before
   if (!arguments.slice.empty()) tensor = tensor.slice(parse_slice(arguments.slice));
   cast_it();
 

@@ -1,6 +1,6 @@
 // completion: scripts for three shells, written from the parser's own words.
 //
-// Each script does the same: it finds how deep in verbs the cursor is (`at`), and offers what may stand there.
+// Each script does the same: it finds the verbs before the cursor (`at`), and offers the words that may stand there.
 #include <memory>
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// In single quotes, as bash and zsh read them; fish reads them so too, but for the quote itself.
+// The text in single quotes, for bash and zsh; fish reads single quotes in the same way, except a quote inside them.
 std::string shell_quoted(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
 std::string fish_quoted(const std::string& text) {
   return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-// The depths below the top, as patterns: "' info'|' ls'".
+// The paths below the top level as patterns: "' info'|' ls'".
 std::string paths(const std::vector<CommandWords>& commands, std::string_view separator) {
   std::vector<std::string> quoted_paths;
   for (const CommandWords& command : commands) {
@@ -86,7 +86,7 @@ complete -o bashdefault -o default -F _ballast ballast
                      paths(commands, "|"), values, places);
 }
 
-// "'--include=[only tensors ...]:GLOB:'" of zsh's _arguments.
+// An option for zsh's _arguments: "'--include=[only tensors ...]:GLOB:'".
 std::string zsh_option(const OptionWords& option, const std::string& name) {
   std::string description = replaced(option.description, "\\", "\\\\");
   for (const char special : {'[', ']', ':'})

@@ -1,4 +1,4 @@
-// convert: open, select, rename, cast; then a plan, and its execution.
+// convert: opens, selects, renames and casts; then makes a plan and carries it out.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -39,7 +39,7 @@ NameStyle name_style(const std::string& text) {
       .hint("hf for Hugging Face's, gguf for llama.cpp's");
 }
 
-// "BF16", or "*.bias=F32".
+// A rule is a dtype ("BF16") or a glob with a dtype ("*.bias=F32").
 std::vector<CastRule> cast_rules(const std::vector<std::string>& texts) {
   std::vector<CastRule> rules;
   for (const std::string& text : texts) {
@@ -51,9 +51,30 @@ std::vector<CastRule> cast_rules(const std::vector<std::string>& texts) {
   return rules;
 }
 
-// A GGUF has typed fields, everything else has texts: either flag sets what the output has, over what the input had.
+// llama.cpp's changes to values must be undone exactly: on the values that blocks stand for, before these are rounded
+// again. A tensor that no rule casts stays as it is.
+void widen_what_is_cast(Checkpoint& checkpoint, const std::vector<CastRule>& rules) {
+  if (rules.empty()) return;
+  Selection cast_ones;
+  for (const CastRule& rule : rules) cast_ones.include.push_back(rule.glob);
+  for (const auto& [name, tensor] : StateDict(checkpoint.tensors)) {
+    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+    if (is_real && tensor.dtype() != DType::f64 && cast_ones.matches(name))
+      checkpoint.tensors.replace(name, cast(checkpoint, name, DType::f32));
+  }
+}
+
+bool has_typed_metadata(std::string_view out) {
+  return std::ranges::any_of(output_formats(), [&](const OutputFormat& format) {
+    return format.has_typed_metadata &&
+           std::ranges::any_of(format.endings, [&](std::string_view ending) { return out.ends_with(ending); });
+  });
+}
+
+// A GGUF has typed fields, every other format has texts. Either flag sets the kind that the output has, over the values
+// of the input.
 void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
-  const bool has_fields = arguments.out.ends_with(".gguf") || arguments.raw;
+  const bool has_fields = has_typed_metadata(arguments.out) || arguments.raw;
   const auto set = [&](const std::string& key, const std::string& text, std::optional<FieldType> type) {
     checkpoint.fields.set_from_text(key, text, type);
     checkpoint.metadata.erase(key);
@@ -92,9 +113,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   if (!arguments.names.empty()) {
     const NameStyle style = name_style(arguments.names);
-    // What is undone is undone exactly: on the values that blocks stand for, before they are rounded again.
-    if (style == NameStyle::huggingface && !arguments.dtypes.empty())
-      checkpoint = cast(std::move(checkpoint), DType::f32);
+    if (style == NameStyle::huggingface) widen_what_is_cast(checkpoint, cast_rules(arguments.dtypes));
     checkpoint = to_names(std::move(checkpoint), style, arguments.name_options);
   }
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
@@ -125,14 +144,14 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   return options;
 }
 
-// Most who convert a training checkpoint want the model in it.
+// Most people who convert a training checkpoint want the model in it.
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
   session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
 }
 
-// It is written last, and would take the place of what it describes.
+// The manifest is written last, and would overwrite the file that it describes.
 void check_manifest_path(const Session& session, const Checkpoint& checkpoint, const SavePlan& plan,
                          const std::string& manifest) {
   namespace fs = std::filesystem;
@@ -160,7 +179,7 @@ int run_convert(Session& session, const Arguments& arguments) {
     session.note("--keep-values: nothing stands beside the tensors" +
                  (session.root.empty() ? std::string() : fmt::format(" below \"{}\"", session.root)));
   SaveOptions options = save_options(session, arguments);
-  auto planning = session.progress_bar();  // compressing is measured first
+  auto planning = session.progress_bar();  // compressing is measured while planning
   options.progress = planning.callback();
   const SavePlan plan = plan_save(checkpoint, arguments.out, options);
   planning.clear();
@@ -191,8 +210,7 @@ int run_convert(Session& session, const Arguments& arguments) {
 void add_convert(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.positional("IN", &arguments->in, "a file, a folder, an …index.json, or - for standard input");
-  verb.positional("OUT", &arguments->out,
-                  "a .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, or a folder (one that is there, or NAME/)");
+  verb.positional("OUT", &arguments->out, possible_outputs() + " (one that is there, or NAME/)");
   add_selection_options(verb, session);
   verb.option("--rename", "REGEX=TEMPLATE", &arguments->renames, R"(replace in every name, \1 for groups; in order)");
   verb.option("--map", "FILE", &arguments->map,

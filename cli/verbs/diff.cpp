@@ -1,4 +1,4 @@
-// diff: what differs between two checkpoints.
+// diff: shows the differences between two checkpoints.
 #include <ballast/diff.hpp>
 
 #include <memory>
@@ -26,6 +26,7 @@ constexpr std::string_view name_of(What what) {
   switch (what) {
     case What::shape: return "shape";
     case What::dtype: return "dtype";
+    case What::data: return "data";
     case What::values: return "values";
   }
   return "";
@@ -76,6 +77,7 @@ std::string describe(const Terminal& screen, const DiffReport::Change& change) {
   if (change.what == What::shape)
     return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
   if (change.what == What::dtype) return fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
+  if (change.what == What::data) return "only one side has data";
   if (change.compared != change.shape_a.numel())
     return fmt::format("{} of {} differ", screen.plural(change.different, "block"), screen.count(change.compared));
   std::string text =

@@ -1,4 +1,4 @@
-// hash: a digest for each tensor, and one for the whole.
+// hash: prints a digest for each tensor, and one for the whole checkpoint.
 #include <ballast/hash.hpp>
 
 #include <memory>
@@ -32,7 +32,7 @@ void write_json(Session& session, const HashReport& report, bool digest_only) {
   json.finish();
 }
 
-// The lines of sha256sum, so that they are familiar and `verify --manifest` reads them back.
+// The lines have the format of sha256sum: people know it, and `verify --manifest` reads it back.
 void write_text(Session& session, const Checkpoint& checkpoint, const HashReport& report) {
   constexpr std::string_view kNoData = "no data                                                         ";
   for (const std::size_t i : natural_order(checkpoint)) {

@@ -1,4 +1,4 @@
-// info: what is this.
+// info: says what a checkpoint is.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -59,7 +59,7 @@ std::string array_text(const Terminal& screen, const Field& field) {
   return fmt::format("{} of {}", screen.plural(field.count, "item"), name(field.element_type));
 }
 
-// Where the file's own nesting is known, its subtrees; elsewhere the first parts of dotted names.
+// Writes the subtrees if the file's own nesting is known; otherwise the first parts of dotted names.
 void write_roots(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary) {
   if (checkpoint.roots.empty()) return json.array_field("roots", summary.roots);
   std::vector<std::string> paths;
@@ -113,7 +113,7 @@ void write_quantization(JsonWriter& json, const Quantization& quantization) {
   json.end();
 }
 
-// Arrays in short: a vocabulary is not what somebody asks info for.
+// Arrays are shortened: nobody asks info for a vocabulary.
 void write_field(JsonWriter& json, const Field& field) {
   json.key(field.key);
   if (field.is_array()) return json.value(array_text(Terminal{.interactive = true}, field));
@@ -265,7 +265,7 @@ std::vector<std::string> dtype_lines(const Terminal& screen, const Summary& summ
 }
 
 void write_pattern_table(Session& session, const Summary& summary) {
-  // The pattern view is for looking at, so it is aligned in a pipe, too.
+  // People read the pattern view, so it is aligned even in a pipe.
   Terminal aligned = session.screen;
   aligned.interactive = true;
   Table table(session.out, aligned,
@@ -277,7 +277,7 @@ void write_pattern_table(Session& session, const Summary& summary) {
   table.finish();
 }
 
-// What people want to know first about a language model.
+// The facts that people want to know first about a language model.
 std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& checkpoint) {
   const auto architecture = checkpoint.fields.find_string("general.architecture");
   if (!architecture) return {};
@@ -336,7 +336,7 @@ int run_info(Session& session, const std::string& target) {
   Checkpoint checkpoint = open_target(session, target);
   std::optional<std::uint64_t> wasted_bytes;
   if (session.selection != Selection{}) {
-    // What a selection leaves out is not wasted.
+    // Tensors that a selection leaves out are not wasted bytes.
     wasted_bytes = summarize(checkpoint).wasted_bytes;
     checkpoint = select_tensors(session, std::move(checkpoint));
   }

@@ -1,4 +1,4 @@
-// ls: one tensor a line.
+// ls: lists one tensor a line.
 #include <array>
 #include <memory>
 #include <span>
@@ -21,7 +21,7 @@ struct Arguments {
   std::vector<std::string> globs;
 };
 
-// What the parts of sparse, quantized and nested tensors make up, by their names.
+// The names of the parts of sparse, quantized and nested tensors, with the layout that each part belongs to.
 std::unordered_map<std::string_view, std::string_view> layouts_of(const Checkpoint& checkpoint) {
   std::unordered_map<std::string_view, std::string_view> layouts;
   for (const Composite& composite : checkpoint.composites) {
@@ -30,7 +30,7 @@ std::unordered_map<std::string_view, std::string_view> layouts_of(const Checkpoi
   return layouts;
 }
 
-// A type of ggml's that is newer than this program.
+// The name of a ggml type that is newer than this program.
 std::string unknown_name(const UnknownGgml& type) { return fmt::format("GGML_{}", type.id); }
 
 void write_json(Session& session, const Checkpoint& checkpoint) {
@@ -68,13 +68,14 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
 void write_text(Session& session, const Checkpoint& checkpoint) {
   Table table(session.out, session.screen,
               {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}, {.color = Color::dim}});
-  std::array<std::string, 5> cells;  // of every row: a hundred thousand of them show
+  std::array<std::string, 5> cells;  // reused for every row: with a hundred thousand rows, allocations can be measured
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, tensor] = checkpoint.tensors[i];
     const auto unknown = checkpoint.unknown_ggml.find(name);
     const bool is_known = unknown == checkpoint.unknown_ggml.end();
-    cells[0] = escape_for_terminal(name);
-    cells[1] = is_known ? std::string(ballast::name(tensor.dtype())) : unknown_name(unknown->second);
+    cells[0].clear();
+    append_escaped(cells[0], name);
+    is_known ? cells[1].assign(ballast::name(tensor.dtype())) : cells[1] = unknown_name(unknown->second);
     cells[2] = to_string(is_known ? tensor.shape() : unknown->second.shape);
     cells[3] = session.screen.bytes(tensor.nbytes());
     const auto alias = checkpoint.aliases.find(name);

@@ -1,4 +1,4 @@
-// meta: metadata, read and edited.
+// meta: shows and edits metadata.
 #include <ballast/metadata.hpp>
 
 #include <memory>
@@ -24,9 +24,9 @@ struct Arguments {
   std::vector<std::string> assignments, keys;
 };
 
-constexpr std::uint64_t kShownItems = 8;  // of an array, unless all is asked for
+constexpr std::uint64_t kShownItems = 8;  // how many items of an array are shown, unless the user asks for all
 
-// Strings of safetensors and typed values of GGUF, as text, in the file's order.
+// A string of safetensors or a typed value of GGUF, as text, in the file's order.
 struct Entry {
   std::string key, value;
   const Field* field = nullptr;
@@ -56,7 +56,7 @@ void write_value(JsonWriter& json, const FieldValue& value) {
   std::visit([&](const auto& held) { json.value(held); }, value.get());
 }
 
-// Numbers as numbers; of an array its first elements, and how many there are.
+// Numbers are written as numbers; an array is written as its first elements and its size.
 void write_field(JsonWriter& json, const Field& field, bool whole) {
   json.key(field.key);
   if (!field.is_array()) return write_value(json, field.value());
@@ -88,14 +88,14 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
 int run_get(Session& session, const Arguments& arguments) {
   const Checkpoint checkpoint = open_target(session, arguments.target);
   say_notes(session, checkpoint);
-  // All of a long array is for programs, and for whoever asks for this one.
+  // All of a long array is shown with -v, and to a program that asks for this key.
   const bool whole = session.verbose || (arguments.key && (session.json || !session.screen.interactive));
   std::vector<Entry> entries = entries_of(checkpoint, whole);
   if (arguments.key) entries = only(entries, checkpoint, *arguments.key);
   if (session.json) {
     write_json(session, checkpoint, entries, whole);
   } else if (arguments.key) {
-    // A program gets the value as it is; a terminal must not obey it.
+    // A program gets the value unchanged; for a terminal it is escaped.
     const std::string& value = entries.front().value;
     session.out.line(session.screen.interactive ? escape_for_terminal(value) : value);
   } else {
@@ -110,7 +110,7 @@ int apply(Session& session, const std::string& target, const MetadataEdit& edit)
   if (target == "-") throw Error(Errc::invalid_argument, "standard input cannot be edited").hint("name a file");
   auto bar = session.progress_bar();
   SaveOptions options = session.save_options();
-  options.overwrite = true;  // editing the file is what was asked for
+  options.overwrite = true;  // the user asked to edit this file
   options.progress = bar.callback();
   const MetadataEditReport report = edit_metadata(target, edit, options);
   bar.clear();

@@ -1,4 +1,4 @@
-// plan: which part of which tensor each rank of a parallel model needs.
+// plan: shows which part of which tensor each rank of a parallel model needs.
 #include <ballast/rank_plan.hpp>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ void write_json(Session& session, const RankPlan& plan, const Arguments& argumen
   json.finish();
 }
 
-// A line for each rank; the ranges are for programs.
+// Writes a line for each rank; only programs need the ranges.
 void write_text(Session& session, const RankPlan& plan, const Arguments& arguments) {
   Table table(session.out, session.screen,
               {{.color = Color::bold}, {.right = true}, {.right = true, .color = Color::green}});
@@ -114,7 +114,7 @@ int run_plan(Session& session, Arguments& arguments) {
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint));
   const RankPlan plan = plan_ranks(checkpoint, arguments.ranks, rules);
-  if (arguments.rank) static_cast<void>(plan.rank(*arguments.rank));  // which says so where there is no such rank
+  if (arguments.rank) static_cast<void>(plan.rank(*arguments.rank));  // throws if there is no such rank
   session.json ? write_json(session, plan, arguments) : write_text(session, plan, arguments);
   return 0;
 }

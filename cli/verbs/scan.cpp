@@ -1,4 +1,5 @@
-// scan: what the pickles in files would do to whoever loads them, and what is wrong with the files around them.
+// scan: shows what the pickles in files would do to a program that loads them, and what is wrong with the files around
+// them.
 #include <ballast/scan.hpp>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ Color color_of(std::string_view verdict) {
   return verdict == "dangerous" ? Color::red : verdict == "safe" || verdict == "known" ? Color::green : Color::yellow;
 }
 
-// A global that is named a thousand times is one line, at its first place; the dangerous ones come first.
+// A global that is named a thousand times is one line, at its first place; dangerous globals come first.
 struct Mention {
   const ScannedGlobal* first;
   std::uint64_t times = 0;
@@ -66,7 +67,7 @@ std::string reason_of(const ScannedGlobal& global) {
   return fmt::format("{}{} ({})", global.use, why, global.rule);
 }
 
-// "2 dangerous names, 1 finding": what a file has its verdict from.
+// "2 dangerous names, 1 finding": the reasons for a file's verdict.
 std::string summary_of(const ScannedFile& file) {
   std::vector<std::string> parts;
   if (file.dangerous != 0) parts.push_back(plural(file.dangerous, "dangerous name"));
@@ -102,13 +103,13 @@ void write_text(Session& session, const ScanReport& report) {
   for (const ScannedFile& file : report.files) {
     ++counts[file.safe == true ? 0 : file.safe == false ? 2 : 1];
     const std::string_view word = word_for(file.safe);
-    // In a column of its own width: the longest word has nine letters.
+    // The word has a column of its own: the longest word has nine letters.
     session.out.line(fmt::format("{}{}  {}: {}", session.screen.paint(color_of(word), word),
                                  std::string(9 - word.size(), ' '), escape_for_terminal(file.file), summary_of(file)));
     write_details(session, report, file);
   }
   if (session.quiet) return;
-  session.out.flush();  // before what is said about it
+  session.out.flush();  // before the summary on stderr
   session.say(fmt::format("{}: {} safe, {} unknown, {} dangerous. Nothing was run.",
                           plural(report.files.size(), "file"), counts[0], counts[1], counts[2]));
 }
@@ -120,7 +121,7 @@ void write_allowlist(Session& session) {
   table.finish();
 }
 
-// One pattern a line; what follows a # is for people.
+// A policy has one pattern a line; the text after a # is a comment.
 void read_policy(const std::string& path, std::vector<std::string>& trusted) {
   std::ifstream file(path);
   if (!file) throw Error(Errc::not_found, "cannot open the policy").in(path);
@@ -132,8 +133,8 @@ void read_policy(const std::string& path, std::vector<std::string>& trusted) {
   }
 }
 
-// An archive in which there is nothing to look at is safe; if it is not a checkpoint either, that is the answer, and
-// the exit code is that of every other verb.
+// An archive without anything to scan is safe. But if it is not a checkpoint either, the verb says so, with the same
+// exit code as every other verb.
 void refuse_what_is_no_checkpoint(const Session& session, const std::string& target) {
   try {
     static_cast<void>(open(target, session.open_options()));

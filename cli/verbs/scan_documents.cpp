@@ -93,7 +93,7 @@ void write_results(JsonWriter& json, const ScanReport& report) {
   for (const ScannedGlobal& global : report.globals) {
     if (global.verdict == Verdict::known) continue;
     const std::string member = global.member.empty() ? "" : fmt::format(" in {}", global.member);
-    // The byte is one of the member, and of the file only where there is none.
+    // The offset counts inside the member; it is an offset in the file only if there is no member.
     const auto offset = global.member.empty() ? std::optional(global.offset) : std::nullopt;
     write_result(json, {global.verdict == Verdict::dangerous ? "dangerous-name" : "unknown-name", global.verdict,
                         fmt::format("{}.{} is {}{}: {} ({})", global.module, global.name, global.use, member,

@@ -1,4 +1,4 @@
-// The report of scan for programs.
+// The report of scan, for programs.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ballast::cli {
 
-// ballast.scan/2. Several targets, or a folder, have a list of files, too.
+// Writes ballast.scan/2. For several targets, or for a folder, the document also has a list of files.
 void write_scan_json(Output& out, const std::vector<std::string>& targets, const ScanReport& report);
 
-// SARIF 2.1.0: a result for everything that is dangerous (error) or unknown (warning).
+// Writes SARIF 2.1.0: a result for everything that is dangerous (error) or unknown (warning).
 void write_scan_sarif(Output& out, const ScanReport& report);
 
 }  // namespace ballast::cli

@@ -1,4 +1,4 @@
-// stats: what the values are like.
+// stats: shows statistics of the values.
 #include <ballast/stats.hpp>
 
 #include <algorithm>
@@ -29,13 +29,13 @@ struct Arguments {
 struct TensorStats {
   std::string_view name;
   const Tensor* tensor;
-  std::optional<Stats> stats;  // nothing for dtypes without an order, and tensors without data
+  std::optional<Stats> stats;  // empty for dtypes without an order, and for tensors without data
 };
 
 constexpr std::size_t kFewestBins = 8, kSparklineBins = 24, kChartColumns = 72;
 constexpr unsigned kMostBins = 65536;
 
-// What the screen has room for beside `taken` columns.
+// How many columns the screen has beside `taken` columns, but at least kFewestBins and at most `most`.
 std::size_t room_beside(const Session& session, std::size_t taken, std::size_t most) {
   const std::size_t room = session.screen.width > taken ? session.screen.width - taken : 0;
   return std::clamp(room, kFewestBins, most);
@@ -45,7 +45,7 @@ std::size_t chart_columns(const Session& session, const Tensor& tensor) {
   return room_beside(session, chart_margin(session.screen, tensor.numel()) + 1, kChartColumns);
 }
 
-// Few values in many bins are noise: Rice's rule says how many they fill.
+// Few values in many bins are noise: Rice's rule says how many bins the values can fill.
 unsigned chart_bins(const Session& session, const Tensor& tensor) {
   const auto rice = static_cast<std::size_t>(std::ceil(2 * std::cbrt(static_cast<double>(tensor.numel()))));
   return static_cast<unsigned>(std::clamp(rice, kFewestBins, chart_columns(session, tensor)));
@@ -53,7 +53,7 @@ unsigned chart_bins(const Session& session, const Tensor& tensor) {
 
 unsigned sparkline_bins(const Session& session, const Checkpoint& checkpoint) {
   if (!session.screen.interactive) return kSparklineBins;
-  constexpr std::size_t kOtherColumns = 80;  // about; dtype to inf, with their gaps
+  constexpr std::size_t kOtherColumns = 80;  // roughly: the columns from dtype to inf, with their gaps
   std::size_t names = 0;
   for (const auto& [name, tensor] : checkpoint) names = std::max(names, columns_of(name));
   return static_cast<unsigned>(room_beside(session, names + kOtherColumns, kSparklineBins));
@@ -72,7 +72,8 @@ std::vector<TensorStats> collect(const Session& session, const Checkpoint& check
     try {
       if (tensor.has_data()) results.back().stats = stats(tensor, options);
     } catch (Error& error) {
-      // One tensor that has no statistics is an answer; many, of which some have none, are a table with gaps.
+      // If the only tensor has no statistics, the error is the answer; if some of many tensors have none, the table has
+      // gaps.
       const bool is_answer = checkpoint.size() == 1 && !session.json;
       if (error.code() != Errc::unsupported || is_answer) throw error.in(checkpoint.target);
     }

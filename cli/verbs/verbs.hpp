@@ -1,4 +1,4 @@
-// The verbs: each adds its arguments to the command line, and what to run once they are parsed.
+// The verbs. Each adds its arguments to the command line, and the function that runs after they are parsed.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// verify: is it whole, and is it what it was.
+// verify: checks whether a checkpoint is whole, and whether it is still the same.
 #include <ballast/verify.hpp>
 
 #include <algorithm>
@@ -25,15 +25,15 @@ struct Arguments {
   bool skip_data = false;
 };
 
-// What `ballast convert --manifest` writes is JSON; what `ballast hash` prints begins with a digest.
+// `ballast convert --manifest` writes JSON; the output of `ballast hash` begins with a digest.
 bool is_json(const std::string& path) {
   std::ifstream file(path);
   char first = 0;
   return file >> first && first == '{';
 }
 
-// What `ballast hash` printed: "HEX  NAME", names escaped, and a last line for the whole.
-// Names that differ can print alike.
+// The output of `ballast hash`: "HEX  NAME" with escaped names, and a last line for the whole checkpoint. Different
+// names can print alike, so a name may be there more than once.
 using Manifest = std::multimap<std::string, std::string, std::less<>>;
 
 constexpr std::size_t kHexDigits = 64;
@@ -45,7 +45,7 @@ std::optional<std::pair<std::string, std::string>> manifest_entry(const std::str
   return std::pair(line.substr(kHexDigits + 2), line.substr(0, kHexDigits));
 }
 
-// A manifest may be copied from a terminal, which shows counts as people read them.
+// A manifest may be copied from a terminal, which shows counts with spaces between their groups of digits.
 bool is_last_line(std::string_view line, std::size_t tensors) {
   return line.ends_with(fmt::format("  (all {})", Terminal().plural(tensors, "tensor"))) ||
          line.ends_with(fmt::format("  (all {})", plural(tensors, "tensor")));
@@ -119,7 +119,7 @@ void write_text(Session& session, const Arguments& arguments, const VerifyReport
                                  escape_for_terminal(finding.what)));
   }
   if (session.quiet) return;
-  session.out.flush();  // before what is said about it
+  session.out.flush();  // before the summary on stderr
   if (!report.ok()) return session.say(plural(report.findings.size(), "finding"));
   session.out.line(fmt::format("{} {}, {} read", session.screen.paint(Color::green, "ok:"),
                                session.screen.plural(report.tensors, "tensor"),

@@ -1,4 +1,4 @@
-// Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, in the order of dependence.
+// Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, by name.
 #pragma once
 
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
@@ -24,14 +24,18 @@
 #include <ballast/metadata.hpp>         // metadata edited in place
 #include <ballast/names.hpp>            // as Hugging Face and llama.cpp call things
 #include <ballast/open.hpp>             // files in
+#include <ballast/open_options.hpp>     // how
 #include <ballast/overflows.hpp>        // values that a type does not reach
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
+#include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
 #include <ballast/save.hpp>             // files out
+#include <ballast/save_plan.hpp>        // what and how
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
 #include <ballast/slice.hpp>            // "0:4, ..., -1"
+#include <ballast/source.hpp>           // the bytes of files, wherever those lie
 #include <ballast/state_dict.hpp>       // tensors by name
 #include <ballast/stats.hpp>            // statistics
 #include <ballast/storage.hpp>          // bytes that can be read in ranges

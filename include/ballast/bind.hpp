@@ -12,8 +12,11 @@
 //   auto fields() { return ballast::fields(ballast::field("q_proj", query_), ballast::field("bias", bias_).optional());
 //   }
 //
-// Vectors, arrays, maps, optionals, pointers, pairs and tuples recurse; what is empty has no fields. A tensor type of
-// one's own joins by specialising TensorAccess.
+// Vectors, arrays, maps, optionals, pointers, pairs and tuples recurse; an empty one has no fields. To bind a tensor
+// type of your own, specialise TensorAccess.
+//
+// The model owns its memory and must outlive everything that is bound to it. Nothing here locks: only one thread at a
+// time may bind a model or fill it. Binding copies no data.
 #pragma once
 
 #include <array>
@@ -32,7 +35,8 @@
 
 namespace ballast {
 
-// One field: its name, where it is, and what is special about it. An empty name adds nothing to the names inside.
+// One field: its name, a reference to it, and whether it is optional or persistent. An empty name adds nothing to the
+// names inside.
 template <class T>
 struct FieldOf {
   std::string_view name;
@@ -40,7 +44,7 @@ struct FieldOf {
   bool is_optional = false, is_persistent = true;
 
   FieldOf optional() const { return {name, value, true, is_persistent}; }       // may be missing from a checkpoint
-  FieldOf not_persistent() const { return {name, value, is_optional, false}; }  // is never in one
+  FieldOf not_persistent() const { return {name, value, is_optional, false}; }  // is never in a checkpoint
 };
 template <class T>
 FieldOf<T> field(std::string_view name, T& value) {
@@ -51,18 +55,24 @@ std::tuple<FieldOf<T>...> fields(FieldOf<T>... all) {
   return {all...};
 }
 
-// What a tensor type of the user's own must say of itself:
+// The functions that a specialisation for your own tensor type must have:
 //   static DType dtype(const T&);
-//   static std::optional<Shape> shape(const T&);                            nothing: any shape will do
-//   static std::span<std::byte> prepare(T&, DType, const Shape&);           memory to be filled with such a tensor
-//   static std::span<const std::byte> bytes(const T&);                      what is in it
+//   static std::optional<Shape> shape(const T&);                            empty if any shape will do
+//   static std::span<std::byte> prepare(T&, DType, const Shape&);           memory for a tensor of this dtype and shape
+//   static std::span<const std::byte> bytes(const T&);                      the bytes of its elements
 template <class T>
 struct TensorAccess;
 
 namespace binding {
 
 template <class T>
+concept Number =
+    (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+template <Number T>
 constexpr DType number_dtype() {
+  if constexpr (std::is_same_v<T, float16>) return DType::f16;
+  if constexpr (std::is_same_v<T, bfloat16>) return DType::bf16;
   if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::f32 : DType::f64;
   constexpr DType kUnsigned[] = {DType::u8, DType::u16, DType::u32, DType::u64};
   constexpr DType kSigned[] = {DType::i8, DType::i16, DType::i32, DType::i64};
@@ -72,9 +82,9 @@ constexpr DType number_dtype() {
 
 }  // namespace binding
 
-// A vector of numbers takes any shape: the elements in row-major order.
-template <class T>
-requires std::is_arithmetic_v<T> &&(!std::is_same_v<T, bool>)struct TensorAccess<std::vector<T>> {
+// A vector of numbers takes any shape; its elements are in row-major order.
+template <binding::Number T>
+struct TensorAccess<std::vector<T>> {
   static DType dtype(const std::vector<T>&) { return binding::number_dtype<T>(); }
   static std::optional<Shape> shape(const std::vector<T>&) { return std::nullopt; }
   static std::span<std::byte> prepare(std::vector<T>& values, DType, const Shape& shape) {
@@ -92,16 +102,17 @@ concept BoundTensorType = std::is_same_v<T, Tensor> || requires(T& value, const 
   { TensorAccess<T>::bytes(constant) } -> std::same_as<std::span<const std::byte>>;
 };
 
-// One tensor of a model, whatever its type: what it is now, and how to give it another value.
+// One tensor of a model, whatever its type: its present value, and how to give it another.
 struct BoundTensor {
   std::string name;
   bool is_optional = false, is_persistent = true;
-  std::optional<DType> dtype;  // nothing: it takes any
-  std::optional<Shape> shape;  // nothing: it takes any
-  // One of the two. `assign` makes the field that tensor; `prepare` gives the memory that it is to be copied into.
+  std::optional<DType> dtype;  // empty if it takes any
+  std::optional<Shape> shape;  // empty if it takes any
+  // One of the two is set. `assign` makes the field the given tensor; `prepare` returns the memory to copy a tensor
+  // into.
   std::function<void(Tensor)> assign;
   std::function<std::span<std::byte>(DType, const Shape&)> prepare;
-  std::function<Tensor()> value;  // as it is now; views of a field's own memory end with the model
+  std::function<Tensor()> value;  // the present value; a view of a field's own memory is valid as long as the model
 };
 
 namespace binding {
@@ -150,7 +161,7 @@ struct Context {
   Context inside(std::string_view part) const { return {joined(name, part), is_optional, is_persistent}; }
 };
 
-BoundTensor bound(Tensor& tensor, const Context& context);  // of Ballast's own type
+BoundTensor bound(Tensor& tensor, const Context& context);  // for a field of type ballast::Tensor
 
 template <class T>
 BoundTensor bound_access(T& value, const Context& context) {
@@ -234,7 +245,7 @@ std::vector<BoundTensor> bind(Model& model, std::string_view prefix = {}) {
   return found;
 }
 
-// The tensors by name, without those that are not persistent.
+// The model's persistent tensors by name. Tensors of other types than ballast::Tensor are views of the model's memory.
 template <class Model>
 StateDict state_dict(Model& model, std::string_view prefix = {}) {
   StateDict state;
@@ -253,14 +264,14 @@ std::vector<Tensor> parameters(Model& model) {
 
 }  // namespace ballast
 
-// The fields of a type, at the scope where the type is. Names are those of the members.
+// Declares the fields of a type; use it in the scope of the type. The fields have the names of the members.
 #define BALLAST_FIELDS(Type, ...)                                 \
   template <class BallastSelf>                                    \
   requires std::is_same_v<std::remove_const_t<BallastSelf>, Type> \
   auto ballast_fields(BallastSelf& self) { return ::ballast::fields(BALLAST_FOR_EACH(BALLAST_ONE_FIELD, __VA_ARGS__)); }
 #define BALLAST_ONE_FIELD(member) ::ballast::field(#member, self.member)
 
-// One after the other, with commas between them: 256 rescans, so as many members.
+// Expands the macro for each member, with commas between: 256 rescans, so at most 256 members.
 #define BALLAST_EXPAND(...) BALLAST_EXPAND3(BALLAST_EXPAND3(BALLAST_EXPAND3(BALLAST_EXPAND3(__VA_ARGS__))))
 #define BALLAST_EXPAND3(...) BALLAST_EXPAND2(BALLAST_EXPAND2(BALLAST_EXPAND2(BALLAST_EXPAND2(__VA_ARGS__))))
 #define BALLAST_EXPAND2(...) BALLAST_EXPAND1(BALLAST_EXPAND1(BALLAST_EXPAND1(BALLAST_EXPAND1(__VA_ARGS__))))

@@ -1,6 +1,7 @@
 // Checkpoint: a state dict with what a file says around it. A plain value; nothing in it has been read from the data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include <ballast/fields.hpp>
 #include <ballast/global.hpp>
+#include <ballast/source.hpp>
 #include <ballast/state_dict.hpp>
 
 namespace ballast {
@@ -19,8 +21,11 @@ namespace ballast {
 enum class Format : std::uint8_t {
   safetensors, torch_zip, torch_legacy, torch_tar, torchscript, pickle, gguf, npy, npz, archive,
 };
+inline constexpr std::array<std::string_view, 10> kFormatNames = {
+  "safetensors", "torch-zip", "torch-legacy", "torch-tar", "torchscript", "pickle", "gguf", "npy", "npz", "archive",
+};
 // clang-format on
-std::string_view name(Format format) noexcept;  // "safetensors", "torch-zip", ...
+constexpr std::string_view name(Format format) noexcept { return kFormatNames[static_cast<std::size_t>(format)]; }
 
 // What is worth saying and is no error: a stale index, leading spaces in a header, a skipped object.
 struct Note {
@@ -35,7 +40,8 @@ struct Note {
 
 struct CheckpointFile {
   std::string path;  // as it was opened
-  std::uint64_t bytes;
+  std::uint64_t bytes = 0;
+  SourcePtr source{};  // that it was read from; nothing if a conversion cache was read in its place
 };
 
 // What stands beside the tensors in a pickle: an epoch, a learning rate, an argument.
@@ -83,6 +89,12 @@ struct Quantization {
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
+
+// Metadata to be changed: see metadata.hpp.
+struct MetadataEdit {
+  std::map<std::string, std::string> set;
+  std::vector<std::string> unset;
+};
 
 struct Checkpoint {
   // By the library's own code: it is long, and would stand again in every file that has a checkpoint.

@@ -1,4 +1,7 @@
-// diff: what differs between two checkpoints, whatever their formats.
+// diff: the differences between two checkpoints, whatever their formats.
+//
+// diff() reads the values of both sides in chunks of about 1 MiB, except tensors that are the same bytes of the same
+// storage. It may be called from several threads at once. The report owns everything in it.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +15,24 @@
 namespace ballast {
 
 struct DiffOptions {
-  bool values = true;    // else names, dtypes and shapes only
-  double tolerance = 0;  // values that differ by at most this are equal, those of ggml's blocks too; 0 compares bits
+  bool values = true;    // if false, only names, dtypes and shapes are compared
+  double tolerance = 0;  // values that differ by at most this are equal, in ggml's blocks too; 0 compares bits
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // on views that repeat bytes
+  Limits limits{};  // for views that repeat bytes
 };
 
 struct DiffReport {
-  enum class What : std::uint8_t { shape, dtype, values };
+  enum class What : std::uint8_t { shape, dtype, data, values };  // data: only one side has any
   struct Change {
     std::string name;
     What what;
     DType dtype_a, dtype_b;
     Shape shape_a, shape_b;
-    std::uint64_t compared = 0;       // elements; of ggml's types, without a tolerance, blocks
-    std::uint64_t different = 0;      // those whose bits differ, or that are farther apart than the tolerance
-    double max_abs = 0, max_rel = 0;  // of those
-    std::uint64_t nan_mismatch = 0;   // that are NaN on one side only; max_abs and max_rel are of the others
+    std::uint64_t compared = 0;       // elements; without a tolerance, blocks of ggml's types
+    std::uint64_t different = 0;      // elements whose bits differ, or that are farther apart than the tolerance
+    double max_abs = 0, max_rel = 0;  // over the different elements
+    std::uint64_t nan_mismatch = 0;   // elements that are NaN on one side only; max_abs and max_rel leave them out
   };
   std::vector<std::string> only_in_a, only_in_b;
   std::vector<Change> changed;

@@ -1,7 +1,7 @@
-// Error: the one exception that Ballast throws, and the kinds of it.
+// Error: the one exception that Ballast throws, and its kinds.
 //
-// A layer that catches one adds the fact that it knows (which file, which byte) and lets it go on.
-// std::bad_alloc passes through the library untouched.
+// A layer that catches an Error adds the fact that it knows (which file, which byte) and rethrows it. std::bad_alloc
+// passes through the library untouched. An Error owns its texts, so it may be kept and handed to another thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class Errc : std::uint8_t {
   cancelled,         // the progress callback said stop
 };
 
-// What the outside world is told for each kind.
+// What other programs see of each kind.
 struct ErrcInfo {
   Errc code;
   std::string_view name;
@@ -46,7 +46,7 @@ class Error : public std::exception {
   Error& operator=(Error&& other) noexcept;
   ~Error() override;
 
-  // Facts are added by whoever knows them; the innermost one wins.
+  // A layer adds the facts that it knows; the innermost fact wins.
   Error& in(std::string_view where);
   Error& at_byte(std::uint64_t offset);
   Error& hint(std::string_view what_to_do);
@@ -57,7 +57,7 @@ class Error : public std::exception {
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
   const std::string& hint() const noexcept { return hint_; }
 
-  // "model.safetensors: tensor "w" ends at byte 16 but the data has 12 bytes (byte 23)"; the hint is not in it.
+  // "model.safetensors: tensor "w" ends at byte 16 but the data has 12 bytes (byte 23)"; without the hint.
   const char* what() const noexcept override { return what_.c_str(); }
 
  private:

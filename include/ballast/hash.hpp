@@ -1,4 +1,7 @@
 // Digests of tensors: SHA-256 over the contiguous little-endian bytes, the same whatever the format, order or sharding.
+//
+// hash() reads every byte once, in chunks of about 1 MiB; one thread reads each tensor. It may be called from several
+// threads at once.
 #pragma once
 
 #include <optional>
@@ -12,16 +15,16 @@
 namespace ballast {
 
 struct HashOptions {
-  bool decoded = false;  // of ggml's blocks, the F32 values that they stand for
+  bool decoded = false;  // for ggml's blocks, hash the F32 values that they stand for
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // on views that repeat bytes
+  Limits limits{};  // for views that repeat bytes
 };
 
 struct HashReport {
   struct Tensor {
     std::string name;
-    std::optional<std::string> sha256;  // nothing where there is no data
+    std::optional<std::string> sha256;  // empty if there is no data
   };
   std::vector<Tensor> tensors;  // in the checkpoint's order
   std::string digest;           // SHA-256 over "name NUL dtype NUL shape NUL hex LF", sorted by the names' bytes

@@ -1,4 +1,7 @@
-// Json: a small JSON document in memory, its members in order: configurations, rules, agreements.
+// Json: a small JSON document in memory, for configurations, rules and agreements. Members keep their order.
+//
+// A Json owns all that is in it; copying it copies the whole document. Several threads may read one, but not while
+// another changes it. Finding a key goes through the members one after the other.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +39,8 @@ class Json {
   Json& operator=(Json&& other) noexcept;
   ~Json();
 
-  // Throws Errc::malformed, also for a key that an object has twice, and Errc::limit for what is nested deeper than 64.
+  // Throws Errc::malformed, also if an object has a key twice, and Errc::limit if values are nested deeper than 64 or
+  // if there are more than 8 million of them.
   static Json parse(std::string_view text);
 
   bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
@@ -50,18 +54,18 @@ class Json {
   bool is_list() const noexcept { return std::holds_alternative<List>(value_); }
   bool is_object() const noexcept { return std::holds_alternative<Members>(value_); }
 
-  // Each throws Errc::malformed where the value is something else.
+  // Each throws Errc::malformed if the value is of another kind.
   bool boolean() const;
   std::int64_t integer() const;
   std::uint64_t count() const;  // an integer of at least 0
-  double number() const;        // of either kind
+  double number() const;        // an integer or a double
   const std::string& text() const;
   const List& list() const;
   const Members& members() const;
 
-  const Json* find(std::string_view key) const noexcept;  // nothing where it is not there, or this is no object
+  const Json* find(std::string_view key) const noexcept;  // null if there is no such key, or if this is not an object
   const Json& at(std::string_view key) const;             // throws Errc::malformed
-  void set(std::string_view key, Json value);             // in its place, or at the end; null becomes an object
+  void set(std::string_view key, Json value);             // replaces or appends; null becomes an object first
   void erase(std::string_view key);
 
   friend bool operator==(const Json& a, const Json& b);
@@ -69,11 +73,11 @@ class Json {
  private:
   [[noreturn]] void throw_not(std::string_view what) const;
 
-  // Unsigned only beyond what is signed.
+  // An integer is unsigned only if it does not fit the signed type.
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Members> value_;
 };
 
-// On one line without spaces; or, with an indent, over several, as Python's json.dumps does it.
+// The text on one line without spaces; with an indent, on several lines, as Python's json.dumps writes it.
 std::string to_string(const Json& json, unsigned indent = 0);
 
 }  // namespace ballast

@@ -1,4 +1,6 @@
 // Limits: every cap on hostile or absurd input, in one place. Raise a field to open a file that is honest and huge.
+//
+// Limits are plain values: every call uses the ones that it is given, and none are global.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +16,19 @@ struct Limits {
   std::uint64_t max_json_depth = 8;             // safetensors itself needs 3
   std::uint64_t max_shards = 100'000;
 
-  std::uint64_t max_archive_members = 4'000'000;              // of a zip or a tar
+  std::uint64_t max_archive_members = 4'000'000;              // in a zip or a tar
   std::uint64_t max_archive_depth = 4;                        // archives and checkpoints inside each other
-  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 30;  // of a compressed member that must be held whole
-  std::uint64_t max_pickle_bytes = std::uint64_t{4} << 30;    // of a pickle, without the large strings in it
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 30;  // a compressed member that must be held whole in memory
+  std::uint64_t max_pickle_bytes = std::uint64_t{4} << 30;    // a pickle, without the large strings in it
   std::uint64_t max_pickle_nodes = 64'000'000;                // objects in one pickle; each takes 8 bytes or more
-  std::uint64_t max_values = 100'000;                         // plain values that are kept for showing
+  std::uint64_t max_values = 100'000;                         // plain values that are kept to be shown
 
-  // Materialising views (a stride of 0 repeats bytes) may add this much to what the input really has, or
-  // this many times the input, whichever is more.
+  // Materialising views (a stride of 0 repeats bytes) may add this many bytes to the bytes of the input, or this many
+  // times the bytes of the input, whichever is more.
   std::uint64_t max_expansion_bytes = std::uint64_t{1} << 30;
   std::uint64_t max_expansion_ratio = 16;
+
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 }  // namespace ballast

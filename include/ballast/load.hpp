@@ -20,7 +20,8 @@ struct LoadOptions {
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
   unsigned threads = 0;          // 0 is one a core
   Limits limits{};
-  Progress progress{};  // of what is read
+  Progress progress{};             // of what is read
+  FilesPtr files = local_files();  // that the target is opened through
 };
 
 // A checkpoint that names something dangerous is Errc::unsafe.

@@ -11,6 +11,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/device.hpp>
 #include <ballast/error.hpp>
+#include <ballast/overflows.hpp>
 #include <ballast/progress.hpp>
 #include <ballast/rank_plan.hpp>
 #include <ballast/transform.hpp>
@@ -18,7 +19,8 @@
 
 namespace ballast {
 
-// What happens where the checkpoint has another dtype than the model.
+// What happens if the checkpoint has another dtype than the model. The parts of a quantized weight
+// (Checkpoint::quantization) are never cast: that is Errc::unsupported.
 enum class DTypePolicy : std::uint8_t {
   keep,      // a ballast::Tensor takes the checkpoint's; memory of another dtype is a mismatch
   to_model,  // cast to what the model's tensor has now
@@ -62,6 +64,7 @@ struct LoadReport {
   std::vector<Mismatch> left;          // of other sizes, and as they were, because ignore_mismatched_sizes says so
   std::vector<Renamed> renamed;        // by key_mapping and prefixes
   std::vector<std::string> cast;       // to another dtype
+  Overflows overflows;                 // of what was cast and copied; a lazy view casts, and counts, when it is read
   std::vector<std::string> tied;       // served by their other name
   std::vector<std::string> differing;  // tied names that the checkpoint has both, with other values
   std::vector<std::pair<std::string, std::string>> suggestions;  // missing -> the unexpected name that it may be

@@ -1,8 +1,10 @@
-// Manifest: names, dtypes, shapes and digests of tensors, written when they are made and checked ever after.
+// Manifest: names, dtypes, shapes and digests of tensors, written when the tensors are made and checked ever after.
 //
 // The digest is XXH3 (64 bits) of a tensor's contiguous little-endian bytes, whatever the format that holds them. It is
-// taken in parallel: of more than 64 KiB, each 64 KiB has its own, and the digest is that of those, as 8 bytes each,
-// least significant first.
+// computed in parallel: if a tensor has more than 64 KiB, each 64 KiB has a digest, and the tensor's digest is that of
+// these digests, as 8 bytes each, least significant first.
+//
+// A manifest owns everything in it. The functions may be called from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ struct Manifest {
     std::string name;
     DType dtype;
     Shape shape;
-    std::optional<std::uint64_t> digest;  // nothing where there is no data
+    std::optional<std::uint64_t> digest;  // empty if there is no data
   };
   std::vector<Entry> tensors;
 };
@@ -31,10 +33,11 @@ struct Manifest {
 struct ManifestOptions {
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // on views that repeat bytes
+  Limits limits{};  // for views that repeat bytes
 };
 
-// Of a checkpoint. Digests that are known, such as those of a SaveReport, are not taken again.
+// Reads every byte of the checkpoint in chunks of about 1 MiB, except tensors whose digest is `known`, for example from
+// a SaveReport.
 Manifest make_manifest(const Checkpoint& checkpoint, std::span<const TensorDigest> known = {},
                        const ManifestOptions& options = {});
 

@@ -1,18 +1,11 @@
 // Editing a file's metadata without touching its tensors.
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
 
 #include <ballast/save.hpp>
 
 namespace ballast {
-
-struct MetadataEdit {
-  std::map<std::string, std::string> set;
-  std::vector<std::string> unset;
-};
 
 struct MetadataEditReport {
   bool changed = false;

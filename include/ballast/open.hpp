@@ -1,4 +1,7 @@
 // open: any checkpoint, told apart by its content. Reads the header and nothing else.
+//
+// May be called from several threads at once. What it returns owns its tensors, which own the sources of their bytes. A
+// file costs a handful of reads, whatever its size (docs/architecture.md counts them); shards are opened in parallel.
 #pragma once
 
 #include <cstddef>
@@ -6,34 +9,16 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
-#include <ballast/limits.hpp>
-#include <ballast/progress.hpp>
+#include <ballast/open_options.hpp>
+#include <ballast/source.hpp>
 
 namespace ballast {
 
-// The conversion cache (cache.hpp): a copy, as safetensors, of a checkpoint that is slow to use.
-enum class Cache : std::uint8_t {
-  ignore,     // neither looked for nor made
-  use,        // a valid one that is there is used; none is made
-  automatic,  // one is made where the checkpoint cannot be used as it lies: a tar, deflated, strided, big-endian
-  always,     // one is made of everything that is not safetensors already
-};
-
-struct OpenOptions {
-  Limits limits{};
-  Safety safety = Safety::inert;
-  std::string root{};                 // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
-  bool single = false;                // of a split GGUF, only the part that was named
-  bool little_endian_blocks = false;  // of a big-endian GGUF: its blocks are as they would be in a little-endian one
-  bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
-  unsigned threads = 0;  // for many shards, and for making a cache; 0 is one a core
-  Cache cache = Cache::use;
-  bool compress_cache = false;  // the cache that is made, see SaveOptions::compress
-  Progress progress{};          // of making a cache
-};
-
 // A file, an ...index.json, or a folder with either.
 Checkpoint open(const std::string& target, const OpenOptions& options = {});
+
+// One file, whatever it is called: neither an index nor a set. To open those, give their names and OpenOptions::files.
+Checkpoint open(SourcePtr source, const OpenOptions& options = {});
 
 // A whole file that is already in memory.
 Checkpoint open_bytes(std::vector<std::byte> bytes, const std::string& name = "<memory>",

@@ -1,8 +1,8 @@
 // Overflows: finite values that did not fit the type that they were written in.
 //
-// Rounding to nearest is what a cast is for, and is never counted, not even where it rounds to zero. What is counted is
-// a finite value beyond the reach of the type: in F16, BF16, F32 it becomes infinite, in an F8 type the largest number
-// that there is, and in a block of ggml's whose scale does not reach so far anything, with the values beside it.
+// A cast rounds to nearest, and rounding is never counted, not even if it gives zero. A finite value beyond the reach
+// of the type is counted: in F16, BF16 and F32 it becomes infinite, in an F8 type it becomes the largest number, and in
+// a block of ggml whose scale does not reach so far it may become anything, with the values beside it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ namespace ballast {
 
 struct Overflows {
   std::uint64_t count = 0;
-  double largest = 0;  // of those, the one that is farthest from zero
+  double largest = 0;  // the overflow that is farthest from zero
 
   void add(const Overflows& more) noexcept;
 };
 
-// Counts the overflows of whatever is read while it lives: by this thread, and by the threads of a call that this
-// thread makes. The newest one counts alone. Costs nothing where nothing overflows.
+// Counts, as long as it lives, the overflows of everything that this thread reads, and that the threads of a call that
+// this thread makes read. If a thread has several counters, only the newest counts; destroy them on that thread, the
+// newest first. A counter costs nothing if nothing overflows.
 class OverflowCounter {
  public:
   OverflowCounter() noexcept;
@@ -28,7 +29,7 @@ class OverflowCounter {
 
   Overflows total() const;
 
-  void add(const Overflows& more);  // from any thread
+  void add(const Overflows& more);  // from any thread, as total()
 
  private:
   OverflowCounter* outer_;

@@ -13,9 +13,9 @@ struct ProgressState {
   std::uint64_t total_bytes = 0;
 };
 
-// Called from one thread at a time, not always the same one. Return false to cancel: the job then throws
-// Error(Errc::cancelled) and leaves no trace, but for the finished files of a job that writes several: save() goes on
-// with those when it is asked for the same again.
+// The job calls this from one thread at a time, but not always from the same thread. Return false to cancel: the job
+// then throws Error(Errc::cancelled) and leaves no trace, except the finished files of a job that writes several: the
+// same save() continues from those files.
 using Progress = std::function<bool(const ProgressState&)>;
 
 }  // namespace ballast

@@ -20,8 +20,8 @@ struct ScanFinding {
   std::string where;  // a file, or "FILE!/MEMBER"
   std::optional<std::uint64_t> offset;
   std::string what;
-  Verdict verdict = Verdict::inert;  // or dangerous
-  std::string file;                  // that it is about
+  Verdict verdict = Verdict::unknown;  // or dangerous
+  std::string file;                    // that it is about
 };
 
 struct ScannedGlobal : Global {
@@ -61,6 +61,7 @@ struct ScanOptions : OpenOptions {
 // finding, and the globals are named all the same. Throws if the target cannot be read (Errc::io), or
 // is of no kind that Ballast knows (Errc::unsupported, as verify() does). In a folder, a file that cannot be read or
 // looked into is a finding, and one of no kind that Ballast knows (a README) is none.
+// With OpenOptions::files of one's own, a folder has the files that list() gives, and no others.
 ScanReport scan(const std::string& target, const ScanOptions& options = {});
 
 // Several targets as one: what cannot be read is a finding.

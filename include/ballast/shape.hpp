@@ -1,4 +1,6 @@
-// Shape: the dimensions of a tensor. Up to four are kept inline, because a checkpoint has a hundred thousand of them.
+// Shape: the dimensions of a tensor. Up to four are kept inline, because a checkpoint has a hundred thousand shapes.
+//
+// A Shape is a value that owns its dimensions; it allocates only for more than four. Several threads may read one.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,7 @@ class Shape {
     for (std::size_t i = 0; i < dims.size(); ++i) to[i] = dims[i];
     rank_ = static_cast<std::uint32_t>(dims.size());
   }
-  // The first `rank` of four: for readers of many, without a loop.
+  // The first `rank` of four dimensions: without a loop, for readers that make many shapes.
   Shape(const std::uint64_t (&dims)[4], std::uint32_t rank) noexcept
       : words_{dims[0], dims[1], dims[2], dims[3]}, rank_(rank) {}
   Shape(const Shape& other) : Shape(other.dims()) {}
@@ -44,7 +46,7 @@ class Shape {
   std::uint64_t operator[](std::size_t i) const noexcept { return begin()[i]; }
   std::span<const std::uint64_t> dims() const noexcept { return {begin(), rank_}; }
 
-  // The number of elements (1 for a scalar); nothing where it does not fit 64 bits.
+  // The number of elements (1 for a scalar). Empty if the number does not fit 64 bits.
   std::optional<std::uint64_t> numel() const noexcept {
     std::uint64_t count = 1;
     for (const std::uint64_t dim : *this) {
@@ -56,14 +58,14 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) noexcept;
 
  private:
-  // Member by member: a tensor keeps its dtype in what this class leaves over of its last eight bytes.
+  // Swaps member by member: a tensor keeps its dtype in the unused part of this class's last eight bytes.
   void swap(Shape& other) noexcept {
     for (std::size_t i = 0; i < kInline; ++i) std::swap(words_[i], other.words_[i]);
     std::swap(rank_, other.rank_);
   }
 
   static constexpr std::size_t kInline = 4;
-  std::uint64_t words_[kInline] = {};  // the dimensions, or in the first word the address of more than four
+  std::uint64_t words_[kInline] = {};  // the dimensions; if there are more than four, the first word is their address
   std::uint32_t rank_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Slices as Python writes them: integers, negative ones, ranges with steps, and "...".
+// Slices as Python writes them: integers, negative integers, ranges with steps, and "...". Slices are plain values.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct SliceIndex {
 
 using Slice = std::vector<SliceIndex>;
 
-// "0:4, ..., -1, ::2"; brackets around it are allowed. Throws Errc::invalid_argument.
+// Parses "0:4, ..., -1, ::2"; brackets around it are allowed. Throws Errc::invalid_argument.
 Slice parse_slice(std::string_view text);
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 // StateDict: tensors by name, in order. A hundred thousand of them cost a few megabytes and a few milliseconds.
 //
-// Names are unique bytes (UTF-8 where the format says so). Reading from several threads is safe; changing is not.
+// Names are unique bytes (UTF-8 if the format demands it). Several threads may read a state dict, but not while another
+// changes it. A copy shares the tensors' storages and the memory of the names, so it reads nothing.
 #pragma once
 
 #include <cstdint>
@@ -44,17 +45,17 @@ class StateDict {
 
   void reserve(std::size_t count);
 
-  // False, and nothing changes, where the name is taken.
+  // Returns false, and changes nothing, if the name is taken. A new tensor invalidates pointers to tensors.
   bool insert(std::string_view name, Tensor tensor);
 
-  // For readers of many: all entries at once, into an empty state dict. Their names must lie in something that
-  // keep_alive was given. Returns the number of the first entry whose name an earlier one has; then the state dict is
-  // of no use.
+  // For readers of many tensors: takes all entries at once, into an empty state dict. The names must lie in memory that
+  // was given to keep_alive. If two entries have the same name, returns the number of the second; the state dict is
+  // then useless.
   std::optional<std::size_t> adopt(std::vector<Entry> entries);
   void keep_alive(std::shared_ptr<const void> names);
 
-  // The entries of other state dicts, one after the other, into an empty one. As adopt(), returns the number of the
-  // first entry whose name an earlier one has: then entries can still be looked at, but not be found.
+  // Takes the entries of other state dicts, one after the other, into an empty one. Returns the same as adopt(): after
+  // a number, entries can still be visited in order, but not be found by name.
   std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
 
   void replace(std::string_view name, Tensor tensor);  // throws Errc::not_found
@@ -62,10 +63,10 @@ class StateDict {
  private:
   struct Slot {
     std::uint32_t hash;
-    std::uint32_t number;  // of the entry, from 1; 0 is an empty slot
+    std::uint32_t number;  // the number of the entry, from 1; 0 is an empty slot
   };
 
-  // A copy shares the arenas that are full, never the room that is left in one.
+  // A copy of a state dict shares the arenas, but not the room that is left in the newest one.
   struct Room {
     Room() = default;
     Room(const Room&) noexcept {}
@@ -83,13 +84,13 @@ class StateDict {
 
   std::size_t find_slot(std::string_view name, std::uint32_t hash) const noexcept;
   void rehash(std::size_t slot_count);
-  bool insert_stored(std::string_view name, Tensor&& tensor);  // moved from only where it is inserted
+  bool insert_stored(std::string_view name, Tensor&& tensor);  // moves from `tensor` only if it is inserted
   std::string_view store(std::string_view name);
 
   std::vector<Entry> entries_;
   std::vector<Slot> slots_;                          // open addressing; a power of two
-  std::vector<std::shared_ptr<const void>> arenas_;  // what the names lie in
-  Room room_;                                        // what is left of the newest arena of our own
+  std::vector<std::shared_ptr<const void>> arenas_;  // the memory of the names
+  Room room_;                                        // the unused part of our newest arena
 };
 
 }  // namespace ballast

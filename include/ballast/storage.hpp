@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <ballast/progress.hpp>
+#include <ballast/source.hpp>
 
 namespace ballast {
 
@@ -22,15 +23,8 @@ class Tensor;
 
 class Storage {
  public:
-  struct Range {
-    std::uint64_t offset;
-    std::span<std::byte> out;
-  };
-  struct Location {
-    std::string file;      // as it was opened
-    std::uint64_t offset;  // of the storage's first byte
-    int descriptor = -1;   // the file, open for reading as long as the storage lives
-  };
+  using Range = ReadRange;
+  using Location = FileLocation;  // of the storage's first byte
 
   // What makes bytes that do not lie in a file as they are.
   struct Derivation {
@@ -49,14 +43,20 @@ class Storage {
   // Many ranges in one call, so that remote storage can ask once. The default reads one after the other.
   virtual void read_many(std::span<const Range> ranges) const;
 
+  // These ranges will be read soon: see Source::prefetch(). What is made of other bytes says so of those.
+  virtual void prefetch(std::span<const ByteRange> ranges) const;
+
   // The smallest range worth reading: a ggml row, a zstd frame. Readers split on multiples of it.
   virtual std::uint64_t granule() const { return 1; }
 
   // Whether ranges must be read in ascending order by one reader to be cheap (an inflate stream).
   virtual bool is_sequential() const { return false; }
 
-  // What must be done once before the first byte can be read; the cost is known to whoever plans. Idempotent.
+  // What must be done once before the first byte can be read. Idempotent.
   virtual void prepare(const Progress& progress) const;
+
+  // Bytes of memory that the storage keeps from prepare() on, beside those that it is asked for: plans count them.
+  virtual std::uint64_t memory_bytes() const { return 0; }
 
   // All the bytes in place, or nothing. What lies behind them is a file that somebody may truncate: reading
   // past its new end is then a SIGBUS. read() and visit() give an error instead.

@@ -1,4 +1,4 @@
-// "did you mean": the nearest of the words that there are.
+// "did you mean": the nearest of the known words. The functions keep no state, so any thread may call them.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,11 @@
 
 namespace ballast {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; `limit` + 1 where it is more.
+// How many insertions, deletions, replacements and swaps of neighbours turn `a` into `b`; `limit` + 1 if it takes more
+// than `limit`. The time grows with the product of the two lengths.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);
 
-// The nearest candidate, where it is near enough to be a slip of the finger.
+// The nearest candidate, if it is near enough for `word` to be a slip of the finger.
 template <class Range>
 std::optional<std::string> nearest(std::string_view word, const Range& candidates) {
   std::optional<std::string> best;

@@ -1,4 +1,6 @@
-// Summary: a checkpoint at a glance. Totals, dtypes, tied tensors, and the pattern view.
+// Summary: a checkpoint at a glance: totals, dtypes, tied tensors, and the pattern view.
+//
+// summarize() reads no tensor data. It may be called from several threads at once. The summary owns everything in it.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +23,11 @@ struct Summary {
     Shape shape;
     std::uint64_t tensors = 0, bytes = 0;
   };
-  std::uint64_t tensors = 0, parameters = 0, bytes = 0;  // each storage range counted once
+  std::uint64_t tensors = 0, parameters = 0, bytes = 0;  // parameters and bytes count each storage range once
   std::vector<DTypeTotal> dtypes;                        // most bytes first
   std::vector<Pattern> patterns;                         // in natural order
   std::vector<std::vector<std::string>> tied;            // names that share their bytes
-  std::uint64_t wasted_bytes = 0;                        // in the files, but in no tensor and no header
+  std::uint64_t wasted_bytes = 0;                        // bytes of the files that are in no tensor and no header
   std::vector<std::string> roots;                        // the first parts of dotted names
 };
 

@@ -1,7 +1,7 @@
-// Tensor: a cheap value that says what some bytes mean. dtype, shape, strides, shared storage, offset.
+// Tensor: a cheap value that says what some bytes mean: dtype, shape, strides, shared storage, offset.
 //
-// A tensor keeps its storage alive, so it outlives the checkpoint that it came from. Making, copying and viewing one
-// reads nothing. All const member functions may be called from several threads.
+// A tensor shares its storage and keeps it alive, so a tensor may outlive the checkpoint that it came from. Making,
+// copying and viewing a tensor reads nothing. All const member functions may be called from several threads at once.
 #pragma once
 
 #include <complex>
@@ -22,7 +22,7 @@ namespace ballast {
 
 class Tensor {
  public:
-  // No tensor yet: F32, shape [0].
+  // An empty tensor: F32, shape [0].
   Tensor();
 
   Tensor(const Tensor& other);
@@ -31,18 +31,19 @@ class Tensor {
   Tensor& operator=(Tensor&& other) noexcept;
   ~Tensor();
 
-  // Contiguous elements from byte `offset` of the storage. Throws Errc::malformed where they do not fit in it.
+  // Contiguous elements from byte `offset` of the storage. Throws Errc::malformed if they do not fit into the storage.
   Tensor(DType dtype, Shape shape, StoragePtr storage, std::uint64_t offset = 0);
 
   // A strided view; strides count elements. Every element must lie inside the storage.
   Tensor(DType dtype, Shape shape, Strides strides, StoragePtr storage, std::uint64_t offset = 0);
 
-  // The same, for readers that have checked it already: everything else goes wrong if they have not.
+  // The same without a check, for readers that have checked that the elements fit. If they do not fit, reading the
+  // tensor is undefined.
   static Tensor unchecked(DType dtype, Shape shape, const StoragePtr& storage, std::uint64_t offset) {
     return Tensor(storage, offset, std::move(shape), dtype);
   }
 
-  // A copy of values in memory.
+  // Copies values into memory of the tensor's own.
   template <class T>
   static Tensor from_values(DType dtype, Shape shape, std::span<const T> values) {
     return from_bytes(dtype, std::move(shape), std::as_bytes(values));
@@ -54,41 +55,51 @@ class Tensor {
   std::size_t rank() const noexcept { return shape_.rank(); }
   Strides strides() const;
   std::uint64_t numel() const noexcept;
-  std::uint64_t nbytes() const noexcept;  // of the contiguous form
+  std::uint64_t nbytes() const noexcept;  // the size of the contiguous form
   const StoragePtr& storage() const noexcept { return storage_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // in bytes, of the first element
+  std::uint64_t offset() const noexcept { return offset_; }  // of the first element, in bytes
 
   bool is_contiguous() const noexcept { return strides_ == nullptr; }
   bool has_data() const noexcept { return storage_ == nullptr || storage_->has_data(); }
   bool is_mapped() const { return nbytes() == 0 || (storage_ && !storage_->mapped().empty()); }
 
-  // Views. None of them reads; a view that cannot be made without moving bytes is Errc::unsupported.
+  // Views. They read nothing; a view that cannot be made without moving bytes is Errc::unsupported.
   Tensor slice(const Slice& slice) const;
   Tensor reshape(Shape shape) const;
   Tensor permute(std::span<const std::size_t> order) const;
-  Tensor transpose() const;           // of a matrix
-  Tensor bitcast(DType dtype) const;  // the same bytes; the last dimension takes the difference in size
+  Tensor transpose() const;           // only for a matrix
+  Tensor bitcast(DType dtype) const;  // the same bytes; the last dimension changes with the size of the elements
 
   // The same values in another dtype, made when they are read: cast (round to nearest even, NaN stays NaN), decoded
-  // from ggml's blocks, or encoded into them, with ggml's own bits. Lazy.
+  // from ggml's blocks, or encoded into them, bit for bit as ggml does. This call itself reads nothing.
   Tensor to(DType dtype) const;
 
-  // Bytes of the contiguous little-endian form, from `first` on. This is the one way by which Ballast itself reads.
+  // Reads bytes of the contiguous little-endian form, beginning at byte `first`. Ballast itself reads only in this way.
   void read(std::uint64_t first, std::span<std::byte> out) const;
 
-  // Those that make bytes, only when needed: in memory of our own, aligned to 64 bytes, filled by `threads` (0: all).
-  Tensor contiguous(unsigned threads = 0) const;  // itself if it is
-  Tensor aligned(unsigned threads = 0) const;     // itself if as<T>() works
+  // The same for many ranges, asked for in one call if they lie in the storage as they are; and what Storage says of
+  // prefetch() and release(), in bytes of the contiguous form. Of a strided view, all that lies around its elements is
+  // fetched, if that is not much more than they are, and nothing is released.
+  void read_many(std::span<const ReadRange> ranges) const;
+  void prefetch(std::span<const ByteRange> ranges) const;
+  void release(ByteRange range) const;
+
+  // These make bytes if needed, in memory of the new tensor's own, aligned to 64 bytes and filled by `threads` (0:
+  // all).
+  Tensor contiguous(unsigned threads = 0) const;  // this tensor if it is contiguous
+  Tensor aligned(unsigned threads = 0) const;     // this tensor if as<T>() works
   Tensor realize(unsigned threads = 0) const;     // always a copy
 
-  // The same values there: itself if it is there, else a contiguous copy; from another device, by way of this process.
+  // The same values on the device: this tensor if it is there already, otherwise a contiguous copy. A copy from another
+  // device goes through this process.
   Tensor to(const Device& device, unsigned threads = 0) const;
 
-  // The bytes in place. Throws Errc::unsupported, with a hint, where there are none (lazy, strided).
+  // The bytes in place, without a copy. Throws Errc::unsupported, with a hint, if there are none (a lazy or strided
+  // tensor).
   std::span<const std::byte> bytes() const;
 
-  // The values in place, without a copy. T must be the dtype's own type; where the file put the data askew,
-  // throws with the hint to call aligned(). The file behind the span must not be truncated while it is in use.
+  // The values in place, without a copy. T must be the dtype's own type. Throws with the hint to call aligned() if the
+  // data in the file are not aligned for T. The file behind the span must not be truncated while the span is in use.
   template <class T>
   std::span<const T> as() const& {
     if (!stores<T>(dtype_)) throw_wrong_type(sizeof(T));
@@ -105,12 +116,13 @@ class Tensor {
   std::span<const std::byte> bytes_aligned_to(std::size_t alignment) const;
   [[noreturn]] void throw_wrong_type(std::size_t size) const;
   void check_fits() const;
+  void check_inside(std::uint64_t first, std::uint64_t size) const;
 
   StoragePtr storage_;
   std::uint64_t offset_ = 0;
   [[no_unique_address]] Shape shape_;  // leaves room for the dtype
   DType dtype_ = DType::f32;
-  std::shared_ptr<const Strides> strides_;  // null where contiguous
+  std::shared_ptr<const Strides> strides_;  // null if contiguous
 };
 
 }  // namespace ballast

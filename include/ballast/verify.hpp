@@ -1,4 +1,7 @@
-// verify: the whole structure checked, the index against its shards, every byte readable.
+// verify: checks the whole structure, compares the index with its shards, and reads every byte.
+//
+// Data with checksums in the file are read a second time, and a manifest takes another pass over all data. verify() may
+// be called from several threads at once.
 #pragma once
 
 #include <string>
@@ -24,14 +27,14 @@ struct VerifyReport {
 
 struct VerifyOptions {
   OpenOptions open{};
-  bool read_data = true;   // every byte is read, so that a bad disk shows
-  std::string manifest{};  // a file that says what the tensors are: see manifest.hpp
+  bool read_data = true;   // read every byte, so that a bad disk is found
+  std::string manifest{};  // a file that says what the tensors must be: see manifest.hpp; empty: none
   Progress progress{};
 };
 
-// What cannot be opened at all is one finding. Throws for a target that is not there (Errc::not_found), and for a file
-// that is not damaged but something else: not a checkpoint, or of a kind that Ballast does not read
-// (Errc::unsupported).
+// A target that cannot be opened gives one finding. Throws for a target that does not exist (Errc::not_found), for a
+// manifest that cannot be read, and for a file that is not damaged but something else: not a checkpoint, or of a kind
+// that Ballast does not read (Errc::unsupported).
 VerifyReport verify(const std::string& target, const VerifyOptions& options = {});
 
 }  // namespace ballast

@@ -2,23 +2,14 @@
 
 #include <ballast/error.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include "checkpoint/detect.hpp"
-#include "checkpoint/read_source.hpp"
 #include "core/name_list.hpp"
 #include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
-
-constexpr std::string_view kArray = ".npy";
-
-bool is_npz(const archive::Zip& zip) {
-  return !zip.members.empty() && std::all_of(zip.members.begin(), zip.members.end(),
-                                             [](const auto& member) { return member.name.ends_with(kArray); });
-}
 
 std::string joined(const std::string& prefix, std::string_view name) {
   if (name.empty()) return prefix;
@@ -34,24 +25,22 @@ void add_member(Checkpoint member, const std::string& prefix, Checkpoint& all) {
 
 }  // namespace
 
-Checkpoint read_archive(const archive::Zip& zip, const OpenOptions& options, std::uint64_t depth) try {
+Checkpoint read_archive(const archive::Zip& zip, const FileFormat& format, const ReadContext& context) try {
   Checkpoint all;
-  const bool arrays = is_npz(zip);
-  all.format = arrays ? Format::npz : Format::archive;
+  all.format = format.format;
   std::size_t read = 0;
   NameList others;
   for (const archive::ZipMember& member : zip.members) {
     if (member.is_folder() || member.bytes == 0) continue;
-    const auto source = archive::member_source(zip, member, options.limits);
-    const auto content = detect_quietly(*source);
-    if (!content) {
+    const auto source = with_beginning(archive::member_source(zip, member, context.options.limits));
+    if (!begins_like_a_checkpoint(*source)) {
       others.add(member.name);
       continue;
     }
     ++read;
     std::string prefix = member.name;
-    if (arrays) prefix.resize(prefix.size() - kArray.size());
-    add_member(read_source(source, options, depth + 1), prefix, all);
+    prefix.resize(prefix.size() - format.member_ending.size());
+    add_member(context.read_file(source), prefix, all);
   }
   if (read == 0) {
     throw Error(Errc::unsupported, "a zip archive without a checkpoint in it")

@@ -1,14 +1,12 @@
 // A zip that is no checkpoint but holds some: each member's tensors under its name.
 #pragma once
 
-#include <ballast/open.hpp>
-
-#include "formats/archive/zip.hpp"
+#include "formats/format.hpp"
 
 namespace ballast {
 
-// An npz (only .npy members; names without that ending), or any other archive (names as MEMBER/NAME).
-// Members that are no checkpoint are passed over. Throws Errc::unsupported where none is one.
-Checkpoint read_archive(const archive::Zip& zip, const OpenOptions& options, std::uint64_t depth);
+// Names are MEMBER/NAME; the names of members lose the ending that all have by `format`. Members that are no checkpoint
+// are passed over. Throws Errc::unsupported if none is one.
+Checkpoint read_archive(const archive::Zip& zip, const FileFormat& format, const ReadContext& context);
 
 }  // namespace ballast

@@ -14,8 +14,9 @@
 #include "checkpoint/detect.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/shard_index.hpp"
-#include "formats/gguf/split.hpp"
+#include "formats/safetensors/format.hpp"
 #include "io/posix.hpp"
+#include "io/section.hpp"
 #include "kernels/digest.hpp"
 
 namespace ballast {
@@ -67,7 +68,7 @@ SourceIdentity identify(const std::string& name, const std::string& path) try {
 
 // Named one by one, so that whoever adds an option is asked here whether it changes what is read.
 std::uint64_t digest_of(const OpenOptions& options) {
-  const auto& [limits, safety, root, single, little_endian_blocks, lenient, threads, cache, compress, progress] =
+  const auto& [limits, safety, root, single, little_endian_blocks, lenient, threads, cache, compress, progress, files] =
       options;
   const std::array<std::uint8_t, 4> choices = {static_cast<std::uint8_t>(safety), single, little_endian_blocks,
                                                lenient};
@@ -86,23 +87,13 @@ std::vector<std::string> files_of_index(const std::string& index, const Limits& 
   return files;
 }
 
-std::vector<std::string> files_of_gguf(const std::string& path, const OpenOptions& options) {
-  const auto part = gguf::parse_part_name(path);
-  if (options.single || !part || part->count < 2) return {path};
-  if (part->count > options.limits.max_shards) throw Error(Errc::limit, "the set has too many parts").in(path);
-  std::vector<std::string> files;
-  for (std::uint64_t number = 1; number <= part->count; ++number)
-    files.push_back(gguf::part_path(part->prefix, number, part->count));
-  return files;
-}
-
 std::vector<std::string> files_of_file(const std::string& path, const OpenOptions& options) {
-  switch (detect(*io::open_file(path))) {
-    case Content::safetensors: throw Error(Errc::unsupported, "a safetensors file needs no cache").in(path);
-    case Content::json: return files_of_index(path, options.limits);
-    case Content::gguf: return files_of_gguf(path, options);
-    default: return {path};
-  }
+  const Recognized recognized = recognize(file_source(path), options.limits);
+  if (recognized.is_json()) return files_of_index(path, options.limits);
+  if (recognized.format == &safetensors::kFormat)
+    throw Error(Errc::unsupported, "a safetensors file needs no cache").in(path);
+  const bool is_set = recognized.format->set_of != nullptr && !options.single;
+  return is_set ? recognized.format->set_of(path, options.limits) : std::vector{path};
 }
 
 fs::path folder_of_target(const std::string& target) {
@@ -126,8 +117,9 @@ std::string path_of_source(const std::string& target, const std::string& name) {
 }
 
 std::vector<std::string> files_of_target(const std::string& target, const OpenOptions& options) {
-  if (!is_folder(target)) return files_of_file(target, options);
-  const FolderContents contents = look_into(target);
+  auto names = local_files()->list(target);
+  if (!names) return files_of_file(target, options);
+  const FolderContents contents = look_into(target, *std::move(names), *local_files());
   if (!contents.index.empty()) return files_of_index(contents.index, options.limits);
   return contents.files.size() == 1 ? files_of_file(contents.files.front(), options) : contents.files;
 }

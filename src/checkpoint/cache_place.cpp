@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "checkpoint/user_folders.hpp"
-#include "io/byte_source.hpp"
 #include "io/posix.hpp"
+#include "io/section.hpp"
 #include "io/sink.hpp"
 #include "kernels/digest.hpp"
 

@@ -5,6 +5,7 @@
 #include "checkpoint/cache_record.hpp"
 
 #include <ballast/error.hpp>
+#include <ballast/source.hpp>
 
 #include <bit>
 #include <concepts>
@@ -18,7 +19,6 @@
 #include "core/cursor.hpp"
 #include "formats/gguf/encode.hpp"
 #include "formats/gguf/header.hpp"
-#include "io/byte_source.hpp"
 #include "kernels/digest.hpp"
 
 namespace ballast {
@@ -147,7 +147,7 @@ class Reader {
   void item(Fields& fields) {
     const auto text = in_.bytes(in_.u32(kWhat), kWhat);
     if (text.empty()) return;
-    fields = gguf::read_header(*io::from_memory({text.begin(), text.end()}), {}).fields;
+    fields = gguf::read_header(*memory_source({text.begin(), text.end()}), {}).fields;
   }
 
   bool at_end() const { return in_.at_end(); }
@@ -236,7 +236,7 @@ void describe(auto& coder, CacheRecord& record, std::vector<RecordedNote>& notes
   coder.item(record.checkpoint.roots);
   coder.item(notes);
   coder.item(record.checkpoint.unused_bytes);
-  coder.one_of(record.checkpoint.format, Format::archive);
+  coder.one_of(record.checkpoint.format, static_cast<Format>(kFormatNames.size() - 1));
   coder.item(record.checkpoint.shards);
   coder.item(record.tensors);
 }

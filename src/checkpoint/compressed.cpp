@@ -103,7 +103,7 @@ void measure(const Part& part, ProgressMeter& meter) {
     part.of->frame_bytes[static_cast<std::size_t>(index)] = measure_frame(tensor, index);
     meter.add(std::min<std::uint64_t>(kChunkBytes, part.range.size - done));
   }
-  if (tensor.is_contiguous()) tensor.storage()->release(tensor.offset() + part.range.offset, part.range.size);
+  tensor.release(part.range);
 }
 
 void measure_all(std::vector<Measured>& all, const SaveOptions& options) {

@@ -2,7 +2,6 @@
 #include <ballast/scan.hpp>
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -42,9 +41,9 @@ void refuse_dangerous(const Checkpoint& checkpoint) {
   if (!checkpoint.dangerous.empty())
     refuse_global(checkpoint.dangerous.front(), checkpoint.target, checkpoint.dangerous.size() - 1);
   for (const CheckpointFile& file : checkpoint.files) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(file.path, error)) continue;  // of standard input: see open_bytes()
-    refuse_scanned(scan_file(io::open_file(file.path), {}, ScanFor::danger), file.path);
+    if (!file.source && !local_files()->exists(file.path)) continue;
+    const SourcePtr source = file.source ? file.source : file_source(file.path);
+    refuse_scanned(scan_file(source, {}, ScanFor::danger), file.path);
   }
 }
 

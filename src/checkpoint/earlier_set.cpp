@@ -5,53 +5,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <string_view>
 #include <system_error>
 
 #include "checkpoint/shard_index.hpp"
+#include "core/shard_name.hpp"
 #include "core/text.hpp"
-#include "io/byte_source.hpp"
-#include "save/shards.hpp"
+#include "io/section.hpp"
 
 namespace ballast {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kIndexEnding = ".index.json";
-
-std::size_t number_before(std::string_view text) {
-  std::size_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// Whether shard_name() would call a shard of "STEM.ENDING" so.
-bool is_called_like_a_shard(std::string_view name, const fs::path& whole) {
-  constexpr std::string_view kOf = "-of-";
-  const std::string stem = whole.stem().string() + "-", ending = whole.extension().string();
-  if (!name.starts_with(stem) || !name.ends_with(ending)) return false;
-  const std::string_view numbers = name.substr(stem.size());
-  const std::size_t of = numbers.find(kOf);
-  if (of == std::string_view::npos) return false;
-  const std::size_t number = number_before(numbers), count = number_before(numbers.substr(of + kOf.size()));
-  return number >= 1 && number <= count && name == shard_name(whole.stem().string(), number, count, ending);
-}
-
 // "DIR/model.safetensors" of the set that the plan writes, or of the single file.
-fs::path whole_of(const SavePlan& plan) {
-  for (const std::string& path : {plan.rival, plan.files.back().path}) {
-    if (path.ends_with(kIndexEnding)) return path.substr(0, path.size() - kIndexEnding.size());
-  }
-  // The parts of a GGUF have no index.
-  const fs::path file = plan.files.back().path;
-  const std::string stem = file.stem().string();
-  const std::size_t numbers = stem.size() - std::min(stem.size(), std::string_view("-00001-of-00001").size());
-  const fs::path whole = file.parent_path() / (stem.substr(0, numbers) + file.extension().string());
-  return is_called_like_a_shard(file.filename().string(), whole) ? whole : file;
+fs::path path_of_whole(const SavePlan& plan) {
+  return whole_of(plan.rival.ends_with(kIndexEnding) ? plan.rival : plan.files.back().path);
 }
 
 std::vector<std::string> named_by(const std::string& index, const Limits& limits) {
@@ -75,7 +46,8 @@ std::vector<std::string> shards_beside(const fs::path& whole) {
   const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
     std::string name = i->path().filename().string();
-    if (is_called_like_a_shard(name, whole)) names.push_back(std::move(name));
+    const auto shard = parse_usual_shard_name(name);
+    if (shard && shard->whole() == whole.filename()) names.push_back(std::move(name));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -91,7 +63,7 @@ std::string some(std::size_t count, const std::string& example) {
 
 EarlierSet find_earlier_set(const SavePlan& plan, const Limits& limits) {
   if (plan.files.empty()) return {};
-  const fs::path whole = whole_of(plan);
+  const fs::path whole = path_of_whole(plan);
   std::set<std::string> ours;
   for (const SavePlan::File& file : plan.files) ours.insert(fs::path(file.path).filename().string());
   EarlierSet earlier;

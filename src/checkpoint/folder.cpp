@@ -4,75 +4,35 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "core/shard_name.hpp"
 #include "core/text.hpp"
+#include "formats/all.hpp"
 
 namespace ballast {
 namespace {
 
-namespace fs = std::filesystem;
-
-// What a folder may hold, the best first. A folder that has files of several kinds has one model in several formats.
+// What a folder may hold. A folder that has files of several kinds has one model in several formats.
 struct Family {
-  std::string_view what;
-  std::string_view ending;
-  std::string_view index_ending;
-  std::string_view usual_name;
+  std::string_view what;  // "safetensors"
+  Ending ending;
 };
-constexpr std::array kFamilies = {
-    Family{"safetensors", ".safetensors", ".safetensors.index.json", "model.safetensors"},
-    Family{"PyTorch", ".bin", ".bin.index.json", "pytorch_model.bin"},
-    Family{"PyTorch", ".pt", ".pt.index.json", "model.pt"},
-    Family{"PyTorch", ".pth", ".pth.index.json", "model.pth"},
-    Family{"PyTorch", ".ckpt", ".ckpt.index.json", "model.ckpt"},
-    Family{"GGUF", ".gguf", ".gguf.index.json", "model.gguf"},
-};
+
+// The best first.
+std::vector<Family> all_families() {
+  std::vector<Family> families;
+  for (const FileFormat* format : all_formats()) {
+    for (const Ending& ending : format->endings) families.push_back({format->name, ending});
+  }
+  return families;
+}
 
 // What trainers put beside the model.
 constexpr std::array kNoModels = {"training_args.bin", "optimizer.bin",       "optimizer.pt",  "scheduler.bin",
                                   "scheduler.pt",      "random_states_0.pkl", "rng_state.pth", "scaler.pt"};
-
-// "model-00002-of-00005.safetensors"
-struct ShardName {
-  std::string stem;
-  std::uint64_t number, count;
-};
-
-std::optional<std::uint64_t> take_number(std::string_view& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
-
-std::optional<ShardName> parse_shard_name(std::string_view file) {
-  file.remove_suffix(file.size() - file.rfind('.'));
-  const auto of = file.rfind("-of-");
-  if (of == std::string_view::npos) return std::nullopt;
-  const auto dash = file.rfind('-', of == 0 ? 0 : of - 1);
-  if (dash == std::string_view::npos || dash >= of) return std::nullopt;
-  std::string_view number_text = file.substr(dash + 1, of - dash - 1), count_text = file.substr(of + 4);
-  const auto number = take_number(number_text), count = take_number(count_text);
-  if (!number || !count || !number_text.empty() || !count_text.empty()) return std::nullopt;
-  return ShardName{std::string(file.substr(0, dash)), *number, *count};
-}
-
-std::vector<std::string> list(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    names.push_back(i->path().filename().string());
-  }
-  if (error) throw Error(Errc::io, "cannot list the folder: " + error.message()).in(folder);
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::vector<std::string> ending_in(const std::vector<std::string>& names, std::string_view ending) {
   std::vector<std::string> found;
@@ -81,6 +41,10 @@ std::vector<std::string> ending_in(const std::vector<std::string>& names, std::s
            std::find(kNoModels.begin(), kNoModels.end(), name) == kNoModels.end();
   });
   return found;
+}
+
+std::vector<std::string> indexes_among(const std::vector<std::string>& names, const Family& family) {
+  return ending_in(names, std::string(family.ending.text) + std::string(kIndexEnding));
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -136,27 +100,28 @@ std::vector<std::string> choose(const std::vector<std::string>& files, const Fam
 
 }  // namespace
 
-FolderContents look_for_damage(const std::string& folder) try {
-  const auto names = list(folder);
-  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& candidate) {
-    return !ending_in(names, candidate.ending).empty() || !ending_in(names, candidate.index_ending).empty();
+FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files_of) try {
+  std::sort(names.begin(), names.end());
+  const auto families = all_families();
+  const auto family = std::ranges::find_if(families, [&](const Family& candidate) {
+    return !ending_in(names, candidate.ending.text).empty() || !indexes_among(names, candidate).empty();
   });
-  if (family == kFamilies.end()) {
+  if (family == families.end()) {
     throw Error(Errc::not_found, "the folder has no checkpoint that goes by one of the usual names")
         .hint("give the file itself");
   }
-  const auto indexes = ending_in(names, family->index_ending);
-  const auto files = ending_in(names, family->ending);
-  const auto path = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
+  const auto indexes = indexes_among(names, *family);
+  const auto files = ending_in(names, family->ending.text);
+  const auto path = [&](const std::string& name) { return files_of.inside(folder, name); };
   const auto has = [](const std::vector<std::string>& in, std::string_view name) {
     return std::find(in.begin(), in.end(), name) != in.end();
   };
 
   FolderContents contents;
-  const std::string usual_index = std::string(family->usual_name) + ".index.json";
+  const std::string usual_index = std::string(family->ending.usual_name) + std::string(kIndexEnding);
   if (has(indexes, usual_index) || indexes.size() == 1) {
     const std::string index = has(indexes, usual_index) ? usual_index : indexes.front();
-    const std::string alone = index.substr(0, index.size() - std::string_view(".index.json").size());
+    const std::string alone = whole_of(index);
     contents.index = path(index);
     if (has(files, alone)) contents.notes.push_back({folder, "opened " + index + "; " + alone + " is beside it"});
     return contents;
@@ -165,12 +130,13 @@ FolderContents look_for_damage(const std::string& folder) try {
     throw Error(Errc::invalid_argument, "the folder has several indexes: " + joined(indexes))
         .hint("open one of them by its name");
   }
-  const bool usual_file = has(files, family->usual_name);
-  const auto chosen =
-      usual_file ? std::vector<std::string>{std::string(family->usual_name)} : choose(files, *family, contents.missing);
+  const bool usual_file = has(files, family->ending.usual_name);
+  const auto chosen = usual_file ? std::vector<std::string>{std::string(family->ending.usual_name)}
+                                 : choose(files, *family, contents.missing);
   for (const std::string& file : chosen) contents.files.push_back(path(file));
   if (const auto others = files.size() - chosen.size(); others != 0) {
-    const std::string what = usual_file ? std::string(family->usual_name) : std::to_string(chosen.size()) + " shards";
+    const std::string what =
+        usual_file ? std::string(family->ending.usual_name) : std::to_string(chosen.size()) + " shards";
     contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other " +
                                           std::string(family->what) + " files are beside it"});
   }
@@ -179,8 +145,8 @@ FolderContents look_for_damage(const std::string& folder) try {
   throw error.in(folder);
 }
 
-FolderContents look_into(const std::string& folder) {
-  FolderContents contents = look_for_damage(folder);
+FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files) {
+  FolderContents contents = look_for_damage(folder, std::move(names), files);
   if (!contents.missing.empty())
     throw Error(Errc::not_found, contents.missing)
         .in(folder)

@@ -15,11 +15,12 @@ struct FolderContents {
   std::vector<Note> notes;
 };
 
-// An index, then model.safetensors, then a complete set of shards, then whatever single file there is.
-// Throws Errc::not_found where there is nothing, Errc::invalid_argument where several could be meant.
-FolderContents look_into(const std::string& folder);
+// An index, then model.safetensors, then a complete set of shards, then whatever single file there is among `names`,
+// which are those in the folder. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be
+// meant.
+FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files);
 
-// The same, where a set may lack shards.
-FolderContents look_for_damage(const std::string& folder);
+// The same for a set that may lack shards.
+FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files);
 
 }  // namespace ballast

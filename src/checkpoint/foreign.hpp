@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast {
 
@@ -15,7 +15,7 @@ inline constexpr std::size_t kLookBytes = 512;  // what is enough to tell: a tar
 // What is enough of a file to tell what it is.
 struct FileLook {
   std::string_view first;  // its first bytes, at most kLookBytes
-  const io::ByteSource& source;
+  const Source& source;
 };
 
 struct ForeignFormat {

@@ -40,10 +40,10 @@ std::optional<std::uint64_t> take_varint(std::span<const std::byte>& rest) {
   return std::nullopt;
 }
 
-std::optional<ProtoField> read_field(const io::ByteSource& source, std::uint64_t at, std::uint64_t end) {
+std::optional<ProtoField> read_field(const Source& source, std::uint64_t at, std::uint64_t end) {
   std::array<std::byte, 20> buffer;  // two varints
   const auto head = std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(end - at, buffer.size())));
-  source.read_at(at, head);
+  source.read(at, head);
   std::span<const std::byte> rest = head;
   const auto key = take_varint(rest);
   if (!key || *key >> 3 == 0 || *key >> 3 > 0x1fffffff) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<ProtoField> read_field(const io::ByteSource& source, std::uint64_t
   return field;
 }
 
-ProtoFields first_fields(const io::ByteSource& source, std::uint64_t at, std::uint64_t end) {
+ProtoFields first_fields(const Source& source, std::uint64_t at, std::uint64_t end) {
   constexpr std::size_t kEnough = 64;
   ProtoFields found;
   while (at < end && found.fields.size() < kEnough) {
@@ -83,16 +83,16 @@ ProtoFields first_fields(const io::ByteSource& source, std::uint64_t at, std::ui
   return found;
 }
 
-ProtoFields inside(const io::ByteSource& source, const ProtoField& field) {
+ProtoFields inside(const Source& source, const ProtoField& field) {
   return first_fields(source, field.first, std::min(field.last, source.size_bytes()));
 }
 
-bool is_word(const io::ByteSource& source, const ProtoField& field) {
+bool is_word(const Source& source, const ProtoField& field) {
   std::array<char, 64> buffer;
   const std::uint64_t size = field.last - field.first;
   if (size == 0 || field.last > source.size_bytes()) return false;
   const auto word = std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(size, buffer.size())));
-  source.read_at(field.first, std::as_writable_bytes(word));
+  source.read(field.first, std::as_writable_bytes(word));
   return std::all_of(word.begin(), word.end(), [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
@@ -121,7 +121,7 @@ bool is_saved_model(const ProtoFields& found) {
 }
 
 // 1: nodes, each of 1: a name and 2: an operation.
-bool is_graph(const io::ByteSource& source, const ProtoFields& found) {
+bool is_graph(const Source& source, const ProtoFields& found) {
   if (!found.fields[0].is(1, Kind::bytes)) return false;
   const ProtoFields node = inside(source, found.fields[0]);
   return node.fields.size() > 1 && node.fields[0].is(1, Kind::bytes) && node.fields[1].is(2, Kind::bytes) &&
@@ -129,7 +129,7 @@ bool is_graph(const io::ByteSource& source, const ProtoFields& found) {
 }
 
 // 1: pieces, each of 1: a text and 2: a score.
-bool is_sentence_piece(const io::ByteSource& source, const ProtoFields& found) {
+bool is_sentence_piece(const Source& source, const ProtoFields& found) {
   if (!found.fields[0].is(1, Kind::bytes)) return false;
   const ProtoFields piece = inside(source, found.fields[0]);
   return piece.fields.size() > 1 && piece.fields[0].is(1, Kind::bytes) && piece.fields[1].is(2, Kind::four_bytes);

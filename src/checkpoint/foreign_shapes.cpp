@@ -89,7 +89,7 @@ std::optional<ForeignFormat> tensorflow_table(const FileLook& look) {
   constexpr std::uint64_t kFooterBytes = 48;
   if (look.source.size_bytes() < kFooterBytes) return std::nullopt;
   std::array<std::byte, kEnd.size()> last;
-  look.source.read_at(look.source.size_bytes() - last.size(), last);
+  look.source.read(look.source.size_bytes() - last.size(), last);
   if (!std::equal(last.begin(), last.end(), as_bytes(kEnd).begin())) return std::nullopt;
   return ForeignFormat{"a TensorFlow checkpoint, or the index of one", kConvert};
 }

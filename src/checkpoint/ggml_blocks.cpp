@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
+#include <ballast/source.hpp>
 
 #include <algorithm>
 #include <string>
@@ -15,7 +16,6 @@
 #include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
 #include "formats/gguf/header.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast {
 namespace {
@@ -83,7 +83,7 @@ Agreement agreement_from_json(std::string_view text, const Limits& limits) {
   }
   auto bytes = from_base64(root.at("fields").text());
   if (!bytes) throw Error(Errc::malformed, "no base64");
-  agreement.fields = gguf::read_header(*io::from_memory(std::move(*bytes)), limits).fields;
+  agreement.fields = gguf::read_header(*memory_source(std::move(*bytes)), limits).fields;
   return agreement;
 }
 

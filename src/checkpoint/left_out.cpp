@@ -12,8 +12,8 @@ namespace {
 
 class LeftOut {
  public:
-  LeftOut(const Checkpoint& checkpoint, Format format, const SaveOptions& options)
-      : checkpoint_(checkpoint), format_(format), options_(options) {}
+  LeftOut(const Checkpoint& checkpoint, const FileFormat& format, const SaveOptions& options)
+      : checkpoint_(checkpoint), format_(format), keeps_(format.keeps), options_(options) {}
 
   std::vector<Note> find() {
     if (checkpoint_.format == Format::torchscript) add("the code of the TorchScript module is left out");
@@ -27,33 +27,31 @@ class LeftOut {
  private:
   void add(std::string text) { notes_.push_back({checkpoint_.target, std::move(text), Note::Kind::remark}); }
 
-  bool is_torch() const { return format_ == Format::torch_zip; }
-
   void find_values() {
     // In safetensors they stood as metadata, which a copy keeps.
-    const bool is_copy = checkpoint_.format == Format::safetensors && format_ == Format::safetensors;
-    if (!is_torch() && (options_.keep_values || is_copy)) return;
-    note_values_left_out(checkpoint_, !is_torch(), notes_);
+    const bool is_copy = keeps_.agreements && checkpoint_.format == format_.format;
+    if (keeps_.metadata && (options_.keep_values || is_copy)) return;
+    note_values_left_out(checkpoint_, keeps_.metadata, notes_);
   }
 
   // Two kinds of it are no loss: what names the framework, and aliases, which stay tied.
   void find_metadata() {
     NameList lost;
     for (const auto& [key, value] : checkpoint_.metadata) {
-      const bool is_lost = is_torch() || (format_ == Format::gguf && key.empty());
+      const bool is_lost = !keeps_.metadata || (keeps_.typed_metadata && key.empty());
       if (is_lost && key != "format" && !checkpoint_.aliases.contains(key)) lost.add(key);
     }
     for (const Field& field : checkpoint_.fields) {
-      if (is_torch()) lost.add(field.key);
+      if (!keeps_.metadata) lost.add(field.key);
     }
     if (lost.empty()) return;
-    add(is_torch() ? fmt::format("a torch state dict has no place for metadata; left out: {}", lost.text())
-                   : "metadata without a key is left out");
+    add(keeps_.metadata ? "metadata without a key is left out"
+                        : fmt::format("{} has no place for metadata; left out: {}", format_.written, lost.text()));
   }
 
   // Of GGUF: the vocabulary, above all.
   void find_fields() {
-    if (format_ != Format::safetensors || options_.raw_blocks) return;
+    if (!keeps_.agreements || options_.raw_blocks) return;
     NameList arrays;
     for (const Field& field : checkpoint_.fields) {
       if (field.is_array()) arrays.add(field.key);
@@ -68,11 +66,11 @@ class LeftOut {
   // In a torch file the parts of a quantized tensor are one tensor again; in safetensors an agreement says what all
   // are.
   void find_composites() {
-    if (format_ == Format::safetensors) return;
+    if (keeps_.agreements) return;
     NameList in_parts;
     std::string layout;
     for (const Composite& composite : checkpoint_.composites) {
-      if (is_torch() && composite.layout == "quantized") continue;
+      if (keeps_.quantized && composite.layout == "quantized") continue;
       if (in_parts.empty()) layout = composite.layout;
       in_parts.add(composite.name);
     }
@@ -84,7 +82,8 @@ class LeftOut {
   }
 
   const Checkpoint& checkpoint_;
-  const Format format_;
+  const FileFormat& format_;
+  const Keeps& keeps_;
   const SaveOptions& options_;
   std::vector<Note> notes_;
 };
@@ -104,7 +103,7 @@ void note_values_left_out(const Checkpoint& checkpoint, bool could_be_kept, std:
        Note::Kind::remark});
 }
 
-std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, Format format, const SaveOptions& options) {
+std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, const FileFormat& format, const SaveOptions& options) {
   return LeftOut(checkpoint, format, options).find();
 }
 

@@ -6,11 +6,13 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/save.hpp>
 
+#include "formats/format.hpp"
+
 namespace ballast {
 
 // Of plain values, metadata and what holds the parts of a tensor together, when the checkpoint is saved as it is in
 // this format with these options. The tensors themselves all arrive, or the save is refused.
-std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, Format format, const SaveOptions& options);
+std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, const FileFormat& format, const SaveOptions& options);
 
 // Of the values alone, where what is written has no place for them, or only if it is asked for.
 void note_values_left_out(const Checkpoint& checkpoint, bool could_be_kept, std::vector<Note>& notes);

@@ -221,13 +221,13 @@ class Recognizer {
 
 }  // namespace
 
-Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const Limits& limits) {
+Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
   if (checkpoint.format == Format::gguf) return checkpoint;  // ggml's own types are no parts
   Recognizer recognizer(checkpoint);
   const bool has_wrappers = recognizer.find_wrappers();
   if (!has_wrappers && !recognizer.has_packed_dtypes()) return checkpoint;
   const bool has_schemes = recognizer.find_schemes() || has_wrappers;
-  const auto config = target.empty() ? std::nullopt : find_quantization_config(target, limits);
+  const auto config = target.empty() ? std::nullopt : find_quantization_config(target, options);
   const bool is_named = config && !config->scheme.empty();
   if (!has_schemes && !(is_named && recognizer.find_modules())) return checkpoint;
 

@@ -7,12 +7,12 @@
 #include <string>
 
 #include <ballast/checkpoint.hpp>
-#include <ballast/limits.hpp>
+#include <ballast/open.hpp>
 
 namespace ballast {
 
 // Fills in Checkpoint::quantization. `target` is a file, an index or a folder; empty where there is nothing beside the
 // checkpoint. Costs a look at every dtype where no tensor is of a type that values are packed in.
-Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const Limits& limits);
+Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const OpenOptions& options);
 
 }  // namespace ballast

@@ -3,15 +3,12 @@
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
 
-#include <filesystem>
 #include <string_view>
 
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 
 namespace ballast {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Where programs write it: a member of a file, or (with no member) the file itself, which then names no method.
 struct ConfigPlace {
@@ -26,10 +23,9 @@ constexpr ConfigPlace kConfigPlaces[] = {
     {"hf_quant_config.json", "quantization", "modelopt"},
 };
 
-std::optional<Json> read_json(const fs::path& path, const Limits& limits) try {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  return Json::parse(io::read_text_file(path.string(), limits.max_index_bytes)->view());
+std::optional<Json> read_json(const std::string& path, const OpenOptions& options) try {
+  if (!options.files->exists(path)) return std::nullopt;
+  return Json::parse(io::read_text(*options.files->open(path), options.limits.max_index_bytes)->view());
 } catch (const Error&) {
   return std::nullopt;  // a configuration that cannot be read is not what somebody opened
 }
@@ -60,14 +56,15 @@ std::string scheme_in(const Json& config, std::string_view otherwise) {
 
 }  // namespace
 
-std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const Limits& limits) {
-  std::error_code ignored;
-  const fs::path folder = fs::is_directory(target, ignored) ? fs::path(target) : fs::path(target).parent_path();
+std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const OpenOptions& options) {
+  const bool is_folder = options.files->list(target).has_value();
   std::optional<QuantizationConfig> found;
   std::string_view last;
   std::optional<Json> root;
   for (const ConfigPlace& place : kConfigPlaces) {
-    if (place.file != last) root = read_json(folder / place.file, limits);
+    const std::string file(place.file);
+    if (place.file != last)
+      root = read_json(is_folder ? options.files->inside(target, file) : options.files->beside(target, file), options);
     last = place.file;
     const Json* config = root ? object_at(*root, place.member) : nullptr;
     if (config == nullptr) continue;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <ballast/limits.hpp>
+#include <ballast/open.hpp>
 
 namespace ballast {
 
@@ -18,6 +18,6 @@ struct QuantizationConfig {
 
 // Of the folder that `target` is or lies in. Nothing where no file there says anything; a file that is no JSON says
 // nothing.
-std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const Limits& limits);
+std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const OpenOptions& options);
 
 }  // namespace ballast

@@ -13,7 +13,9 @@
 #include "checkpoint/left_out.hpp"
 #include "checkpoint/packed_parts.hpp"
 #include "checkpoint/values.hpp"
+#include "core/shard_name.hpp"
 #include "core/text.hpp"
+#include "formats/all.hpp"
 #include "formats/npy/layout.hpp"
 #include "io/posix.hpp"
 #include "save/engine.hpp"
@@ -65,21 +67,37 @@ void refuse_unread_parts(const Checkpoint& checkpoint) {
   }
 }
 
-// With the conventions that the format keeps what it has no place for.
-Checkpoint as_the_format_has_it(Checkpoint checkpoint, Format format, const SaveOptions& options) {
+// A folder stands for the file that Hugging Face's tools would look for in it.
+std::string file_for(const std::string& path) {
+  std::error_code ignored;
+  const bool names_folder = !path.empty() && path.back() == '/';
+  return names_folder || fs::is_directory(path, ignored) ? (fs::path(path) / "model.safetensors").string() : path;
+}
+
+const FileFormat& format_for(const std::string& file) {
+  const FileFormat* format = format_by_ending(file);
+  if (format != nullptr && format->layouts != nullptr) return *format;
+  std::string endings;
+  for (const OutputFormat& output : output_formats())
+    endings += fmt::format("{}{} for {}", endings.empty() ? "" : ", ", fmt::join(output.endings, ", "), output.name);
+  throw Error(Errc::unsupported, "cannot tell from its ending in which format " + quote(file) + " should be written")
+      .hint("the ending says it: " + endings);
+}
+
+// With the conventions by which the format keeps what it has no place for.
+Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format, const SaveOptions& options) {
   // In safetensors they stood as metadata, which a copy keeps.
-  const bool is_copy = checkpoint.format == Format::safetensors && format == Format::safetensors;
+  const bool is_copy = format.keeps.agreements && checkpoint.format == format.format;
   if (options.keep_values || is_copy) checkpoint = fold_values(std::move(checkpoint));
-  if (options.compress && format != Format::safetensors)
+  if (options.compress && !format.keeps.agreements)
     throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
         .hint("write a .safetensors file, or leave --compress out");
-  // A torch file has tensors that share bytes, safetensors an agreement about names.
-  if (format == Format::torch_zip) return checkpoint;
-  if (format == Format::gguf) {
+  if (format.keeps.typed_metadata) {
     const PackedParts packed(checkpoint);
     for (const auto& [name, tensor] : checkpoint) packed.refuse(name, tensor, "written to a GGUF");
     return for_gguf(std::move(checkpoint));
   }
+  if (!format.keeps.agreements) return checkpoint;
   if (options.dedupe) checkpoint = alias_same_tensors(std::move(checkpoint));
   checkpoint = options.raw_blocks ? fold_ggml_blocks(std::move(checkpoint)) : for_safetensors(std::move(checkpoint));
   // A file that names no framework is one that transformers refuses. A copy of a safetensors file stays one.
@@ -104,13 +122,24 @@ void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
 
 }  // namespace
 
+std::vector<OutputFormat> output_formats() {
+  std::vector<OutputFormat> formats;
+  for (const FileFormat* format : all_formats()) {
+    if (format->layouts == nullptr) continue;
+    formats.push_back({format->format, format->name, {}, format->keeps.typed_metadata});
+    for (const Ending& ending : format->endings) formats.back().endings.push_back(ending.text);
+  }
+  return formats;
+}
+
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   if (!options.allow_empty) refuse_empty(checkpoint);
   if (checkpoint.quantization) refuse_unread_parts(checkpoint);
-  const Format format = format_for(path);
+  const std::string file = file_for(path);
+  const FileFormat& format = format_for(file);
   std::vector<Note> left_out = what_is_left_out(checkpoint, format, options);
-  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), path, options);
+  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), format, file, options);
   plan.notes.insert(plan.notes.begin(), left_out.begin(), left_out.end());
   find_tensors(plan, checkpoint);
   if (plan.files.size() > 1) plan.key = plan_key(plan, checkpoint.files);
@@ -122,7 +151,8 @@ SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
   if (!options.overwrite) refuse_to_overwrite(plan);
   const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
   SaveReport report = write_files(plan, options, [&](const std::string& path) {
-    return io::create_file(path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key});
+    return io::create_file(
+        path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key, .whole_of = whole_of});
   });
   remove_rival(plan);
   remove(earlier, report.notes);

@@ -1,5 +1,6 @@
 #include <ballast/error.hpp>
 #include <ballast/scan.hpp>
+#include <ballast/source.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +10,6 @@
 
 #include "checkpoint/scan_file.hpp"
 #include "formats/pickle/judge.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast {
 namespace {
@@ -17,21 +17,20 @@ namespace {
 namespace fs = std::filesystem;
 
 Safe safe_of(Verdict weakest) {
-  if (weakest == Verdict::inert) return std::nullopt;
+  if (weakest == Verdict::unknown) return std::nullopt;
   return weakest == Verdict::known;
 }
 
-class Scanner {
+class TargetScanner {
  public:
-  explicit Scanner(const ScanOptions& options) : options_(options) {}
+  explicit TargetScanner(const ScanOptions& options) : options_(options) {}
 
-  void add(const io::ByteSourcePtr& source, ScanFor purpose) {
-    take(source->name(), scan_file(source, options_, purpose));
-  }
+  void add(const SourcePtr& source, ScanFor purpose) { take(source->name(), scan_file(source, options_, purpose)); }
 
   void add_target(const std::string& target) {
-    if (is_folder(target)) return add_folder(target);
-    add(io::open_file(target), ScanFor::target);
+    if (options_.files == local_files() && is_folder(target)) return add_files(files_under(target));
+    if (const auto names = options_.files->list(target)) return add_files(files_in(target, *names));
+    add(options_.files->open(target), ScanFor::target);
   }
 
   // One of several: the others are looked at all the same.
@@ -51,15 +50,22 @@ class Scanner {
     return fs::is_directory(path, error);
   }
 
-  void add_folder(const std::string& folder) {
-    for (const std::string& path : files_under(folder)) {
+  std::vector<std::string> files_in(const std::string& folder, const std::vector<std::string>& names) const {
+    std::vector<std::string> files;
+    for (const std::string& name : names) files.push_back(options_.files->inside(folder, name));
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  void add_files(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
       try {
-        FileScan scan = scan_file(io::open_file(path), options_, ScanFor::folder);
+        FileScan scan = scan_file(options_.files->open(path), options_, ScanFor::folder);
         if (is_code_of_model(path)) {
           scan.findings.push_back({path,
                                    std::nullopt,
                                    "Python code beside a configuration, which a loader may run: not looked into",
-                                   Verdict::inert,
+                                   Verdict::unknown,
                                    {}});
         }
         take(path, std::move(scan));
@@ -70,10 +76,8 @@ class Scanner {
   }
 
   // transformers runs the Python files beside a config.json if it is asked to.
-  static bool is_code_of_model(const std::string& path) {
-    if (!path.ends_with(".py")) return false;
-    std::error_code error;
-    return fs::exists(fs::path(path).parent_path() / "config.json", error);
+  bool is_code_of_model(const std::string& path) const {
+    return path.ends_with(".py") && options_.files->exists(options_.files->beside(path, "config.json"));
   }
 
   void take_error(const std::string& path, const Error& error) {
@@ -81,7 +85,7 @@ class Scanner {
     scan.findings.push_back({error.where().empty() ? path : error.where(),
                              error.offset(),
                              error.message() + ": not looked into",
-                             Verdict::inert,
+                             Verdict::unknown,
                              {}});
     take(path, std::move(scan));
   }
@@ -168,20 +172,20 @@ Safe ScanReport::safe() const noexcept {
 }
 
 ScanReport scan(const std::string& target, const ScanOptions& options) {
-  Scanner scanner(options);
+  TargetScanner scanner(options);
   scanner.add_target(target);
   return scanner.finish();
 }
 
 ScanReport scan_all(const std::vector<std::string>& targets, const ScanOptions& options) {
-  Scanner scanner(options);
+  TargetScanner scanner(options);
   for (const std::string& target : targets) scanner.add_one_of_many(target);
   return scanner.finish();
 }
 
 ScanReport scan_bytes(std::vector<std::byte> bytes, const std::string& name, const ScanOptions& options) {
-  Scanner scanner(options);
-  scanner.add(io::from_memory(std::move(bytes), name), ScanFor::target);
+  TargetScanner scanner(options);
+  scanner.add(memory_source(std::move(bytes), name), ScanFor::target);
   return scanner.finish();
 }
 

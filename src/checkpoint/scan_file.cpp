@@ -14,14 +14,12 @@
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/scan_text.hpp"
 #include "checkpoint/shard_index.hpp"
-#include "core/name_hash.hpp"
-#include "formats/archive/tar.hpp"
+#include "formats/all.hpp"
 #include "formats/archive/unpack.hpp"
 #include "formats/archive/zip.hpp"
 #include "formats/archive/zip_format.hpp"
-#include "formats/npy/reader.hpp"
 #include "formats/pickle/scan.hpp"
-#include "formats/torch/read.hpp"
+#include "formats/torch/scan.hpp"
 #include "formats/torch/zip_names.hpp"
 
 namespace ballast {
@@ -30,61 +28,84 @@ namespace {
 constexpr std::uint64_t kMostText = std::uint64_t{64} << 20;       // of a configuration or a template
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20;  // of a packed stream, which is held in memory
 
-class FileScanner {
+class FileScanner final : public Scanner {
  public:
   FileScanner(const ScanOptions& options, ScanFor purpose)
       : options_(options), purpose_(purpose), inflated_left_(options.limits.max_inflated_bytes) {}
 
-  FileScan run(const io::ByteSourcePtr& source) {
-    scan_source(source, "", 0);
+  FileScan run(const SourcePtr& source) {
+    scan_file({source, "", 0});
     return std::move(scan_);
   }
 
+  const Limits& limits() const override { return options_.limits; }
+
+  void find(const std::string& where, std::optional<std::uint64_t> offset, const std::string& what) override {
+    find(where, offset, what, Verdict::unknown);
+  }
+
+  // The recursion is as deep as Limits::max_archive_depth lets archives lie in each other.
+  // NOLINTBEGIN(misc-no-recursion)
+  void scan_file(const ScannedPart& part) override { scan_file(part, /*is_loaded=*/false); }
+
+  void scan_pickles(const ScannedPart& part, std::uint64_t first, std::uint64_t last) override {
+    take(part, look_for_pickles(part, first, last));
+  }
+
+  bool scan_on_the_chance(const ScannedPart& part, std::uint64_t first) override {
+    pickle::Scan scan = look_for_pickles(part, first, part.source->size_bytes());
+    if (!scan.is_surely_a_pickle()) return false;
+    take(part, std::move(scan));
+    return true;
+  }
+
+  // What begins with a length or a name can be written so that it is a pickle as well, for whoever loads it as one.
+  void scan_as_pickle_too(const ScannedPart& part) override {
+    pickle::Scan scan = look_for_pickles(part, 0, part.source->size_bytes());
+    if (!scan.is_telling()) return;
+    find(part.source->name(), 0, "the file can be read as a pickle, too");
+    take(part, std::move(scan));
+  }
+
  private:
-  // What goes wrong here is a finding, and the rest is looked at all the same. The recursion is as deep as
-  // Limits::max_archive_depth lets archives lie in each other. NOLINTBEGIN(misc-no-recursion)
-  void scan_source(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth,
-                   bool is_loaded = false) {
-    if (depth > options_.limits.max_archive_depth)
+  // What goes wrong here is a finding, and the rest is looked at all the same.
+  void scan_file(const ScannedPart& part, bool is_loaded) {
+    const SourcePtr& source = part.source;
+    if (part.depth > options_.limits.max_archive_depth)
       return find(source->name(), std::nullopt, "archives lie inside each other too deep: not looked into");
-    if (source->size_bytes() == 0 && (depth != 0 || purpose_ != ScanFor::target)) return;  // nothing can be in it
+    const bool is_target = part.depth == 0 && purpose_ == ScanFor::target;
+    if (source->size_bytes() == 0 && !is_target) return;  // nothing can be in it
     try {
-      scan_content(source, member, depth, is_loaded);
+      scan_content({with_beginning(source), part.member, part.depth}, is_loaded);
     } catch (const Error& error) {
       const bool is_no_answer = error.code() == Errc::io || error.code() == Errc::unsupported;
-      if (depth == 0 && is_no_answer && (purpose_ == ScanFor::folder || !has_found_anything())) throw;
+      if (part.depth == 0 && is_no_answer && (purpose_ == ScanFor::folder || !has_found_anything())) throw;
       find(error.where().empty() ? source->name() : error.where(), error.offset(), error.message());
     }
   }
 
   // Everything that some program would read in the bytes. More than one is a finding, and each of them is looked at.
-  void scan_content(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth, bool is_loaded) {
-    const auto readings = readings_of(*source);
-    if (readings.empty() && is_loaded) return scan_stream(source, member, depth);
-    if (readings.empty()) return scan_unknown(source, member, depth);
+  void scan_content(const ScannedPart& part, bool is_loaded) {
+    const auto readings = readings_of(*part.source);
+    if (readings.empty() && is_loaded) return torch::scan_stream(part, *this);
+    if (readings.empty()) return scan_unknown(part);
     const bool is_zip_without_beginning = readings.size() == 1 && readings.front().offset != 0;
     if (readings.size() > 1 || is_zip_without_beginning)
-      find(source->name(), readings.back().offset, "the file " + text_of(readings));
-    for (const Reading& reading : readings) scan_as(reading.content, source, member, depth);
+      find(part.source->name(), readings.back().offset, "the file " + text_of(readings));
+    for (const Reading& reading : readings) scan_as(*reading.format, part);
     // What the reader of the format finds wrong; it refuses two meanings before it looks.
-    if (readings.size() == 1 && has_no_pickles(readings.front().content)) read_weights(source);
+    if (readings.size() == 1 && has_no_pickles(*readings.front().format)) read_weights(part.source);
   }
 
-  static bool has_no_pickles(Content content) { return content == Content::safetensors || content == Content::gguf; }
+  static bool has_no_pickles(const FileFormat& format) { return format.scan == nullptr && &format != &kZipArchive; }
 
-  void scan_as(Content content, const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    switch (content) {
-      case Content::zip: return scan_zip(source, member, depth);
-      case Content::tar: scan_as_pickle_too(source, member, depth); return scan_tar(source, member, depth);
-      case Content::npy: return scan_npy(source, member, depth);
-      case Content::pickle: return scan_stream(source, member, depth);
-      case Content::safetensors:
-      case Content::gguf: return scan_as_pickle_too(source, member, depth);
-      case Content::json: return;
-    }
+  void scan_as(const FileFormat& format, const ScannedPart& part) {
+    if (&format == &kZipArchive) return scan_zip(part);
+    if (format.scan != nullptr) return format.scan(part, *this);
+    scan_as_pickle_too(part);
   }
 
-  void read_weights(const io::ByteSourcePtr& source) {
+  void read_weights(const SourcePtr& source) {
     if (purpose_ == ScanFor::danger) return;
     const Checkpoint checkpoint = read_source(source, options_);
     for (const Field& field : checkpoint.fields) {
@@ -93,26 +114,28 @@ class FileScanner {
     }
   }
 
-  void scan_zip(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const archive::Zip zip = open_zip(source);
-    for (const archive::ZipFinding& finding : zip.findings) find(source->name(), finding.offset, finding.what);
-    for (const archive::ZipFinding& finding : torch::find_names_by_case(zip))
-      find(source->name(), finding.offset, finding.what);
+  void scan_zip(const ScannedPart& part) {
+    const std::string& name = part.source->name();
+    const archive::Zip zip = open_zip(part.source);
+    for (const archive::ZipFinding& finding : zip.findings) find(name, finding.offset, finding.what);
+    for (const archive::ZipFinding& finding : torch::find_names_by_case(zip)) find(name, finding.offset, finding.what);
     // What a checkpoint's pickle names as its storages is numbers, whatever they look like.
-    const auto storages = torch::storage_members(zip, options_.limits);
+    const FileFormat& format = format_in(zip);
+    std::unordered_set<const archive::ZipMember*> numbers;
+    if (format.numbers_in != nullptr) numbers = format.numbers_in(zip, options_.limits);
     for (const archive::ZipMember& inner : zip.members) {
-      if (inner.bytes == 0 || storages.contains(&inner)) continue;
-      const std::string name = member.empty() ? inner.name : member + "/" + inner.name;
+      if (inner.bytes == 0 || numbers.contains(&inner)) continue;
       try {
-        scan_source(archive::member_source(zip, inner, options_.limits), name, depth + 1);
+        scan_file({archive::member_source(zip, inner, options_.limits),
+                   part.member.empty() ? inner.name : part.member + "/" + inner.name, part.depth + 1});
       } catch (const Error& error) {
-        find(source->name() + "!/" + inner.name, error.offset(), error.message());
+        find(name + "!/" + inner.name, error.offset(), error.message());
       }
     }
   }
 
   // What one file inflates to is counted together, however many archives lie in each other in it.
-  archive::Zip open_zip(const io::ByteSourcePtr& source) {
+  archive::Zip open_zip(const SourcePtr& source) {
     Limits limits = options_.limits;
     limits.max_inflated_bytes = inflated_left_;
     archive::Zip zip = archive::read_zip(source, limits, archive::ZipReading::lenient);
@@ -122,69 +145,28 @@ class FileScanner {
     return zip;
   }
 
-  void scan_tar(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const archive::Tar tar = archive::read_tar(source, options_.limits);
-    const auto under = [&](const std::string& name) { return member.empty() ? name : member + "/" + name; };
-    NameViewMap<const archive::TarMember*> members;
-    for (const archive::TarMember& inner : tar.members) members.try_emplace(inner.name, &inner);
-    // In those of a checkpoint, pickles and numbers take turns.
-    std::unordered_set<const archive::TarMember*> done;
-    for (const torch::TarPickle& part : torch::find_tar_pickles(tar, options_.limits)) {
-      const archive::TarMember& inner = *members.at(part.member);
-      done.insert(&inner);
-      scan_pickles(archive::member_source(tar, inner), part.first, part.last, under(part.member), depth + 1);
-    }
-    for (const archive::TarMember& inner : tar.members) {
-      if (!done.contains(&inner)) scan_source(archive::member_source(tar, inner), under(inner.name), depth + 1);
-    }
-  }
-
-  // NumPy knows many words for objects ("object", "i4,O"), and runs the pickle behind the header for each of them.
-  void scan_npy(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const npy::Header header = npy::read_header(*source, options_.limits);
-    if (header.type.is_object()) {
-      scan_pickles(source, header.data_offset, source->size_bytes(), member, depth);
-    } else if (!header.type.dtype) {
-      scan_on_the_chance(source, header.data_offset, member, depth);
-    }
-  }
-
-  // In a whole legacy stream the storages are known, and nothing in them is a pickle.
-  void scan_stream(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const auto stream = torch::stream_extent(source, options_.limits);
-    if (!stream) return scan_pickles(source, 0, source->size_bytes(), member, depth);
-    scan_pickles(source, 0, stream->pickles_end, member, depth);
-    if (stream->end == source->size_bytes()) return;
-    find(source->name(), stream->end, "bytes follow the checkpoint");
-    scan_pickles(source, stream->end, source->size_bytes(), member, depth);
-  }
-
-  void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
-                    std::uint64_t depth) {
-    take(source, look_for_pickles(source, first, last, member), depth);
-  }
-
   // It has no magic, or one of others. It may be a pickle of protocol 0, which has none.
-  void scan_unknown(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    const bool is_target = depth == 0 && purpose_ == ScanFor::target;
+  void scan_unknown(const ScannedPart& part) {
+    const SourcePtr& source = part.source;
+    const bool is_target = part.depth == 0 && purpose_ == ScanFor::target;
     const std::uint64_t size = source->size_bytes();
-    if (size != 0 && scan_packed(source, member, depth)) return;
+    if (size != 0 && scan_packed(part)) return;
     if (size != 0 && scan_text(source, is_target)) return;
-    // A target that is something else altogether, such as a pointer, is an error: see detect().
-    const bool is_strict = depth != 0 || (is_target && !is_hdf5(*source));
+    // A target that is something else altogether, such as a pointer, is an error: see recognize().
+    const bool is_strict = part.depth != 0 || (is_target && !is_hdf5(*source));
     if (const auto closed = find_closed_content(*source, is_strict ? Within::archive : Within::folder)) {
       if (is_hdf5(*source) && has_lambda(*source))
         find(source->name(), std::nullopt, "a Lambda layer, whose Python code runs when the model is loaded",
              Verdict::dangerous);
       return find(source->name(), std::nullopt, "this is " + *closed + ": not looked into");
     }
-    if ((size != 0 && scan_on_the_chance(source, 0, member, depth)) || !is_target) return;
-    static_cast<void>(detect(*source));                // whatever it is, this says so,
-    static_cast<void>(read_source(source, options_));  // or its reader
+    if ((size != 0 && scan_on_the_chance(part, 0)) || !is_target) return;
+    static_cast<void>(read_source(source, options_));  // whatever it is, this says so
   }
 
   // Whether it was a packed stream. What it unpacks to is looked at like any other file.
-  bool scan_packed(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
+  bool scan_packed(const ScannedPart& part) {
+    const SourcePtr& source = part.source;
     const auto packing = archive::packing_of(beginning_of(*source));
     if (!packing) return false;
     const std::uint64_t most = std::min(inflated_left_, kMostUnpacked);
@@ -201,13 +183,12 @@ class FileScanner {
       return true;
     }
     inflated_left_ -= unpacked.bytes.size();
-    const auto inside = io::from_memory(std::move(unpacked.bytes), source->name());
-    scan_source(inside, member, depth + 1);
+    scan_file({memory_source(std::move(unpacked.bytes), source->name()), part.member, part.depth + 1});
     return true;
   }
 
   // Whether it was text that a loader acts on, told by its name: nobody loads such a file by another one.
-  bool scan_text(const io::ByteSourcePtr& source, bool is_target) {
+  bool scan_text(const SourcePtr& source, bool is_target) {
     const std::string_view name = source->name();
     const bool is_template = name.ends_with(".jinja");
     const bool is_json = !is_template && (name.ends_with(".json") || (is_target && begins_like_json(*source)));
@@ -218,82 +199,63 @@ class FileScanner {
       return true;
     }
     std::string text(static_cast<std::size_t>(source->size_bytes()), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(text)));
+    source->read(0, std::as_writable_bytes(std::span(text)));
     take(source, is_json     ? look_into_json(text)
                  : is_script ? look_into_script(text)
                              : look_into_template(text, "the template"));
-    // An index of shards is data, and there is no more to it; other JSON is no checkpoint, which detect() says.
-    if (is_target && scan_.findings.empty() && detect(*source) == Content::json)
+    // An index of shards is data, and there is no more to it; other JSON is no checkpoint, which recognize() says.
+    if (is_target && scan_.findings.empty() && recognize(source, options_.limits).is_json())
       static_cast<void>(parse_shard_index(text, options_.limits));
     return true;
   }
 
-  static std::string beginning_of(const io::ByteSource& source) {
+  static std::string beginning_of(const Source& source) {
     constexpr std::uint64_t kBeginningBytes = 16;
     std::string first(static_cast<std::size_t>(std::min(kBeginningBytes, source.size_bytes())), '\0');
-    source.read_at(0, std::as_writable_bytes(std::span(first)));
+    source.read(0, std::as_writable_bytes(std::span(first)));
     return first;
   }
 
-  static bool begins_like_json(const io::ByteSource& source) {
+  static bool begins_like_json(const Source& source) {
     const std::string first = beginning_of(source);
     const auto letter = first.find_first_not_of(" \t\r\n");
     return letter != std::string::npos && first[letter] == '{';
   }
 
-  static bool is_hdf5(const io::ByteSource& source) { return beginning_of(source).starts_with("\x89HDF"); }
+  static bool is_hdf5(const Source& source) { return beginning_of(source).starts_with("\x89HDF"); }
 
   // The description of a model lies in its first megabytes, between the weights of its layers at most.
-  static bool has_lambda(const io::ByteSource& source) {
+  static bool has_lambda(const Source& source) {
     std::string text(static_cast<std::size_t>(std::min(kMostText, source.size_bytes())), '\0');
-    source.read_at(0, std::as_writable_bytes(std::span(text)));
+    source.read(0, std::as_writable_bytes(std::span(text)));
     return has_lambda_layer(text);
   }
 
-  // Whether it was a pickle.
-  bool scan_on_the_chance(const io::ByteSourcePtr& source, std::uint64_t first, const std::string& member,
-                          std::uint64_t depth) {
-    pickle::Scan scan = look_for_pickles(source, first, source->size_bytes(), member);
-    if (!scan.is_surely_a_pickle()) return false;
-    take(source, std::move(scan), depth);
-    return true;
-  }
-
-  // What begins with a length or a name can be written so that it is a pickle as well, for whoever loads it as one.
-  void scan_as_pickle_too(const io::ByteSourcePtr& source, const std::string& member, std::uint64_t depth) {
-    pickle::Scan scan = look_for_pickles(source, 0, source->size_bytes(), member);
-    if (!scan.is_telling()) return;
-    find(source->name(), 0, "the file can be read as a pickle, too");
-    take(source, std::move(scan), depth);
-  }
-
-  pickle::Scan look_for_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last,
-                                const std::string& member) const {
+  pickle::Scan look_for_pickles(const ScannedPart& part, std::uint64_t first, std::uint64_t last) const {
     pickle::Scan scan;
     scan.trusted = options_.trusted;
-    pickle::scan_pickles(source, first, last, member, options_.limits, scan, begins_like_a_container);
+    pickle::scan_pickles(part.source, first, last, part.member, options_.limits, scan, begins_like_a_container);
     return scan;
   }
 
-  void take(const io::ByteSourcePtr& source, pickle::Scan scan, std::uint64_t depth) {
+  void take(const ScannedPart& part, pickle::Scan scan) {
     ++scan_.pickles;
     for (pickle::JudgedGlobal& global : scan.globals)
       scan_.globals.push_back({static_cast<Global&&>(global), global.rule, global.use, {}});
     for (const pickle::ScanFinding& finding : scan.findings)
-      find(source->name(), finding.offset, finding.what, finding.verdict);
+      find(part.source->name(), finding.offset, finding.what, finding.verdict);
     for (const pickle::HiddenFile& file : scan.files)
-      scan_source(file.source, file.member, depth + file.depth, file.is_loaded);
+      scan_file({file.source, file.member, part.depth + file.depth}, file.is_loaded);
   }
   // NOLINTEND(misc-no-recursion)
 
-  void take(const io::ByteSourcePtr& source, const std::vector<TextFinding>& findings) {
+  void take(const SourcePtr& source, const std::vector<TextFinding>& findings) {
     for (const TextFinding& finding : findings) find(source->name(), std::nullopt, finding.what, finding.verdict);
   }
 
   bool has_found_anything() const { return scan_.pickles != 0 || !scan_.findings.empty(); }
 
-  void find(const std::string& where, std::optional<std::uint64_t> offset, const std::string& what,
-            Verdict verdict = Verdict::inert) {
+  void find(const std::string& where, std::optional<std::uint64_t> offset, const std::string& what, Verdict verdict) {
     scan_.findings.push_back({where, offset, what, verdict, {}});
   }
 
@@ -306,13 +268,13 @@ class FileScanner {
 }  // namespace
 
 Verdict FileScan::weakest() const noexcept {
-  Verdict weakest = findings.empty() ? Verdict::known : Verdict::inert;
+  Verdict weakest = findings.empty() ? Verdict::known : Verdict::unknown;
   for (const Global& global : globals) weakest = std::max(weakest, global.verdict);
   for (const ScanFinding& finding : findings) weakest = std::max(weakest, finding.verdict);
   return weakest;
 }
 
-FileScan scan_file(const io::ByteSourcePtr& source, const ScanOptions& options, ScanFor purpose) {
+FileScan scan_file(const SourcePtr& source, const ScanOptions& options, ScanFor purpose) {
   return FileScanner(options, purpose).run(source);
 }
 

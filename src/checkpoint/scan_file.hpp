@@ -6,8 +6,7 @@
 #include <vector>
 
 #include <ballast/scan.hpp>
-
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast {
 
@@ -24,6 +23,6 @@ enum class ScanFor : std::uint8_t {
   folder,  // a file of no kind that Ballast knows is none of its business
   danger,  // only what is dangerous counts: what readers check is not checked again
 };
-FileScan scan_file(const io::ByteSourcePtr& source, const ScanOptions& options, ScanFor purpose);
+FileScan scan_file(const SourcePtr& source, const ScanOptions& options, ScanFor purpose);
 
 }  // namespace ballast

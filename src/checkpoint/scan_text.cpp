@@ -36,7 +36,7 @@ void look_at_member(const Json::Member& member, std::vector<TextFinding>& findin
     const std::string code = first.is_text() ? first.text() : to_string(first);
     findings.push_back(
         {"\"auto_map\" names Python code that a loader may fetch and run (" + quote(code) + "): not looked into",
-         Verdict::inert});
+         Verdict::unknown});
   } else if (key == kClassName && value.is_text() && is_lambda(value.text())) {
     findings.push_back({"a Lambda layer, whose Python code runs when the model is loaded", Verdict::dangerous});
   } else if (key == kTemplate || key == "template") {
@@ -56,7 +56,7 @@ std::vector<TextFinding> look_into_json(std::string_view text) {
   try {
     document = Json::parse(text);
   } catch (const Error& error) {
-    return {{"JSON that cannot be read (" + error.message() + "): not looked into", Verdict::inert}};
+    return {{"JSON that cannot be read (" + error.message() + "): not looked into", Verdict::unknown}};
   }
   std::vector<const Json*> left{&document};
   while (!left.empty()) {

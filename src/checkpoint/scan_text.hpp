@@ -11,7 +11,7 @@ namespace ballast {
 
 struct TextFinding {
   std::string what;
-  Verdict verdict = Verdict::inert;
+  Verdict verdict = Verdict::unknown;
 };
 
 // A configuration: "auto_map" names Python files that transformers runs when it is asked to, a Lambda layer of Keras

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -16,32 +15,23 @@
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
+#include "io/section.hpp"
 
 namespace ballast {
 namespace {
 
-std::string file_of(const Tensor& tensor) {
-  const auto place = tensor.storage() ? tensor.storage()->location() : std::nullopt;
-  return place ? std::filesystem::path(place->file).filename().string() : std::string();
-}
-
-bool leaves_its_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return false;
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const auto here = std::filesystem::canonical(folder, error), there = std::filesystem::canonical(path, error);
-  return !error && there.parent_path() != here;
-}
+std::string last_component(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 class Merger {
  public:
-  explicit Merger(const ShardIndex* index) : index_(index) {}
+  Merger(const ShardIndex* index, const Files& files) : index_(index), files_(files) {}
 
   void merge(const std::vector<std::string>& paths, std::vector<Checkpoint> shards) {
     std::vector<StateDict> parts;
+    std::vector<std::size_t> sizes;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       Checkpoint& shard = shards[i];
-      add_metadata(shard.metadata, std::filesystem::path(paths[i]).filename().string());
+      add_metadata(shard.metadata, last_component(paths[i]));
       all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
       all_.files.push_back(shard.files.front());
       all_.unused_bytes += shard.unused_bytes;
@@ -55,13 +45,14 @@ class Merger {
         if (!all_.fields.contains(field.key)) all_.fields.set(field);
       }
       for (const Root& root : shard.roots) add_root(root);
-      if (leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
+      if (files_.leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
+      sizes.push_back(shard.size());
       parts.push_back(std::move(shard.tensors));
     }
     StateDict merged;
     const bool has_duplicates = merged.adopt_all(std::move(parts)).has_value();
     if (has_duplicates) {
-      merge_one_by_one(merged);
+      merge_one_by_one(merged, paths, sizes);
     } else {
       all_.tensors = std::move(merged);
     }
@@ -80,23 +71,37 @@ class Merger {
   }
 
  private:
-  void merge_one_by_one(const StateDict& merged) {
+  // `sizes` says how many entries come from each of the files.
+  void merge_one_by_one(const StateDict& merged, const std::vector<std::string>& paths,
+                        const std::vector<std::size_t>& sizes) {
     all_.tensors.reserve(merged.size());
-    for (const StateDict::Entry& entry : merged) {
-      if (!all_.tensors.insert(entry.name, entry.tensor)) settle_duplicate(entry, file_of(entry.tensor));
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const std::string file = last_component(paths[i]);
+      for (const std::size_t end = next + sizes[i]; next < end; ++next) {
+        const StateDict::Entry& entry = merged[next];
+        if (all_.tensors.insert(entry.name, entry.tensor))
+          origins_.emplace(entry.name, file);
+        else
+          settle_duplicate(entry, file);
+      }
     }
   }
 
   // A name that two shards have: the index decides, and only the index.
   void settle_duplicate(const StateDict::Entry& entry, const std::string& file) {
-    const std::string other = file_of(all_.tensors.at(entry.name));
+    std::string& origin = origins_.at(std::string(entry.name));
+    const std::string other = origin;
     const std::string* chosen = index_ == nullptr ? nullptr : file_by_index(entry.name);
     const std::string where = "tensor " + quote(entry.name) + " is in " + quote(other) + " and in " + quote(file);
     if (chosen == nullptr) {
       throw Error(Errc::malformed, where + (index_ ? ", and the index does not say which one counts" : ""))
           .hint("open one of the files by its name");
     }
-    if (*chosen == file) all_.tensors.replace(entry.name, entry.tensor);
+    if (*chosen == file) {
+      all_.tensors.replace(entry.name, entry.tensor);
+      origin = file;
+    }
     settled_.emplace(entry.name, chosen);
     all_.notes.push_back({file, where + "; taken from " + quote(*chosen) + ", as the index says"});
   }
@@ -128,7 +133,7 @@ class Merger {
   // The file that the index chose among two may be a third one, which does not have the tensor.
   void check_settled() const {
     for (const auto& [name, chosen] : settled_) {
-      if (file_of(all_.tensors.at(name)) == *chosen) continue;
+      if (origins_.at(name) == *chosen) continue;
       throw Error(Errc::malformed, "tensor " + quote(name) + " is in several files, but not in " + quote(*chosen) +
                                        ", where the index says it is")
           .hint("open one of the files by its name");
@@ -163,7 +168,9 @@ class Merger {
   }
 
   const ShardIndex* index_;
+  const Files& files_;
   NameViewMap<std::uint32_t> places_;  // made when first needed
+  NameMap<std::string> origins_;       // the file of each tensor, if names are there twice
   std::map<std::string, const std::string*, std::less<>>
       settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
@@ -172,12 +179,12 @@ class Merger {
 };
 
 Checkpoint merged(const std::vector<std::string>& paths, std::vector<Checkpoint> shards, const ShardIndex* index,
-                  const Limits& limits) {
+                  const OpenOptions& options) {
   std::size_t count = 0;
   for (const Checkpoint& shard : shards) count += shard.size();
-  if (count > limits.max_tensors)
-    throw Error(Errc::limit, "the shards have more than " + std::to_string(limits.max_tensors) + " tensors");
-  Merger merger(index);
+  if (count > options.limits.max_tensors)
+    throw Error(Errc::limit, "the shards have more than " + std::to_string(options.limits.max_tensors) + " tensors");
+  Merger merger(index, *options.files);
   merger.merge(paths, std::move(shards));
   return merger.finish();
 }
@@ -185,10 +192,9 @@ Checkpoint merged(const std::vector<std::string>& paths, std::vector<Checkpoint>
 // Shards opened as soon as the index names them, while the rest of it is still being read.
 class EarlyShards {
  public:
-  EarlyShards(const std::string& index, const OpenOptions& options)
-      : folder_(std::filesystem::path(index).parent_path()), options_(options) {}
+  EarlyShards(const std::string& index, const OpenOptions& options) : index_(index), options_(options) {}
 
-  std::string path_of(const std::string& file) const { return (folder_ / file).string(); }
+  std::string path_of(const std::string& file) const { return options_.files->beside(index_, file); }
 
   void add(const std::string& file) {
     const std::lock_guard lock(mutex_);
@@ -219,7 +225,7 @@ class EarlyShards {
       Shard& shard = shards_.at(file);  // which stays where it is when others are added
       lock.unlock();
       try {
-        shard.checkpoint = read_source(io::open_file(path_of(file)), options_);
+        shard.checkpoint = read_source(options_.files->open(path_of(file)), options_);
       } catch (...) {
         shard.error = std::current_exception();
       }
@@ -239,7 +245,7 @@ class EarlyShards {
     std::exception_ptr error;
   };
 
-  std::filesystem::path folder_;
+  const std::string& index_;
   const OpenOptions& options_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -248,21 +254,25 @@ class EarlyShards {
   bool is_closed_ = false;
 };
 
+unsigned threads_of(const OpenOptions& options) {
+  return options.threads != 0 ? options.threads : options.files->opens_at_once();
+}
+
 }  // namespace
 
 Checkpoint open_shards(const std::vector<std::string>& paths, const OpenOptions& options) {
   std::vector<Checkpoint> shards(paths.size());
-  ThreadPool(paths.size() == 1 ? 1 : options.threads).run(paths.size(), [&](std::size_t i, unsigned) {
-    shards[i] = read_source(io::open_file(paths[i]), options);
+  ThreadPool(paths.size() == 1 ? 1 : threads_of(options)).run(paths.size(), [&](std::size_t i, unsigned) {
+    shards[i] = read_source(options.files->open(paths[i]), options);
   });
-  return merged(paths, std::move(shards), nullptr, options.limits);
+  return merged(paths, std::move(shards), nullptr, options);
 }
 
-Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
-  const auto text = io::read_text_file(path, options.limits.max_index_bytes);
+Checkpoint open_index(const SourcePtr& source, const OpenOptions& options) try {
+  const auto text = io::read_text(*source, options.limits.max_index_bytes);
   ShardIndex index;
-  EarlyShards early(path, options);
-  ThreadPool pool(options.threads);
+  EarlyShards early(source->name(), options);
+  ThreadPool pool(threads_of(options));
   pool.run(pool.size() + 1, [&](std::size_t item, unsigned) {
     if (item != 0) return early.open_all();
     const EarlyShards::Closer closer{early};
@@ -275,11 +285,11 @@ Checkpoint open_index(const std::string& path, const OpenOptions& options) try {
     paths.push_back(early.path_of(file));
     shards.push_back(early.take(file));
   }
-  Checkpoint checkpoint = merged(paths, std::move(shards), &index, options.limits);
-  checkpoint.files.push_back({path, text->view().size()});
+  Checkpoint checkpoint = merged(paths, std::move(shards), &index, options);
+  checkpoint.files.push_back({source->name(), source->size_bytes(), source});
   return checkpoint;
 } catch (Error& error) {
-  throw error.in(path);
+  throw error.in(source->name());
 }
 
 }  // namespace ballast

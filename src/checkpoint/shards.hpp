@@ -14,6 +14,6 @@ Checkpoint open_shards(const std::vector<std::string>& paths, const OpenOptions&
 
 // The same with the files that an index names; a name in two of them is taken from the one that the index says, with a
 // note.
-Checkpoint open_index(const std::string& path, const OpenOptions& options);
+Checkpoint open_index(const SourcePtr& index, const OpenOptions& options);
 
 }  // namespace ballast

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr std::uint32_t kNoDigit = 64;  // and no digits have this bit
+constexpr std::uint32_t kNoDigit = 64;  // not a digit: no digit has this bit
 
 constexpr auto kDigits = [] {
   std::array<std::uint32_t, 256> digits{};

@@ -1,4 +1,4 @@
-// Bytes as text that fits into JSON and everywhere else: base64 with padding (RFC 4648).
+// Bytes as text that fits into JSON and into any other text: base64 with padding (RFC 4648).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace ballast {
 
 std::string to_base64(std::span<const std::byte> bytes);
 
-// Nothing where it is no base64: another character, a wrong length.
+// Empty if the text is not base64: it has another character or a wrong length.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 
 }  // namespace ballast

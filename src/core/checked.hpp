@@ -1,4 +1,5 @@
-// Checked arithmetic: the one door for sizes. Whatever comes from a file is added, multiplied and aligned here.
+// Checked arithmetic: the one door for sizes. Every number that comes from a file is added, multiplied and aligned
+// here.
 #pragma once
 
 #include <bit>
@@ -23,8 +24,8 @@ constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_
   return product;
 }
 
-// The smallest multiple of `alignment` that is not below `value`; nothing where it does not fit, or where the
-// alignment is no power of two (an alignment, too, may come from a file).
+// The smallest multiple of `alignment` that is not below `value`. Empty if the multiple does not fit 64 bits, or if the
+// alignment is not a power of two (an alignment, too, may come from a file).
 constexpr std::optional<std::uint64_t> checked_align_up(std::uint64_t value, std::uint64_t alignment) noexcept {
   if (!std::has_single_bit(alignment)) return std::nullopt;
   const auto past = checked_add(value, alignment - 1);
@@ -37,7 +38,7 @@ constexpr bool is_inside(std::uint64_t offset, std::uint64_t size, std::uint64_t
   return size <= total && offset <= total - size;
 }
 
-// For a size that the rest of the code cannot go on without: `what` completes "… does not fit 64 bits".
+// Unwraps a size that the caller cannot go on without: `what` completes "… does not fit 64 bits".
 constexpr std::uint64_t fits(std::optional<std::uint64_t> size, std::string_view what) {
   if (!size) throw Error(Errc::malformed, std::string(what) + " does not fit 64 bits");
   return *size;

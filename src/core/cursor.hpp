@@ -1,8 +1,8 @@
 // Cursor: the one door through which integers leave untrusted bytes.
 //
-// It walks a span that it does not own, in either byte order. Every read says what it is for, so that a file that stops
-// too early is told as "ends inside the tensor count", with the byte. Nothing is read past the end, whatever is asked
-// for.
+// A cursor walks a span that it does not own, in either byte order. Every read names what it reads, so that the message
+// for a file that stops too early says "ends inside the tensor count" and names the byte. No read goes past the end of
+// the span, whatever size is asked for.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,7 @@ class Cursor {
   float f32(std::string_view what) { return std::bit_cast<float>(u32(what)); }
   double f64(std::string_view what) { return std::bit_cast<double>(u64(what)); }
 
-  // Views of the next bytes, valid as long as the span that was given.
+  // Views of the next bytes. A view is valid as long as the span that the cursor was given.
   std::span<const std::byte> bytes(std::uint64_t size, std::string_view what) {
     if (size > remaining()) throw Error(Errc::malformed, "ends inside the " + std::string(what)).at_byte(position());
     const auto next = bytes_.subspan(done_, static_cast<std::size_t>(size));
@@ -54,7 +54,7 @@ class Cursor {
 
   void skip(std::uint64_t size, std::string_view what) { bytes(size, what); }
 
-  // A count is a promise about bytes that must follow: to be asked before anything is reserved for it.
+  // A count is a promise about bytes that must follow. Call this before you reserve anything for the count.
   void require_room_for(std::uint64_t count, std::uint64_t min_bytes_each, std::string_view what) const {
     if (min_bytes_each == 0 || count <= remaining() / min_bytes_each) return;
     throw Error(Errc::malformed, "the " + std::string(what) + " is " + std::to_string(count) + ", but only " +
@@ -63,7 +63,7 @@ class Cursor {
   }
 
  private:
-  // Byte by byte, which compilers turn into one load (and a swap), whatever the order of the machine.
+  // Reads byte by byte; compilers turn this into one load (and a swap), whatever the byte order of the machine.
   template <std::unsigned_integral T>
   T number(std::string_view what) {
     const auto from = bytes(sizeof(T), what);

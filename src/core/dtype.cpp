@@ -100,8 +100,8 @@ constexpr bool in_order_of_the_enum() {
 static_assert(in_order_of_the_enum(), "info() indexes the table by the enum's value");
 static_assert(std::size(kTable) == static_cast<std::size_t>(D::q2_0) + 1);
 
-// Names are looked up once a tensor, so by a perfect hash: a few characters that tell all names apart, times a
-// multiplier that the compiler finds.
+// Names are looked up once a tensor, so the lookup is a perfect hash: a few characters that tell all names apart, times
+// a multiplier that the compiler finds.
 constexpr std::size_t kHashBits = 10;
 constexpr std::uint8_t kNoEntry = 0xFF;
 
@@ -140,7 +140,7 @@ constexpr NameIndex kNames = find_perfect_hash();
 
 namespace {
 
-// Beside the names in the table: what torch, NumPy, C and the tools around them also say.
+// Spellings of torch, NumPy, C and the tools around them that are not in the table above.
 struct Spelling {
   std::string_view text;
   D dtype;
@@ -202,7 +202,8 @@ std::optional<DType> parse_dtype(std::string_view text) {
     return !name.empty() && std::ranges::equal(text, name, {}, upper, upper);
   };
   for (const DTypeInfo& dtype : kTable) {
-    // NumPy's codes are told apart by their case alone: "<f4", and without the order of bytes "f4", which is F4's.
+    // NumPy's codes differ from other names by their case alone: "<f4" is NumPy's, and "f4", without the order of
+    // bytes, means F4.
     if (is_same(dtype.name) || is_same(dtype.torch_name) || (!dtype.numpy_name.empty() && text == dtype.numpy_name))
       return dtype.dtype;
   }

@@ -1,4 +1,4 @@
-// How much more than its own bytes an input may become: the limit against bombs, in one place.
+// The limit against bombs: how many more bytes than its own an input may become. The limit is decided here alone.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 namespace ballast {
 
-// `added` to the `real` bytes: more than either of the limits allows, of which the larger counts.
+// Whether `added` bytes are more than both limits allow for an input of `real` bytes: the larger limit counts.
 inline bool expands_too_much(const Limits& limits, std::uint64_t added, std::uint64_t real) noexcept {
   return added > limits.max_expansion_bytes &&
-         added / std::max<std::uint64_t>(limits.max_expansion_ratio, 1) > real;  // the ratio is the user's: it may be 0
+         added / std::max<std::uint64_t>(limits.max_expansion_ratio, 1) > real;  // a user may set a ratio of 0
 }
 
 }  // namespace ballast

@@ -1,13 +1,13 @@
-// Fresh memory costs a page fault for every 4 KiB, which for large blocks is more than filling them. In pages of 2 MiB
-// it does not.
+// Fresh memory costs a page fault for every 4 KiB. For a large block, these faults take longer than filling the block;
+// with pages of 2 MiB, they do not.
 #pragma once
 
 #include <cstddef>
 
 namespace ballast {
 
-// To be called before the memory is touched. Advice: small blocks, and kernels without huge pages, are left as they
-// are.
+// Call this before the memory is touched. It is advice only: it changes nothing for small blocks, or on kernels without
+// huge pages.
 void prefer_huge_pages(void* memory, std::size_t size) noexcept;
 
 }  // namespace ballast

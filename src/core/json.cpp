@@ -9,7 +9,7 @@
 #include "core/json_string.hpp"
 #include "core/text.hpp"
 
-// A document is at most 64 deep: the parser sees to it.
+// Recursion is safe here: the parser refuses a document that is nested more than 64 deep.
 // NOLINTBEGIN(misc-no-recursion)
 namespace ballast {
 namespace {
@@ -44,8 +44,8 @@ class Printer {
     text_ += is_large ? std::to_string(json.count()) : std::to_string(json.integer());
   }
 
-  // The shortest text that reads back as the same double, and not as an integer; with an exponent where Python has one.
-  // JSON has no NaN: Python's reader does.
+  // Prints the shortest text that reads back as the same double, and not as an integer, with an exponent whenever
+  // Python writes one. JSON has no NaN, but Python's reader accepts it.
   void print_double(double value) {
     if (std::isnan(value)) text_ += "NaN";
     if (std::isinf(value)) text_ += value > 0 ? "Infinity" : "-Infinity";

@@ -13,7 +13,7 @@ namespace ballast {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxValues = 8 << 20;  // a few hundred bytes each, at most, as they lie in memory
+constexpr std::size_t kMaxValues = 8 << 20;  // each value takes a few hundred bytes of memory at most
 
 void refuse_duplicates(const Json::Members& members) {
   std::vector<std::string_view> keys;
@@ -53,12 +53,12 @@ class DocumentParser {
   struct Level {
     bool is_object;
     Json::List list;
-    Json::Members members;  // the last has no value yet while that is read
+    Json::Members members;  // while a value is read, the last member has none yet
 
     char close() const { return is_object ? '}' : ']'; }
   };
 
-  // True if a list or an object begins that is not empty; else `value` is a whole one.
+  // Returns true if a list or an object begins that is not empty; otherwise `value` is complete.
   bool begin_container(Json& value) {
     if (++count_ > kMaxValues) throw Error(Errc::limit, fmt::format("JSON of more than {} values", kMaxValues));
     const bool is_object = text_.take('{');
@@ -121,7 +121,7 @@ Json Json::parse(std::string_view text) {
   try {
     return DocumentParser(words).run();
   } catch (const Error& error) {
-    // The text may be a part of a file, so its byte is not one of the file's.
+    // The text may be a part of a file, so a byte offset in the text is not a byte offset in the file.
     if (!error.offset()) throw;
     throw Error(Errc::malformed, fmt::format("this is no JSON: {} at its byte {}", error.message(), *error.offset()));
   }

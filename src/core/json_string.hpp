@@ -6,8 +6,8 @@
 
 namespace ballast {
 
-// In quotes: short escapes where JSON has them, \u00xx for other control characters, the rest (UTF-8) as it is.
-// This is how serde_json, and so the reference library of safetensors, writes strings.
+// Appends the text in quotes, with JSON's short escapes, \u00xx for other control characters, and all else (UTF-8)
+// unchanged. serde_json, and so the reference library of safetensors, writes strings in this way.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace ballast

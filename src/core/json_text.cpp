@@ -29,7 +29,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
   push(0x80 | (code & 0x3F));
 }
 
-// Of a number that no double can be: whether it is too large, and not too near to zero.
+// Says of a number that does not fit a double whether it is too large (true) or too near to zero (false).
 bool is_huge(std::string_view number) {
   const std::string_view digits = number.substr(0, number.find_first_of("eE"));
   const auto first = static_cast<std::ptrdiff_t>(digits.find_first_of("123456789"));
@@ -46,7 +46,7 @@ bool is_huge(std::string_view number) {
 
 std::uint64_t KeysOfObject::add(std::string_view key) {
   const std::uint64_t hash = hash_name(key);
-  if (has_one_twice_) return hash;  // nobody will ask for more
+  if (has_one_twice_) return hash;  // one duplicate is enough: nobody asks for more
   if (count_ + 1 > slots_.size() / 4 * 3) grow();
   std::size_t i = hash & (slots_.size() - 1);
   while (slots_[i] != 0 && slots_[i] != hash) i = (i + 1) & (slots_.size() - 1);
@@ -56,7 +56,7 @@ std::uint64_t KeysOfObject::add(std::string_view key) {
   return hash;
 }
 
-// Quickly at first, then by no more than keeps the whole below four times the text.
+// Grows quickly at first, later only so fast that the slots take less than four times the bytes of the text.
 void KeysOfObject::grow() {
   constexpr std::size_t kFew = std::size_t{1} << 20;
   resize(slots_.size() < kFew ? std::max<std::size_t>(16, slots_.size() * 4) : slots_.size() * 2);
@@ -98,7 +98,7 @@ void JsonText::fail_integer(const char* what, const char* why, const char* start
   fail_at(std::string(what) + " " + why, base_ + static_cast<std::uint64_t>(start - begin_));
 }
 
-// A string with escapes, from its first byte; at_ is at the first that is not plain.
+// Reads a string that has escapes, from its first byte `start`; at_ is at the first byte that is not plain.
 JsonText::String JsonText::decode(const char* start) {
   decoded_.assign(start, at_);
   while (*at_ != '"') {
@@ -148,7 +148,8 @@ std::uint32_t JsonText::hex4() {
   return code;
 }
 
-// What does not fit an integer or a double of 64 bits, some readers refuse and others round: so it is refused.
+// A number that does not fit an integer or a double of 64 bits is refused, because some readers refuse it and others
+// round it.
 JsonText::Number JsonText::number() {
   const char* const start = at_;
   const auto digits = [&] {
@@ -219,7 +220,7 @@ void JsonText::skip_value(std::uint64_t depth) {
     } else {
       skip_scalar();
     }
-    // A value is complete: so may be the levels around it.
+    // A value is complete, so the levels around it may be complete too.
     while (!levels.empty() && !take(',')) {
       close(levels.back().is_object ? '}' : ']', "or ',' after a value");
     }

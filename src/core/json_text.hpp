@@ -1,8 +1,8 @@
-// JsonText: the words of a JSON text, one after the other, each complaint with its byte.
+// JsonText: reads the tokens of a JSON text one after the other; every error names its byte.
 //
-// What a safetensors header is made of, strings and unsigned integers, is read fast; there is a way past anything else.
-// The text must be valid UTF-8 and followed by zeros (PaddedText), so that no look ahead needs a bound:
-// a zero is no JSON and stops every loop.
+// Strings and unsigned integers, which make up a safetensors header, are read fast; any other value can be skipped. The
+// text must be valid UTF-8 and be followed by zeros (PaddedText), so that no look-ahead needs a bound: a zero is not
+// JSON, and it stops every loop.
 #pragma once
 
 #include <bit>
@@ -17,12 +17,12 @@
 
 namespace ballast {
 
-// The keys of an object whose keys nobody wants, to find out whether one is there twice. Of each only 64 bits are kept,
-// seeded anew in every process: a hostile text has tens of millions of keys, and even those meet by chance less than
-// once in a hundred thousand such texts.
+// The keys of an object whose keys nobody wants, kept only to find out whether one of them is there twice. Each key is
+// kept as 64 bits, seeded anew in every process: even the tens of millions of keys that a hostile text can have collide
+// by chance in fewer than one of a hundred thousand such texts.
 class KeysOfObject {
  public:
-  std::uint64_t add(std::string_view key);  // returns its hash
+  std::uint64_t add(std::string_view key);  // returns the key's hash
   bool has_one_twice() const noexcept { return has_one_twice_; }
   void reserve(std::size_t count);
 
@@ -41,7 +41,7 @@ class JsonText {
   JsonText(const PaddedText& padded, std::uint64_t base, std::uint64_t max_depth)
       : JsonText(padded.view(), base, max_depth) {}
 
-  // The whole text, before anything else.
+  // Checks the whole text. Call this before any other function.
   void check_utf8() const;
 
   void skip_space() noexcept {
@@ -50,7 +50,7 @@ class JsonText {
   bool at_end() const noexcept { return at_ >= end_; }
   std::uint64_t byte() const noexcept { return base_ + static_cast<std::uint64_t>(at_ - begin_); }
 
-  // Each of these skips the space before what it takes.
+  // Each of these functions first skips the white space before the token.
   bool take(char c) noexcept {
     if (*at_ != c) {
       skip_space();
@@ -68,13 +68,13 @@ class JsonText {
     return take_exactly("null");
   }
 
-  // To try one reading of the text, and to go back for another.
+  // A mark lets the caller try one reading of the text and go back for another.
   const char* mark() const noexcept { return at_; }
   std::string_view since(const char* mark) const noexcept { return {mark, static_cast<std::size_t>(at_ - mark)}; }
   void return_to(const char* mark) noexcept { at_ = mark; }
 
   struct String {
-    std::string_view value;  // in the text itself, or decoded: then good until the next string
+    std::string_view value;  // in the text itself, or decoded: a decoded value is valid until the next string is read
     bool in_text;
   };
   String string(const char* what) {
@@ -89,14 +89,14 @@ class JsonText {
     return {value, true};
   }
 
-  // The bytes of a string up to its end or its first escape.
+  // Takes the bytes of a string up to its end or its first escape.
   std::string_view plain_run() noexcept {
     const char* start = at_;
     at_ = skip_plain(at_);
     return {start, static_cast<std::size_t>(at_ - start)};
   }
 
-  // The next bytes, to the letter.
+  // Takes the next bytes if they are exactly these.
   template <std::size_t n>
   bool take_exactly(const char (&word)[n]) noexcept {
     static_assert(n - 1 <= PaddedText::kPadding);
@@ -124,11 +124,13 @@ class JsonText {
     return value;
   }
 
-  // At a value that is no other kind; a whole number below 0 is signed, any other unsigned.
+  // Call this at a value that is not of any other kind. A whole number below 0 is signed, any other whole number
+  // unsigned.
   using Number = std::variant<std::int64_t, std::uint64_t, double>;
   Number number();
 
-  // Any value, checked but not kept: `depth` is that of the value itself. Refuses duplicate keys at every level.
+  // Checks any value without keeping it: `depth` is the depth of the value itself. Refuses duplicate keys at every
+  // level.
   void skip_value(std::uint64_t depth);
 
   [[noreturn]] void fail(const std::string& message) const { fail_at(message, byte()); }
@@ -140,13 +142,13 @@ class JsonText {
 
   static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-  // Most numbers are short and all of different lengths, so a loop would be mispredicted at the end of each: the digits
-  // among the next eight bytes are moved to the upper end, as if zeros stood before them, and put together in pairs,
-  // fours and eights.
+  // Most numbers are short and their lengths differ, so the branch at the end of a loop would be mispredicted each
+  // time. Instead, the digits among the next eight bytes are moved to the upper end, as if zeros stood before them, and
+  // put together in pairs, fours and eights.
   std::uint64_t take_up_to_8_digits() noexcept {
     std::uint64_t word;
     std::memcpy(&word, at_, 8);
-    word ^= 0x3030'3030'3030'3030;  // a digit is now its value, and nothing else is below 10
+    word ^= 0x3030'3030'3030'3030;  // a digit is now its value, and every other byte is 10 or more
     const std::uint64_t others =
         ((word + 0x7676'7676'7676'7676) | word) & 0x8080'8080'8080'8080;  // the lowest is exact
     const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
@@ -158,7 +160,7 @@ class JsonText {
     return word * 42949672960001 >> 32;
   }
 
-  // To the next quote, backslash or control character, eight bytes at a time.
+  // Skips to the next quote, backslash or control character, eight bytes at a time.
   static const char* skip_plain(const char* at) noexcept {
     static_assert(std::endian::native == std::endian::little);
     constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = 0x8080'8080'8080'8080;
@@ -172,7 +174,7 @@ class JsonText {
     }
   }
 
-  // Apart from what they interrupt, which stays short enough to be inlined.
+  // These are separate functions so that their callers stay short enough to be inlined.
   [[noreturn]] void fail_expected(char c, const char* where) const;
   [[noreturn]] void fail_string(const char* what) const;
   [[noreturn]] void fail_integer(const char* what, const char* why, const char* start) const;

@@ -10,8 +10,9 @@
 namespace ballast {
 namespace {
 
-// Before main(), so that no hash has to ask whether there is a seed; by a call to the system, since random_device looks
-// at the processor first, which takes longer than all else here where the processor is a virtual one.
+// The seed is made before main(), so that no hash has to check whether there is one. It comes from a system call,
+// because random_device looks at the processor first, and on a virtual processor that takes longer than everything else
+// here.
 const std::uint64_t kSeed = [] {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == static_cast<ssize_t>(sizeof seed)) return seed;

@@ -10,15 +10,16 @@
 
 namespace ballast {
 
-// Seeded once a process, so that no file can be made whose names all collide. Never 0, never stored, never shown.
+// The hash is seeded once a process, so that nobody can make a file whose names all collide. A hash is never 0, never
+// stored, never shown.
 std::uint64_t hash_name(std::string_view name) noexcept;
 
-// As much of it as a slot of a table holds.
+// The bits of the hash that fit into a slot of a table.
 inline std::uint32_t short_name_hash(std::string_view name) noexcept {
   return static_cast<std::uint32_t>(hash_name(name));
 }
 
-// For the tables of the standard library.
+// For the hash tables of the standard library.
 struct NameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view name) const noexcept { return hash_name(name); }

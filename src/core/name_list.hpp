@@ -18,7 +18,7 @@ class NameList {
   std::uint64_t count() const noexcept { return count_; }
   bool empty() const noexcept { return count_ == 0; }
 
-  // "a", "b" and 7 more
+  // Returns, for example: "a", "b" and 7 more
   std::string text() const {
     return count_ <= kMostShown ? text_ : text_ + " and " + std::to_string(count_ - kMostShown) + " more";
   }

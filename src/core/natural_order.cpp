@@ -42,34 +42,49 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
   return i;
 }
 
-// Bytes that compare as natural_less compares the name, but for leading zeros. A number becomes a '0', which compares
-// with bytes that are no digits as every digit does, then the count of its digits, then the digits.
-void append_sort_key(std::string& keys, std::string_view name) {
-  constexpr std::size_t kShort = 255;
-  while (!name.empty()) {
-    const auto digit = std::find_if(name.begin(), name.end(), is_decimal);
-    const auto before = static_cast<std::size_t>(digit - name.begin());
-    keys.append(name.data(), before);
-    name.remove_prefix(before);
-    if (name.empty()) return;
+// The first eight bytes of a key that compares as natural_less compares the name, but for leading zeros. In a key, a
+// number is a '0', which compares with bytes that are not digits as every digit does, then the count of its digits,
+// then the digits.
+std::uint64_t key_head(std::string_view name) {
+  std::uint64_t head = 0;
+  int room = 64;
+  const auto put = [&](std::size_t byte) {
+    if (room > 0) head |= std::uint64_t{byte & 0xFF} << (room -= 8);
+  };
+  while (!name.empty() && room > 0) {
+    if (!is_decimal(name.front())) {
+      put(static_cast<unsigned char>(name.front()));
+      name.remove_prefix(1);
+      continue;
+    }
     take_zeros(name);
     const std::string_view digits = take_digits(name);
-    keys += '0';
-    keys += static_cast<char>(std::min(digits.size(), kShort));
-    if (digits.size() >= kShort) {
-      for (int shift = 56; shift >= 0; shift -= 8) keys += static_cast<char>(digits.size() >> shift);
+    constexpr std::size_t kLong = 255;
+    put('0');
+    put(std::min(digits.size(), kLong));
+    if (digits.size() >= kLong) {
+      for (int shift = 56; shift >= 0; shift -= 8) put(digits.size() >> shift);
     }
-    keys += digits;
+    for (const char digit : digits.substr(0, sizeof head)) put(static_cast<unsigned char>(digit));
   }
+  return head;
+}
+
+// How many bytes all names have in common at their beginning, without a number at the end that may go on differently.
+std::size_t common_prefix_of_all(std::span<const std::string_view> names) {
+  std::string_view common = names.front();
+  for (const std::string_view name : names) common = common.substr(0, common_prefix(common, name));
+  while (!common.empty() && is_decimal(common.back())) common.remove_suffix(1);
+  return common.size();
 }
 
 struct SortItem {
-  std::uint64_t head;  // the key's first bytes behind what all keys have in common
-  std::size_t key, size;
+  std::uint64_t head;  // the key_head of the name without the beginning that all names share
   std::size_t number;
 };
 
-// Byte by byte, the last first: a third of what comparing takes. Items with equal heads stay as they are.
+// Sorts byte by byte, the last byte first, in a third of the time that comparing takes. Items with equal heads keep
+// their order.
 void sort_by_head(std::vector<SortItem>& items) {
   std::vector<SortItem> sorted(items.size());
   for (int shift = 0; shift < 64; shift += 8) {
@@ -85,10 +100,10 @@ void sort_by_head(std::vector<SortItem>& items) {
 
 }  // namespace
 
-// Names are compared as sequences of bytes and numbers. Where all of those are equal, the first number with fewer
+// Names are compared as sequences of bytes and numbers. If all bytes and numbers are equal, the first number with fewer
 // leading zeros goes first, so that only equal names compare equal.
 bool natural_less(std::string_view a, std::string_view b) {
-  // What both begin with is equal, up to a number that may go on differently.
+  // Both names begin with the same bytes, up to a number that may go on differently.
   std::size_t equal = common_prefix(a, b);
   while (equal > 0 && is_decimal(a[equal - 1])) --equal;
   a.remove_prefix(equal);
@@ -118,34 +133,17 @@ bool natural_less(std::string_view a, std::string_view b) {
 std::vector<std::size_t> natural_order(std::span<const std::string_view> names) {
   std::vector<std::size_t> order(names.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Many files are in this order already, and with a hundred thousand names it shows.
+  // Many files are in this order already; with a hundred thousand names, checking first saves time that can be
+  // measured.
   if (std::is_sorted(names.begin(), names.end(), natural_less)) return order;
 
-  std::string keys;
+  const std::size_t common = common_prefix_of_all(names);
   std::vector<SortItem> items;
   items.reserve(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::size_t begin = keys.size();
-    append_sort_key(keys, names[i]);
-    items.push_back({0, begin, keys.size() - begin, i});
-  }
-  keys.append(sizeof(SortItem::head), '\0');  // so that a head may be read at the end of the last key
-  const auto key_of = [&](const SortItem& item) { return std::string_view(keys).substr(item.key, item.size); };
-
-  std::size_t common = items.front().size;
-  for (const SortItem& item : items) {
-    common = std::min(common, common_prefix(key_of(items.front()).substr(0, common), key_of(item)));
-  }
-  for (SortItem& item : items) {
-    item.head = big_endian_word(keys.data() + item.key + common);
-    const std::size_t left = item.size - common;
-    if (left < 8) item.head &= left == 0 ? 0 : ~std::uint64_t{0} << (8 * (8 - left));
-  }
+  for (std::size_t i = 0; i < names.size(); ++i) items.push_back({key_head(names[i].substr(common)), i});
   const auto before = [&](const SortItem& a, const SortItem& b) {
-    const int compared = key_of(a).substr(common).compare(key_of(b).substr(common));
-    if (compared != 0) return compared < 0;
-    if (natural_less(names[a.number], names[b.number])) return true;
-    return !natural_less(names[b.number], names[a.number]) && a.number < b.number;
+    const std::string_view name_a = names[a.number], name_b = names[b.number];
+    return name_a == name_b ? a.number < b.number : natural_less(name_a, name_b);
   };
   sort_by_head(items);
   for (auto first = items.begin(); first != items.end();) {

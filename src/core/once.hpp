@@ -1,4 +1,5 @@
-// Once: work that the first who needs it does, while others wait for it. Where it throws, the next one tries again.
+// Once: work that the first thread that needs it does, while others wait for it. If the work throws, the next thread
+// tries again.
 //
 // std::call_once promises the same, but may wait for ever after an exception: under ThreadSanitizer, and on some
 // processors (GCC's bug 66146).
@@ -19,6 +20,8 @@ class Once {
     work();
     is_done_.store(true, std::memory_order_release);
   }
+
+  bool is_done() const noexcept { return is_done_.load(std::memory_order_acquire); }
 
  private:
   std::mutex mutex_;

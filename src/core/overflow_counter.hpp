@@ -1,16 +1,16 @@
-// Which counter the overflows of this thread go to.
+// The counter that the overflows of this thread are added to.
 #pragma once
 
 #include <ballast/overflows.hpp>
 
 namespace ballast {
 
-OverflowCounter* current_overflow_counter() noexcept;  // null where nobody counts
+OverflowCounter* current_overflow_counter() noexcept;  // null if nobody counts
 
-// To the counter of this thread.
+// Adds to the counter of this thread.
 void count_overflows(const Overflows& overflows);
 
-// While it lives, what this thread reads is counted for another thread.
+// While this object lives, the overflows of this thread are added to the counter of another thread.
 class OverflowsCountedFor {
  public:
   explicit OverflowsCountedFor(OverflowCounter* counter) noexcept;

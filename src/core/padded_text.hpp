@@ -12,7 +12,7 @@ class PaddedText {
  public:
   static constexpr std::size_t kPadding = 32;
 
-  explicit PaddedText(std::size_t size);  // not filled yet, but for the padding
+  explicit PaddedText(std::size_t size);  // only the padding is filled
   explicit PaddedText(std::string_view text);
 
   std::span<std::byte> bytes() noexcept { return std::as_writable_bytes(std::span(text_.get(), size_)); }

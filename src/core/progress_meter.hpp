@@ -1,4 +1,4 @@
-// ProgressMeter: counts bytes for a Progress, one thread at a time, and throws when it says stop.
+// ProgressMeter: counts bytes for a Progress, one thread at a time, and throws if the Progress says stop.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace ballast {
 
 class ProgressMeter {
  public:
-  // `progress` may be empty. The meter has a copy of it: callers pass options that are gone by the next statement.
+  // `progress` may be empty. The meter keeps a copy of it, because callers pass options that are gone by the next
+  // statement.
   ProgressMeter(Progress progress, const char* phase, std::uint64_t total_bytes)
       : progress_(std::move(progress)), state_{phase, 0, total_bytes} {}
 

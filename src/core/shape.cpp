@@ -22,8 +22,8 @@ std::string to_string(const Shape& shape) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides(shape.rank());
-  // Unsigned, so that a shape which has a 0 beside dimensions too large to multiply wraps around harmlessly: it has
-  // no element that a stride could lead to.
+  // Unsigned, so that the product wraps around harmlessly if a shape has a 0 beside dimensions too large to multiply:
+  // such a shape has no element that a stride could lead to.
   std::uint64_t stride = 1;
   for (std::size_t i = shape.rank(); i-- > 0;) {
     strides[i] = static_cast<std::int64_t>(stride);

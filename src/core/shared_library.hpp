@@ -1,5 +1,5 @@
-// A library of the system's that is found when it is first needed, so that Ballast runs where there is none; there
-// until the program ends.
+// A library of the system that is loaded when it is first needed, so that Ballast also runs on a machine without it.
+// The library stays loaded until the program ends.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@ namespace ballast {
 
 class SharedLibrary {
  public:
-  // `what` it is, for the sentence of Errc::unsupported: "there is no CUDA driver here: libcuda.so.1 was not found".
+  // `what` names the library in the message of Errc::unsupported: "there is no CUDA driver here: libcuda.so.1 was not
+  // found".
   SharedLibrary(const char* file, std::string_view what);
 
-  // Makes `function` point to what the library calls `name`.
+  // Makes `function` point to the function that the library exports as `name`.
   template <class Function>
   void find(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(address_of(name));
   }
 
-  // The same for what not every such library has: null where it has not.
+  // The same for a function that not every version of the library has: null if it is missing.
   template <class Function>
   void find_if_there(Function*& function, const char* name) const noexcept {
     function = reinterpret_cast<Function*>(address_if_there(name));

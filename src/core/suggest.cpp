@@ -9,7 +9,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   const std::size_t length_gap = std::max(a.size(), b.size()) - std::min(a.size(), b.size());
   if (length_gap > limit) return limit + 1;
 
-  // Three rows of the usual table: the row above the last one is for swaps.
+  // Three rows of the usual table of edit distances: `before`, the row above `above`, is for swaps.
   std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {

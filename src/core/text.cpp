@@ -14,7 +14,7 @@ namespace {
 
 struct CodePoint {
   char32_t value = 0;
-  std::size_t size = 0;  // in bytes; 0 where the bytes are no UTF-8
+  std::size_t size = 0;  // in bytes; 0 if the bytes are not UTF-8
 };
 
 // The well-formed sequences of the Unicode Standard, table 3-7: overlong forms, surrogates and values past U+10FFFF are
@@ -43,7 +43,7 @@ struct CodePointRange {
   char32_t first, last;
 };
 
-// Beyond ASCII, what moves the cursor, reorders its neighbours or cannot be seen.
+// Code points beyond ASCII that move the cursor, reorder their neighbours or cannot be seen.
 constexpr std::array kHidden = {
     CodePointRange{0x80, 0x9F},        // C1 controls: 0x9B alone starts an escape sequence
     CodePointRange{0x061C, 0x061C},    // Arabic letter mark
@@ -61,7 +61,7 @@ bool is_hidden(char32_t c) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// How many bytes from the beginning are ASCII: nearly all of nearly all headers.
+// How many bytes from the beginning are ASCII. Nearly all bytes of nearly all headers are.
 std::size_t ascii_prefix(std::string_view text) {
   constexpr std::uint64_t kHighs = 0x8080'8080'8080'8080;
   constexpr std::size_t kAtOnce = 8;
@@ -77,15 +77,16 @@ std::size_t ascii_prefix(std::string_view text) {
   return i;
 }
 
-// How many bytes from the beginning are printable ASCII, which nearly all bytes of nearly all names are: so they are
-// looked at eight at a time.
+// How many bytes from the beginning are printable ASCII. Nearly all bytes of nearly all names are, so the bytes are
+// examined eight at a time.
 std::size_t plain_prefix(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = 0x8080'8080'8080'8080;
   std::size_t i = 0;
   for (; i + 8 <= text.size(); i += 8) {
     std::uint64_t word;
     std::memcpy(&word, text.data() + i, sizeof word);
-    // A byte beyond ASCII, one that is 0x7F, or one below 0x20 has its high bit set here, and maybe bytes above it.
+    // The high bit gets set for a byte beyond ASCII, for 0x7F and for a byte below 0x20, and maybe for the bytes above
+    // that byte.
     if (((word | (word + kOnes) | (word - kOnes * 0x20)) & kHighs) != 0) break;
   }
   while (i < text.size() && text[i] >= 0x20 && text[i] < 0x7F) ++i;
@@ -106,7 +107,7 @@ std::string escape_quotes(std::string_view text) {
   return out;
 }
 
-// Three digits of value / unit, rounded: "1.23", "12.3", "123". Empty where it takes more.
+// Three digits of value / unit, rounded: "1.23", "12.3", "123". Empty if the number needs more digits.
 std::string three_digits(std::uint64_t value, std::uint64_t unit) {
   for (const int decimals : {2, 1, 0}) {
     std::string text = fmt::format("{:.{}f}", static_cast<double>(value) / static_cast<double>(unit), decimals);
@@ -132,11 +133,16 @@ std::string scaled(std::uint64_t value, const std::array<std::string_view, N>& n
 std::string escape_for_terminal(std::string_view text) {
   std::string out;
   out.reserve(text.size());
+  append_escaped(out, text);
+  return out;
+}
+
+void append_escaped(std::string& out, std::string_view text) {
   for (;;) {
     const std::size_t plain = plain_prefix(text);
     out.append(text.data(), plain);
     text.remove_prefix(plain);
-    if (text.empty()) return out;
+    if (text.empty()) return;
     const auto [value, size] = decode(text);
     if (size == 0 || value < 0x20 || value == 0x7F)
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
@@ -163,7 +169,7 @@ std::string quote(std::string_view name) {
   constexpr std::size_t kLongest = 120, kHead = 70, kTail = 46;
   if (name.size() <= kLongest) return fmt::format("\"{}\"", escape_for_terminal(escape_quotes(name)));
 
-  // At most three steps to the next character, so that a megabyte of continuation bytes does not come back whole.
+  // A cut moves at most three steps to the next character, so that a megabyte of continuation bytes is still cut.
   std::size_t head = kHead, tail = name.size() - kTail;
   while (head > kHead - 3 && !starts_character(name[head])) --head;
   while (tail < name.size() - kTail + 3 && !starts_character(name[tail])) ++tail;
@@ -200,7 +206,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
       Unit{"gib", std::uint64_t{1} << 30},
       Unit{"tib", std::uint64_t{1} << 40},
   };
-  // Six decimals of the largest unit still multiply inside 64 bits.
+  // Six decimals of the largest unit can still be multiplied in 64 bits.
   constexpr std::uint64_t kFinest = 1'000'000;
 
   const auto take_digit = [&text]() -> std::optional<std::uint64_t> {
@@ -241,13 +247,13 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 
 namespace {
 
-// What one element of a pattern (a byte, ?, a set) says about one byte, and how long that element is.
+// Whether one element of a pattern (a byte, ?, a set) matches one byte, and how long that element is.
 struct Element {
   bool matches;
   std::size_t size;
 };
 
-// The position of the ] that closes a set, or npos. A ] right after the opening is a member.
+// The position of the ] that closes a set, or npos. A ] right after the opening [ is a member of the set.
 std::size_t end_of_set(std::string_view pattern) {
   const std::size_t first = pattern.starts_with("[!") || pattern.starts_with("[^") ? 2 : 1;
   return pattern.find(']', first + 1);
@@ -276,7 +282,7 @@ Element match_one(std::string_view pattern, char c) {
 
 }  // namespace
 
-// On a mismatch only the last * takes one byte more: what an earlier one could take, the last one can take as well.
+// On a mismatch only the last * takes one byte more: the last * can take whatever an earlier * could take.
 bool glob_match(std::string_view pattern, std::string_view text) {
   std::optional<std::string_view> after_star;
   std::string_view text_at_star;

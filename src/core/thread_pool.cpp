@@ -17,10 +17,10 @@ namespace ballast {
 struct ThreadPool::Job {
   std::size_t count;
   const std::function<void(std::size_t, unsigned)>& work;
-  OverflowCounter* counter = current_overflow_counter();  // of the thread that waits for the work
+  OverflowCounter* counter = current_overflow_counter();  // the counter of the thread that waits for the work
 
   std::atomic<std::size_t> next{0};
-  std::mutex mutex{};  // guards the two below
+  std::mutex mutex{};  // guards the two members below
   std::size_t failed_item = std::numeric_limits<std::size_t>::max();
   std::exception_ptr failure{};
 
@@ -38,7 +38,7 @@ struct ThreadPool::Job {
   std::size_t claim() noexcept { return next.fetch_add(1, std::memory_order_relaxed); }
 
   void fail(std::size_t item) noexcept {
-    next.store(count, std::memory_order_relaxed);  // nobody claims another one
+    next.store(count, std::memory_order_relaxed);  // no worker claims another item
     const std::lock_guard lock(mutex);
     if (item >= failed_item) return;
     failed_item = item;
@@ -47,14 +47,14 @@ struct ThreadPool::Job {
 };
 
 ThreadPool::ThreadPool(unsigned threads) {
-  constexpr unsigned kMost = 1024;  // a slip of the finger should not take the machine down
+  constexpr unsigned kMost = 1024;  // a mistyped number should not take the machine down
   const unsigned wanted = std::min(threads != 0 ? threads : available_threads(), kMost);
   threads_.reserve(wanted - 1);
   try {
     for (unsigned worker = 1; worker < wanted; ++worker)
       threads_.emplace_back(&ThreadPool::work_until_stopped, this, worker);
   } catch (const std::system_error&) {
-    // The system gives no more threads. Fewer are slower, not wrong.
+    // The system refuses to start more threads. Fewer threads are slower, not wrong.
   }
 }
 
@@ -88,7 +88,7 @@ void ThreadPool::run_with_workers(Job& job) {
   job.work_off(0);
 
   std::unique_lock lock(mutex_);
-  job_ = nullptr;  // whoever has not woken up by now is not needed
+  job_ = nullptr;  // a worker that has not woken up by now is not needed
   idle_.wait(lock, [this] { return busy_ == 0; });
 }
 
@@ -110,7 +110,7 @@ void ThreadPool::work_until_stopped(unsigned worker) {
 
 namespace {
 
-// "200000 100000" in cpu.max allows two CPUs' worth of time in each period; "max 100000" any.
+// "200000 100000" in cpu.max allows two CPUs' worth of time in each period; "max 100000" sets no limit.
 unsigned cpus_of_quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;

@@ -27,7 +27,7 @@ void require_exists(const Device& device, unsigned count) {
 unsigned count(Device::Kind kind) { return kind == Device::Kind::cuda ? count_cuda() : count_opencl(); }
 
 Backend& backend(const Device& device) {
-  // Never destroyed: a tensor in a static variable is freed after everything that would be.
+  // These are never destroyed, because a tensor in a static variable may be freed after every other static variable.
   static auto& mutex = *new std::mutex;
   static auto& opened = *new std::map<Device, std::unique_ptr<Backend>>;
   const std::lock_guard lock(mutex);

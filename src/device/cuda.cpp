@@ -10,8 +10,8 @@
 namespace ballast::device {
 namespace {
 
-// What we use of cuda.h, which need not be there to build Ballast. The numbers in the names are those of the driver's
-// interface since CUDA 4; they do not change.
+// The parts of cuda.h that we use; cuda.h itself is not needed to build Ballast. The suffixes of the names (such as
+// _v2) are those of the driver's interface since CUDA 4, and they do not change.
 using Result = int;
 using DeviceNumber = int;
 using DevicePointer = unsigned long long;
@@ -19,7 +19,7 @@ struct Context;
 struct Stream;
 constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotUsable = 201;
 constexpr unsigned kPortable = 1;     // page-locked for every context
-constexpr unsigned kNonBlocking = 1;  // a stream that does not wait for the default one
+constexpr unsigned kNonBlocking = 1;  // a stream that does not wait for the default stream
 
 struct Api {
   Result (*init)(unsigned);
@@ -84,13 +84,14 @@ struct Gpu {
   unsigned number;
 };
 
-// Makes the device's context that of this thread, for as long as it lives.
+// Makes the device's context current on this thread as long as the object lives.
 class Current {
  public:
   explicit Current(const Gpu& gpu) : Current(gpu.context) {
     check(is_current_ ? kSuccess : kNotUsable, gpu.number, "cannot be used");
   }
-  // For destructors. At the end of the program the driver may be gone already, and all that it gave with it.
+  // For destructors. At the end of the program the driver may be gone already, and with it everything that it
+  // allocated.
   explicit Current(Context* context) noexcept : is_current_(api().push_context(context) == kSuccess) {}
   ~Current() {
     Context* popped = nullptr;
@@ -130,7 +131,7 @@ class GpuMemory final : public Memory {
   DevicePointer address_ = 0;
 };
 
-// Page-locked memory with a stream of its own, so that several copies are under way at once.
+// Page-locked memory with its own stream, so that several copies run at once.
 class PinnedStaging final : public Staging {
  public:
   PinnedStaging(Gpu gpu, std::size_t size) : gpu_(gpu) {
@@ -167,7 +168,8 @@ class PinnedStaging final : public Staging {
   Stream* stream_ = nullptr;
 };
 
-// The primary context is the one that the CUDA runtime uses, so our memory is at home there.
+// The backend uses the primary context, which the CUDA runtime uses too, so a program that uses the runtime can use our
+// memory.
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(unsigned number) : gpu_{nullptr, number} {

@@ -1,4 +1,4 @@
-// GPUs by the CUDA driver that is found at run time; the toolkit is not needed.
+// GPUs through the CUDA driver, which is loaded at run time; the toolkit is not needed.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,6 @@
 namespace ballast::device {
 
 unsigned count_cuda();
-std::unique_ptr<Backend> open_cuda(unsigned number);  // of those that there are
+std::unique_ptr<Backend> open_cuda(unsigned number);  // `number` counts the devices from 0
 
 }  // namespace ballast::device

@@ -43,7 +43,7 @@ Device::Device(std::string_view name) {
 
   const std::string_view digits = name.substr(colon + 1);
   std::from_chars(digits.data(), digits.data() + digits.size(), number_);
-  // One way to write each: no signs, no zeros in front, nothing behind.
+  // There is one way to write each device: without signs, leading zeros or anything after the number.
   if (name != to_string(*this)) throw Error(Errc::invalid_argument, quote(name) + " is no device").hint(kKnownDevices);
 }
 

@@ -13,7 +13,7 @@
 namespace ballast::device {
 namespace {
 
-// What we use of CL/cl.h, which need not be there to build Ballast. Its numbers and types are fixed for all times.
+// The parts of CL/cl.h that we use; CL/cl.h itself is not needed to build Ballast. Its numbers and types never change.
 using cl_int = std::int32_t;
 using cl_uint = std::uint32_t;
 using cl_bitfield = std::uint64_t;
@@ -52,7 +52,7 @@ struct Api {
     library.find(get_platforms, "clGetPlatformIDs");
     library.find(get_devices, "clGetDeviceIDs");
     library.find(create_context, "clCreateContext");
-    library.find(create_queue, "clCreateCommandQueue");  // by its old name, which every version has
+    library.find(create_queue, "clCreateCommandQueue");  // the old name of the function, which every version has
     library.find(create_buffer, "clCreateBuffer");
     library.find(enqueue_read, "clEnqueueReadBuffer");
     library.find(enqueue_write, "clEnqueueWriteBuffer");
@@ -79,7 +79,7 @@ void check(cl_int result, unsigned number, const char* what) {
     throw Error(Errc::io, fmt::format("{} {}: OpenCL error {}", device_name(number), what, result));
 }
 
-// Of all platforms, in the order in which the loader gives them.
+// The devices of all platforms, in the order in which the loader lists them.
 std::vector<cl_device*> all_devices() {
   cl_uint count = 0;
   const cl_int found = api().get_platforms(0, nullptr, &count);
@@ -101,7 +101,7 @@ std::vector<cl_device*> all_devices() {
   return devices;
 }
 
-// One for every staging buffer, so that uploads do not wait for each other; one more to read back.
+// Every staging buffer has its own queue, so that uploads do not wait for each other; one more queue reads back.
 class Queue {
  public:
   Queue(cl_context* context, cl_device* device, unsigned number) {
@@ -146,7 +146,7 @@ class Buffer final : public Memory {
   unsigned number_;
 };
 
-// A mapped buffer in host memory: where there is a bus, the driver has pinned it.
+// A mapped buffer in host memory. If the device is behind a bus, the driver has pinned the buffer.
 class MappedStaging final : public Staging {
  public:
   MappedStaging(cl_context* context, cl_device* device, std::size_t size, unsigned number)

@@ -1,4 +1,4 @@
-// OpenCL devices of every platform, by the loader that is found at run time.
+// OpenCL devices of every platform, through the loader, which is loaded at run time.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,6 @@
 namespace ballast::device {
 
 unsigned count_opencl();
-std::unique_ptr<Backend> open_opencl(unsigned number);  // of those that there are
+std::unique_ptr<Backend> open_opencl(unsigned number);  // `number` counts the devices of all platforms from 0
 
 }  // namespace ballast::device

@@ -166,7 +166,7 @@ class AtomicFile final : public Sink {
         options_(options),
         folder_(open_folder(to.folder)),
         mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
-        temp_(folder_.get(), to.name, first_mode(), options.key) {
+        temp_(folder_.get(), to.name, first_mode(), options.key, options.whole_of) {
   } catch (Error& failure) {
     failure.in(path);
     throw;

@@ -52,6 +52,8 @@ bool is_cold(int descriptor, std::uint64_t offset, std::uint64_t size) {
   return absent > kSamples / 2;
 }
 
+bool is_absent(int descriptor, std::uint64_t offset) { return look_at(descriptor, offset) == Page::is_not; }
+
 bool is_on_network(int descriptor) {
   struct statfs found = {};
   if (fstatfs(descriptor, &found) != 0) return false;

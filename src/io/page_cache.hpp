@@ -9,6 +9,9 @@ namespace ballast::io {
 // not say. The descriptor is best one that nobody else reads from: its read-ahead is turned off.
 bool is_cold(int descriptor, std::uint64_t offset, std::uint64_t size);
 
+// Whether the page of one byte is known not to be in the page cache. The look may make the system read it.
+bool is_absent(int descriptor, std::uint64_t offset);
+
 // NFS, SMB, 9p, FUSE and the like, where a page fault is a journey.
 bool is_on_network(int descriptor);
 

@@ -152,9 +152,9 @@ bool has_one_name(const std::string& path) {
   return lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
 }
 
-void patch_file(const ByteSource& source, std::span<const std::byte> bytes, bool durable) try {
+void patch_file(const Source& source, std::span<const std::byte> bytes, bool durable) try {
   const UniqueFd fd = open_to_write(source.name());
-  const auto opened = source.file_position(0);
+  const auto opened = source.location(0);
   struct stat then = {}, now = {};
   if (!opened || fstat(opened->descriptor, &then) != 0 || fstat(fd.get(), &now) != 0 || then.st_dev != now.st_dev ||
       then.st_ino != now.st_ino)

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::io {
 
@@ -19,7 +19,7 @@ bool has_one_name(const std::string& path);
 
 // Overwrites bytes that exist, and syncs them where `durable`. Throws Errc::changed, and changes nothing, where the
 // file of that name is no longer the one that `source` was opened from, or no longer what it was.
-void patch_file(const ByteSource& source, std::span<const std::byte> bytes, bool durable);
+void patch_file(const Source& source, std::span<const std::byte> bytes, bool durable);
 
 // Whether there is something to put back.
 bool has_cut_off_patch(const std::string& path);

@@ -7,8 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "core/thread_pool.hpp"
+#include <ballast/range.hpp>
 
 namespace ballast::io {
 
@@ -47,10 +48,15 @@ class Sink {
   virtual std::uint64_t free_bytes() const { return UINT64_MAX; }  // that can still be reserved
 };
 
+// What a file is a part of, by their names.
+using WholeOf = std::string (*)(std::string_view name);
+
 struct OutputOptions {
   bool overwrite = false;  // else an existing file is Errc::invalid_argument, found before anything is written
   bool durable = true;     // fsync the file before the rename and the folder after it
   std::string key{};       // 16 hexadecimal digits that stand for what will be written; empty: nothing is kept
+  WholeOf whole_of =
+      nullptr;  // what abandoned runs left of files of the same whole is removed; by default, of the file
 };
 
 // A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and

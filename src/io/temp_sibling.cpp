@@ -89,18 +89,6 @@ std::optional<std::uint64_t> stamp_of(const struct stat& file) {
   return XXH3_64bits_withSeed(facts.data(), sizeof facts, run);
 }
 
-// "model-00002-of-00005.safetensors" and "model.safetensors.index.json" are of the family "model.safetensors".
-std::string family_of(std::string_view name) {
-  constexpr std::string_view kIndex = ".index.json", kShard = "-00000-of-00000";
-  if (name.ends_with(kIndex)) name.remove_suffix(kIndex.size());
-  const std::size_t dot = std::min(name.rfind('.'), name.size());
-  if (dot < kShard.size()) return std::string(name);
-  const std::string_view shard = name.substr(dot - kShard.size(), kShard.size());
-  const bool is_shard =
-      std::ranges::equal(shard, kShard, [](char a, char b) { return b == '0' ? a >= '0' && a <= '9' : a == b; });
-  return std::string(name.substr(0, is_shard ? dot - kShard.size() : dot)) + std::string(name.substr(dot));
-}
-
 // Of a temporary file: from its prefix.
 std::string_view name_in(std::string_view prefix) { return prefix.substr(1, prefix.size() - 1 - kMiddle.size()); }
 
@@ -133,15 +121,18 @@ std::vector<std::string> list_temp_names(int folder) {
 
 }  // namespace
 
-TempSibling::TempSibling(int folder, std::string name, mode_t mode, std::string key)
+TempSibling::TempSibling(int folder, std::string name, mode_t mode, std::string key, WholeOf whole_of)
     : folder_(folder), name_(std::move(name)), key_(std::move(key)) {
   const std::string prefix = temp_prefix(name_);
+  const auto whole = [&](std::string_view of) {
+    return whole_of == nullptr ? std::string(name_in(of)) : whole_of(name_in(of));
+  };
   for (const std::string& entry : list_temp_names(folder_)) {
     const auto temp = parse_temp_name(entry);
     const bool is_of_this_job = !key_.empty() && temp->key == key_;
     if (is_of_this_job && temp->prefix == prefix && try_to_take_over(entry)) return;
     const bool is_in_the_way = is_of_this_job && temp->prefix == prefix;  // and nothing that can be trusted
-    if (is_in_the_way || (!is_of_this_job && family_of(name_in(temp->prefix)) == family_of(name_in(prefix))))
+    if (is_in_the_way || (!is_of_this_job && whole(temp->prefix) == whole(prefix)))
       remove_if_abandoned(folder_, entry.c_str());
   }
 

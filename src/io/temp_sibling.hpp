@@ -20,14 +20,15 @@
 #include <string>
 
 #include "io/posix.hpp"
+#include "io/sink.hpp"
 
 namespace ballast::io {
 
 class TempSibling {
  public:
-  // In the open folder `folder`, which must outlive this. Sweeps first: what abandoned runs left of NAME, and of shards
-  // that NAME is one of. Takes over what was kept with `key` (16 hexadecimal digits, or empty).
-  TempSibling(int folder, std::string name, mode_t mode, std::string key = {});
+  // In the open folder `folder`, which must outlive this. Sweeps first: what abandoned runs left of NAME, and of files
+  // of the same whole. Takes over what was kept with `key` (16 hexadecimal digits, or empty).
+  TempSibling(int folder, std::string name, mode_t mode, std::string key = {}, WholeOf whole_of = nullptr);
   ~TempSibling();  // removes the file, unless it was published
   TempSibling(const TempSibling&) = delete;
   TempSibling& operator=(const TempSibling&) = delete;

@@ -30,7 +30,7 @@ Overflows or_each(std::span<std::byte> total, std::span<const std::byte> more) {
   return {};
 }
 
-// Through F32, a block on the stack at a time.
+// Adds through F32, a block on the stack at a time.
 template <DType kType>
 Overflows add_narrow(std::span<std::byte> total, std::span<const std::byte> more) {
   Overflows overflows;
@@ -52,7 +52,7 @@ struct Sum {
   Add add;
 };
 
-// Signed integers wrap as the unsigned ones of their width do; a complex number is two real ones.
+// Signed integers wrap like the unsigned integers of their width; a complex number is two real numbers.
 constexpr Sum kSums[] = {
     {DType::f32, add_each<float>},
     {DType::f64, add_each<double>},

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kOpenBlas = "libopenblas.so.0";
 
-// OpenBLAS has both; where it is not installed, whatever the system takes for BLAS and for LAPACK.
+// OpenBLAS has both. If it is not installed, the system's default libraries for BLAS and for LAPACK are loaded.
 SharedLibrary load(const char* what, const char* otherwise) {
   try {
     return SharedLibrary(kOpenBlas, what);
@@ -22,7 +22,7 @@ SharedLibrary load(const char* what, const char* otherwise) {
   }
 }
 
-// Our own threads share the work out already.
+// Our own threads divide the work already.
 void use_one_thread(const SharedLibrary& library) {
   void (*set_threads)(int) = nullptr;
   library.find_if_there(set_threads, "openblas_set_num_threads");

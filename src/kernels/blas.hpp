@@ -1,5 +1,5 @@
-// BLAS and LAPACK, found when they are first needed: OpenBLAS starts threads as soon as it is loaded, which a command
-// that lists a file should not do. Whatever is called runs on the calling thread alone.
+// BLAS and LAPACK are loaded when they are first needed: OpenBLAS starts threads as soon as it is loaded, and a command
+// that lists a file should not start them. Every function here runs on the calling thread alone.
 #pragma once
 
 namespace ballast::kernels {
@@ -12,7 +12,7 @@ struct Blas {
                 const float* b, int ldb, float beta, float* c, int ldc);
 };
 
-// LAPACK as Fortran has it: everything by address, and matrices column-major.
+// LAPACK's Fortran interface: every argument is passed by address, and matrices are column-major.
 struct Lapack {
   void (*sgesdd)(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u,
                  const int* ldu, float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
@@ -22,7 +22,7 @@ struct Lapack {
                  const int* lwork, int* info);
 };
 
-// Throw Errc::unsupported, with what to install, where there is none.
+// Throw Errc::unsupported, with the package to install, if the library is not found.
 const Blas& blas();
 const Lapack& lapack();
 

@@ -1,4 +1,4 @@
-// Walking over elements of any numeric type as doubles, a block on the stack at a time.
+// Walks over elements of any numeric type as doubles, a block on the stack at a time.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace ballast::kernels {
 // A multiple of every type's block, and small enough for the first-level cache.
 inline constexpr std::size_t kValuesPerBlock = 1024;
 
-// Calls look(const double* values, std::size_t count) for up to kValuesPerBlock elements after the other, of a type
-// that can be cast to F64.
+// Calls look(const double* values, std::size_t count) for up to kValuesPerBlock elements at a time, in order. The type
+// must be one that can be cast to F64.
 template <class Look>
 void for_each_block(DType dtype, std::span<const std::byte> bytes, Look look) {
   const std::size_t block_elements = info(dtype).block_elements, block_bytes = info(dtype).block_bytes;

@@ -17,11 +17,11 @@ static_assert(std::endian::native == std::endian::little, "tensors are little-en
 
 namespace {
 
-// Returns whether a finite element may have been too large, so that it is worth to look again.
+// Returns whether a finite element may have been too large, so that a second, exact pass is worth its time.
 using Convert = bool (*)(const std::byte* in, std::byte* out, std::size_t count);
 
-// What has no cast of its own goes through blocks of F32 on the stack, small enough to stay in the first-level cache
-// and a multiple of every type's block.
+// A pair of types without a direct cast goes through blocks of F32 on the stack. A block is small enough to stay in the
+// first-level cache, and a multiple of every type's block.
 constexpr std::size_t kStageElements = 1024;
 
 template <class T>
@@ -41,7 +41,7 @@ bool convert_each(const std::byte* in, std::byte* out, std::size_t count) {
 }
 
 bool f64_to_f32(const std::byte* in, std::byte* out, std::size_t count) {
-  std::int32_t most = 0;  // magnitudes are in the order of their bits
+  std::int32_t most = 0;  // magnitudes have the same order as their bits
   for (std::size_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(load<double>(in + i * sizeof(double)));
     std::memcpy(out + i * sizeof value, &value, sizeof value);
@@ -57,7 +57,7 @@ To nearest(From value) {
 
 float from_boolean(std::uint8_t value) { return value != 0 ? 1.0F : 0.0F; }
 
-// Rounding to odd (the inexact neighbour whose last bit is 1) loses nothing that a later rounding to a shorter type
+// Rounding to odd (to the inexact neighbour whose last bit is 1) loses nothing that a later rounding to a shorter type
 // needs, so the two together round once. S. Boldo and G. Melquiond, "When double rounding is odd", 2005.
 float odd(double value) {
   const float rounded = static_cast<float>(value);
@@ -73,7 +73,8 @@ float odd_from_32(Integer value) {
   return odd(static_cast<double>(value));
 }
 
-// Above 2^53 the last 11 bits are first folded into the one above them, which rounds to odd what F64 cannot hold.
+// Above 2^53 the last 11 bits are first folded into the bit above them, which rounds to odd an integer that F64 cannot
+// hold.
 template <class Integer>
 float odd_from_64(Integer value) {
   constexpr Integer kExact = Integer{1} << 53, kTail = (1 << 11) - 1;
@@ -83,7 +84,7 @@ float odd_from_64(Integer value) {
   return odd_from_32(is_exact ? value : folded);
 }
 
-// A type of at most 8 bits is a table of floats.
+// A type of at most 8 bits is decoded by a table of floats.
 enum class Specials : std::uint8_t { none, ieee, all_ones_is_nan, negative_zero_is_nan };
 
 constexpr float power_of_two(int exponent) {
@@ -143,7 +144,7 @@ float look_up(std::uint8_t code) {
   return kTable[code];
 }
 
-// Elements of 4 or 6 bits, the first in the lowest bits.
+// Elements of 4 or 6 bits, the first element in the lowest bits.
 template <int kBits, std::size_t kBlockBytes, const auto& kTable>
 bool unpack_f32(const std::byte* in, std::byte* out, std::size_t count) {
   constexpr std::size_t kPerBlock = kBlockBytes * 8 / kBits;
@@ -172,8 +173,8 @@ bool copy(const std::byte* in, std::byte* out, std::size_t count) {
 struct Source {
   DType dtype;
   Convert to_f32;      // rounded to nearest
-  Convert to_f32_odd;  // rounded to odd, for a second rounding to follow; null where to_f32 is exact
-  Convert to_f64;      // null where it goes through F32, exactly
+  Convert to_f32_odd;  // rounded to odd, for a second rounding to follow; null if to_f32 is exact
+  Convert to_f64;      // null if the cast goes through F32, which is then exact
 };
 
 template <class T>
@@ -212,8 +213,8 @@ constexpr Source kSources[] = {
     wide_integer<std::uint64_t, odd_from_64>(DType::u64),
 };
 
-// A magnitude above `reach` rounds to more than the largest number. `reach` itself is half-way between that and what
-// would come next, and goes to the even one of them: down in F8_E4M3 alone.
+// A magnitude above `reach` rounds to more than the largest number. `reach` itself is half-way between the largest
+// number and the number that would come next, and goes to the even one of them: only in F8_E4M3 it goes down.
 struct Target {
   DType dtype;
   Convert from_f32;
@@ -238,7 +239,7 @@ const Entry* find(const Entry (&entries)[kCount], DType dtype) {
   return found == entries + kCount ? nullptr : found;
 }
 
-// The cast from one to the other in one go; null where there is none.
+// The cast from `source` to `target` in one step; null if there is none.
 Convert direct(const Source& source, const Target& target) {
   if (target.dtype == DType::f64) return source.to_f64;
   if (target.dtype == DType::f32) return source.to_f32;
@@ -254,11 +255,12 @@ struct ByteSizes {
   std::size_t elements, bytes;
 };
 
-// Of values as wide as they need to be. Counted first, in a loop that becomes vector code: most blocks have none.
+// Finds the overflows among values that are as wide as they need to be. They are counted first, in a loop that becomes
+// vector code, because most blocks have none.
 template <class Float>
 void find_among(const Float* values, std::size_t count, const Target& target, Overflows& found) {
   constexpr Float kLargest = std::numeric_limits<Float>::max();
-  const auto reach = static_cast<Float>(target.reach);  // exactly
+  const auto reach = static_cast<Float>(target.reach);  // exact
   std::uint64_t beyond = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Float magnitude = std::fabs(values[i]);

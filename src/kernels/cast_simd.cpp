@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cast_simd.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -19,8 +19,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Highway's own conversion to and from F16 is right where the processor has one; elsewhere it truncates and knows
-// neither Inf nor NaN. (x86 targets with larger numbers are older.)
+// Highway's own conversion to and from F16 is right if the processor has one; otherwise it truncates and handles
+// neither Inf nor NaN. (An x86 target with a larger number is an older one.)
 #undef BALLAST_NATIVE_F16
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
 #define BALLAST_NATIVE_F16 1
@@ -28,7 +28,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define BALLAST_NATIVE_F16 0
 #endif
 
-// All work is done on vectors of 32-bit lanes; bits are signed, because no magnitude reaches the sign bit.
+// All work is done on vectors of 32-bit lanes. Bits are signed integers, because no magnitude reaches the sign bit.
 using F32 = hn::ScalableTag<float>;
 using I32 = hn::RebindToSigned<F32>;
 using U16 = hn::Rebind<std::uint16_t, F32>;
@@ -43,7 +43,7 @@ using WholeI16 = hn::Repartition<std::int16_t, F32>;
 
 constexpr std::int32_t kF32Infinity = 0x7F800000;
 
-// LoadU and StoreU take any address, whatever its type promises.
+// LoadU and StoreU take any address, even if the pointer's type promises alignment.
 template <class D>
 HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
   return hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(from));
@@ -80,7 +80,7 @@ struct E4m3Layout : Layout<8, 3, 7> {
 };
 struct E4m3FnuzLayout : Layout<8, 3, 8> {
   static constexpr float kFirstTooLarge = 248;
-  static constexpr int kLargest = 0x7F, kOverflow = kLargest, kNan = 0x80;  // no Inf; what would be -0 is NaN
+  static constexpr int kLargest = 0x7F, kOverflow = kLargest, kNan = 0x80;  // no Inf; the code of -0 is NaN
   static constexpr bool kNanHasPayload = false, kSignedZero = false;
 };
 struct E5m2FnuzLayout : Layout<8, 2, 16> {
@@ -89,8 +89,8 @@ struct E5m2FnuzLayout : Layout<8, 2, 16> {
   static constexpr bool kNanHasPayload = false, kSignedZero = false;
 };
 
-// The code of |x| where it is subnormal in L. Adding the power of two whose last place is L's smallest step makes
-// the adder round to that step.
+// The code of |x| if |x| is subnormal in L. Adding the power of two whose last place is L's smallest step makes the
+// adder round to that step.
 template <class L>
 HWY_INLINE Bits subnormal_code(Bits magnitude) {
   constexpr std::int32_t kMagic = (127 + 1 - L::kBias - L::kMantissa + 23) << 23;
@@ -106,7 +106,7 @@ HWY_INLINE Bits encode(Floats value) {
   const Bits bits = hn::BitCast(d, value);
   const Bits magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFF));
 
-  // Half a step less one, plus the last bit that stays: a carry goes up exactly when nearest-even does.
+  // Half a step less one, plus the last bit that stays: this sum carries exactly when rounding to nearest even goes up.
   const Bits last = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(d, 1));
   const Bits rounded = hn::Add(hn::Add(magnitude, last), hn::Set(d, (1 << (kShift - 1)) - 1));
   Bits code = hn::Sub(hn::ShiftRight<kShift>(rounded), hn::Set(d, (127 - L::kBias) << L::kMantissa));
@@ -130,8 +130,9 @@ HWY_INLINE Bits encode(Floats value) {
   return hn::Or(code, sign);
 }
 
-// The largest magnitudes that a cast has seen, lane by lane. Of 16 bits, those of the codes: what is not finite is an
-// overflow, or was so before. Two instructions for a vector of them do not show beside the memory.
+// The largest magnitudes that a cast has seen, lane by lane. For targets of 16 bits they are those of the codes: a code
+// that is not finite is an overflow, or the input was not finite. Two more instructions a vector cannot be measured
+// beside the memory accesses.
 #if HWY_TARGET == HWY_SCALAR
 using Seen16 = Bits;
 HWY_INLINE Seen16 seen_none() { return hn::Zero(I32()); }
@@ -153,7 +154,7 @@ HWY_INLINE bool has_seen(Seen16 seen, int code) {
 }
 #endif
 
-// Two vectors of floats become one whole vector of 16-bit values, which is what can be streamed.
+// Two vectors of floats become one whole vector of 16-bit values, because only a whole vector can be streamed.
 struct ToF16 {
   static constexpr int kInfinity = F16Layout::kInfinity;
   template <bool kStream>
@@ -180,15 +181,16 @@ struct ToF16 {
   }
 };
 
-// BF16 is the upper half of an F32, so rounding is all there is to do: subnormals are no special case, and what
-// follows the largest number is Inf.
+// BF16 is the upper half of an F32, so a cast only has to round: subnormals are not a special case, and Inf follows the
+// largest number.
 HWY_INLINE Bits round_to_upper_half(Floats value) {
   const I32 d;
   const Bits bits = hn::BitCast(d, value);
   const Bits last = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
   const Bits rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), last);
   const Bits quiet = hn::Or(bits, hn::Set(d, 0x00400000));
-  // Asked of the bits: clang 14 would ask a float that came from F16 before widening it, one lane after the other.
+  // The bits are tested, not the float: clang 14 would test a float that came from F16 before widening it, one lane
+  // after the other.
   const auto is_nan = hn::Gt(hn::And(bits, hn::Set(d, 0x7FFFFFFF)), hn::Set(d, kF32Infinity));
   return hn::IfThenElse(is_nan, quiet, rounded);
 }
@@ -223,7 +225,7 @@ HWY_INLINE Floats decode_f16(Shorts code) {
   const Bits magnitude = hn::ShiftLeft<13>(hn::And(wide, hn::Set(d, 0x7FFF)));
   const Bits sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(d, 0x8000)));
 
-  // The bias grows by 112; an exponent of all ones stays all ones, which takes 112 more.
+  // The bias grows by 112. An exponent of all ones must stay all ones, so it gets 112 more.
   constexpr std::int32_t kRebias = 112 << 23, kInfinity = 0x7C00 << 13, kSmallestNormal = 0x0400 << 13;
   Bits normal = hn::Add(magnitude, hn::Set(d, kRebias));
   normal = hn::Add(normal, hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(d, kInfinity - 1)), hn::Set(d, kRebias)));
@@ -238,8 +240,8 @@ HWY_INLINE Floats decode_f16(Shorts code) {
 #endif
 }
 
-// An operation is a step that casts two vectors of floats' worth of elements, and the sizes of its elements. It knows
-// what it has seen, and whether that may have been too large.
+// An operation is a step that casts as many elements as two vectors of floats hold, together with the sizes of its
+// elements. An operation knows the magnitudes that it has seen, and whether one of them may have been too large.
 template <class To>
 struct Into16 {
   using Seen = Seen16;
@@ -266,7 +268,7 @@ struct From16To16 : Into16<To> {
   }
 };
 
-// These saturate, so it is the floats that tell.
+// These targets saturate, so the magnitudes of the floats are kept, not those of the codes.
 template <class L>
 struct FromF32To8 {
   static constexpr std::size_t kIn = 4, kOut = 1;
@@ -302,13 +304,13 @@ struct From16ToF32 {
   }
 };
 
-// For the ends: one copy of the code is enough.
+// For the ends of a range: a single copy of the code is enough.
 template <class Op>
 HWY_NOINLINE typename Op::Seen step_once(const std::byte* in, std::byte* out, typename Op::Seen seen) {
   return Op::template step<false>(in, out, seen);
 }
 
-// Fewer elements than one step has: through buffers on the stack.
+// Casts fewer elements than one step has, through buffers on the stack.
 template <class Op>
 bool cast_few(const std::byte* in, std::byte* out, std::size_t count) {
   constexpr std::size_t kMost = 2 * hn::MaxLanes(F32());
@@ -320,8 +322,8 @@ bool cast_few(const std::byte* in, std::byte* out, std::size_t count) {
   return Op::may_be_too_large(seen);
 }
 
-// How many elements of `size` bytes lie before the first place where a vector may be streamed; all of them where there
-// is no such place.
+// How many elements of `size` bytes lie before the first address at which a vector may be streamed; all of them if
+// there is no such address.
 std::size_t elements_before_alignment(const std::byte* out, std::size_t size, std::size_t count) {
   const std::size_t vector_bytes = hn::Lanes(hn::ScalableTag<std::uint8_t>());
   const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(out)) % vector_bytes;
@@ -339,13 +341,15 @@ bool cast_all(const std::byte* in, std::byte* out, std::size_t count) {
     const std::size_t head = elements_before_alignment(out, Op::kOut, count);
     if (count >= kStreamCastFromBytes / Op::kOut && head < step) {
       seen = step_once<Op>(in, out, seen);
-      for (i = head; i + step <= count; i += step)
+      for (i = head; i + step <= count; i += step) {
+        fetch_further_on(in + i * Op::kIn, step * Op::kIn);
         seen = Op::template step<true>(in + i * Op::kIn, out + i * Op::kOut, seen);
+      }
       finish_streaming();
     }
   }
   for (; i + step <= count; i += step) seen = Op::template step<false>(in + i * Op::kIn, out + i * Op::kOut, seen);
-  // The last step ends with the last element, and does some elements a second time.
+  // The last step ends at the last element, so it casts some elements a second time.
   return Op::may_be_too_large(step_once<Op>(in + (count - step) * Op::kIn, out + (count - step) * Op::kOut, seen));
 }
 

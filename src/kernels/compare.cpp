@@ -11,13 +11,13 @@
 namespace ballast::kernels {
 namespace {
 
-// How many bits an element has, and as which numbers its value is compared.
+// How many bits an element has, and the number type as which its value is compared.
 struct Elements {
   std::size_t bits;
   std::optional<DType> number;
 };
 
-// A complex number is two numbers; a quantized one is compared before its scale.
+// A complex number is two numbers; a quantized number is compared without its scale.
 DType number_of(DType dtype) {
   switch (dtype) {
     case DType::c32: return DType::f16;
@@ -39,7 +39,7 @@ Elements elements_of(DType dtype) {
   return {block_bits / type.block_elements, can_cast(number, DType::f64) ? std::optional(number) : std::nullopt};
 }
 
-// Bits [at, at + count) of elements that are packed from the lowest bit up; count is at most 8.
+// Returns bits [at, at + count) of elements that are packed from the lowest bit up; count is at most 8.
 unsigned bits_at(std::span<const std::byte> bytes, std::size_t at, std::size_t count) {
   unsigned word = std::to_integer<unsigned>(bytes[at / 8]);
   if (at / 8 + 1 < bytes.size()) word |= std::to_integer<unsigned>(bytes[at / 8 + 1]) << 8;
@@ -90,7 +90,7 @@ void compare_numbers(Difference& d, const double* a, const double* b, std::size_
       const Pair distance = x < y ? y - x : x - y;
       const Pair abs_x = x < 0.0 ? -x : x, abs_y = y < 0.0 ? -y : y;
       const Pair relative = distance / (abs_x > abs_y ? abs_x : abs_y);
-      // What is NaN is not above anything: two zeros, two equal infinities, NaN itself.
+      // A NaN is not above anything, so it is not taken: it comes from two zeros, two equal infinities, or NaN itself.
       max_abs[p] = distance > max_abs[p] ? distance : max_abs[p];
       max_rel[p] = relative > max_rel[p] ? relative : max_rel[p];
     }
@@ -103,7 +103,7 @@ void compare_numbers(Difference& d, const double* a, const double* b, std::size_
   if (std::isinf(d.max_abs)) d.max_rel = d.max_abs;
 }
 
-// Those of 64 bits are not all F64's: their distance is taken before it is rounded.
+// F64 cannot hold every 64-bit integer, so the distance of two integers is taken before it is rounded.
 template <class Integer>
 void compare_integers(Difference& d, std::span<const std::byte> a, std::span<const std::byte> b) {
   std::uint64_t farthest = 0;
@@ -123,7 +123,7 @@ void compare_integers(Difference& d, std::span<const std::byte> a, std::span<con
 
 // How far two numbers are apart.
 struct Apart {
-  double distance, larger;  // magnitude of both
+  double distance, larger;  // larger: the larger of both magnitudes
   bool is_nan_on_one_side;
 };
 
@@ -138,7 +138,7 @@ Apart apart(Integer x, Integer y) {
   return {static_cast<double>(distance), apart(static_cast<double>(x), static_cast<double>(y)).larger, false};
 }
 
-// Elements of so many parts each, number i of which is `at(i)` apart.
+// Adds elements of `parts` numbers each; at(i) says how far apart the two numbers i are.
 template <class At>
 void count_beyond(Difference& d, double tolerance, std::size_t count, std::size_t parts, At at) {
   for (std::size_t i = 0; i < count; ++i, ++d.count) {
@@ -170,7 +170,7 @@ void compare_beyond(Difference& d, double tolerance, std::size_t parts, std::spa
                [&](std::size_t i) { return apart(value(a, i), value(b, i)); });
 }
 
-// Integers of 64 bits are not all F64's.
+// F64 cannot hold every 64-bit integer.
 void compare_beyond(Difference& d, double tolerance, DType number, std::size_t parts, std::span<const std::byte> a,
                     std::span<const std::byte> b) {
   if (number == DType::i64) return compare_beyond<std::int64_t>(d, tolerance, parts, a, b);
@@ -211,7 +211,7 @@ void Difference::merge(const Difference& next) noexcept {
 void accumulate(Difference& d, DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
                 double tolerance) noexcept {
   const Elements elements = elements_of(dtype);
-  // A block of values where there are values, and of the same order of size where there are none.
+  // A block holds kValuesPerBlock values; if the type has no values, a block has about the same number of bytes.
   const DTypeInfo& unit = info(elements.number.value_or(dtype));
   const std::size_t step = (elements.number ? kValuesPerBlock / unit.block_elements : 64) * unit.block_bytes;
   for (std::size_t at = 0; at < a.size(); at += step) {

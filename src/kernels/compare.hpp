@@ -1,4 +1,4 @@
-// Comparing the values of two tensors of one type, element by element: what `diff` prints.
+// Compares the values of two tensors of one type, element by element: `diff` prints the result.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@ namespace ballast::kernels {
 
 struct Difference {
   std::uint64_t count = 0;      // elements compared; blocks, for ggml types
-  std::uint64_t different = 0;  // whose bits differ; with a tolerance, those that are farther apart than that
+  std::uint64_t different = 0;  // elements whose bits differ, or that are farther apart than the tolerance
   std::optional<std::uint64_t> first_different;
 
-  // Of numbers that are different; complex ones count with both of their parts. Zero where nothing differs but the sign
-  // of a zero or the payload of a NaN.
-  std::uint64_t nan_mismatch = 0;  // parts that are NaN on one side only; they take no part in the rest
-  double max_abs = 0;              // Inf where one is infinite and the other is not the same
+  // About numbers that are different; both parts of a complex number count. Zero if nothing differs but the sign of a
+  // zero or the payload of a NaN.
+  std::uint64_t nan_mismatch = 0;  // parts that are NaN on one side only; the two members below leave them out
+  double max_abs = 0;              // Inf if one number is infinite and the other is not the same infinity
   double max_rel = 0;              // |a - b| / max(|a|, |b|)
 
   bool equal() const noexcept { return different == 0; }
 
-  // What comes after: `next` counted its elements from 0.
+  // Adds the result for the elements that follow these; `next` counted its elements from 0.
   void merge(const Difference& next) noexcept;
 };
 
-// Compares further elements: whole blocks of `dtype`, equally many on both sides. Equal bytes cost a memcmp. Any type
-// can be compared; those that are not numbers by their bits alone. With a tolerance, numbers that are at most so far
-// apart are the same, and so are two NaNs. Owns nothing, so it may be abandoned half-way.
+// Compares further elements: whole blocks of `dtype`, the same number on both sides. Equal bytes cost a memcmp. Any
+// type can be compared; types that are not numbers are compared by their bits alone. With a tolerance, numbers that are
+// at most so far apart are the same, and so are two NaNs. The function owns nothing, so it may be abandoned half-way.
 void accumulate(Difference& difference, DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
                 double tolerance = 0) noexcept;
 

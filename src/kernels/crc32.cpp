@@ -6,7 +6,7 @@
 namespace ballast::kernels {
 
 std::uint32_t crc32(std::uint32_t before, std::span<const std::byte> bytes) noexcept {
-  // Without bytes there may be no address, which libdeflate takes for the question where to begin.
+  // An empty span may have a null address, for which libdeflate returns the initial value instead.
   return bytes.empty() ? before : libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 

@@ -16,13 +16,13 @@ namespace {
 EVP_MD_CTX* evp(void* context) { return static_cast<EVP_MD_CTX*>(context); }
 XXH3_state_t* xxh(void* state) { return static_cast<XXH3_state_t*>(state); }
 
-// OpenSSL's own failures are a broken installation: SHA-256 switched off, or no memory.
+// A failure inside OpenSSL means a broken installation (SHA-256 is switched off) or no memory.
 void require(int result) {
   if (result == 1) return;
   throw Error(Errc::unsupported, "OpenSSL cannot compute SHA-256").hint("check OpenSSL's configuration and providers");
 }
 
-// Looked up once: finding an algorithm costs more than hashing a small tensor with it.
+// Looked up once, because finding an algorithm costs more than hashing a small tensor with it.
 const EVP_MD* sha256() {
   static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   return algorithm;
@@ -107,7 +107,7 @@ Xxh3::Xxh3() : state_(XXH3_createState()) {
   reset();
 }
 
-// The 64-bit and the 128-bit digest begin and go on alike; only their ends differ.
+// The 64-bit and the 128-bit digest share their state and their updates; only the ends differ.
 void Xxh3::reset() noexcept { XXH3_128bits_reset(xxh(state_.get())); }
 
 void Xxh3::update(std::span<const std::byte> bytes) noexcept {

@@ -1,4 +1,4 @@
-// Digests of bytes: SHA-256 for what is compared with other programs, XXH3 for what is not.
+// Digests of bytes: SHA-256 if the digest is compared with other programs' digests, XXH3 if not.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace ballast::kernels {
 
 std::string to_hex(std::span<const std::byte> bytes);  // lower case
 
-// One digest being computed. Not for several threads at once. If an update is abandoned half-way (a signal jumped out
-// of it), reset() makes the object usable again.
+// One digest in progress. One thread at a time may use it. If an update is abandoned half-way (a signal jumped out of
+// it), reset() makes the object usable again.
 class Sha256 {
  public:
   using Digest = std::array<std::byte, 32>;
@@ -22,7 +22,7 @@ class Sha256 {
   Sha256();
 
   void update(std::span<const std::byte> bytes);
-  Digest finish();  // and begins anew
+  Digest finish();  // also resets the object
   std::string hex() { return to_hex(finish()); }
   void reset();
 
@@ -33,10 +33,10 @@ class Sha256 {
   std::unique_ptr<void, Free> context_;
 };
 
-// Only who has the key can compute it.
+// Only a program that has the key can compute this digest.
 Sha256::Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
 
-// Whether two texts are equal, in a time that does not tell where they differ.
+// Whether two texts are equal. The time that the comparison takes does not tell where they differ.
 bool is_equal_in_constant_time(std::string_view a, std::string_view b) noexcept;
 
 // The digests of the xxHash library, version 0.8 and later, without a seed.
@@ -47,26 +47,26 @@ struct Xxh128 {
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept;
 Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept;
 
-// As they are usually written: the most significant digit first.
+// The usual spelling: the most significant digit first.
 std::string to_hex(std::uint64_t digest);
 std::string to_hex(const Xxh128& digest);
 
-// One digest of bytes that several threads have: XXH3 of leaves of 64 KiB, and where there is more than one, XXH3 of
-// their digests (8 bytes each, least significant first).
+// One digest of bytes that several threads hash: XXH3 of leaves of 64 KiB and, if there is more than one leaf, XXH3 of
+// the leaves' digests (8 bytes each, least significant first).
 inline constexpr std::size_t kLeafBytes = std::size_t{64} << 10;
 constexpr std::uint64_t leaf_count(std::uint64_t bytes) noexcept {
   return bytes / kLeafBytes + (bytes % kLeafBytes != 0 || bytes == 0);
 }
-void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept;  // as many as it has
+void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept;  // leaf_count() items
 std::uint64_t join_leaves(std::span<const std::uint64_t> leaves) noexcept;
 
-// The same digests of bytes that come in parts. May be abandoned half-way like Sha256.
+// The same digests for bytes that come in parts. May be abandoned half-way like Sha256.
 class Xxh3 {
  public:
   Xxh3();
 
   void update(std::span<const std::byte> bytes) noexcept;
-  std::uint64_t digest_64() const noexcept;  // of what came so far
+  std::uint64_t digest_64() const noexcept;  // of all bytes so far
   Xxh128 digest_128() const noexcept;
   void reset() noexcept;
 

@@ -10,7 +10,7 @@
 namespace ballast::kernels {
 namespace {
 
-// Dimensions of 1 say nothing, and 64 of at least 2 have more elements than 64 bits can count.
+// Dimensions of 1 are dropped, and 64 dimensions of at least 2 have more elements than 64 bits can count.
 constexpr std::size_t kMaxRank = 64;
 
 struct Dimension {
@@ -18,7 +18,7 @@ struct Dimension {
   std::int64_t stride;  // bytes
 };
 
-// The view with as few dimensions as describe it: at least one, outermost first.
+// The view with as few dimensions as can describe it: at least one, outermost first.
 class View {
  public:
   View(std::span<const std::uint64_t> shape, std::span<const std::int64_t> strides) {
@@ -42,7 +42,7 @@ class View {
  private:
   void append(Dimension inner) {
     if (inner.size == 1) return;
-    // One step of the outer dimension is a whole turn of the inner one: together they are one longer dimension.
+    // One step of the outer dimension is a full pass over the inner one, so the two together are one longer dimension.
     const auto turn = static_cast<std::int64_t>(static_cast<std::uint64_t>(inner.stride) * inner.size);
     if (rank_ > 0 && dims_[rank_ - 1].stride == turn) {
       dims_[rank_ - 1] = {dims_[rank_ - 1].size * inner.size, inner.stride};
@@ -55,7 +55,7 @@ class View {
   std::size_t rank_ = 0;
 };
 
-// A place in some of the dimensions of a view, [begin, end), and the address that it leads to.
+// An index into dimensions [begin, end) of a view, and the address of its element.
 class Position {
  public:
   // Element `number` of the first `end` dimensions.
@@ -92,8 +92,8 @@ class Position {
   std::array<std::uint64_t, kMaxRank> index_;
 };
 
-// Bytes that follow each other in the source as in the output. Short ones would leave too many lines of the cache half
-// written to be streamed.
+// Copies bytes that are contiguous both in the source and in the output. Short runs are not streamed: they would leave
+// too many lines of the cache half written.
 void copy_run(std::byte* out, const std::byte* in, std::size_t size, bool stream) {
   constexpr std::size_t kShort = 256;
   if (stream && size >= kShort) {
@@ -105,12 +105,12 @@ void copy_run(std::byte* out, const std::byte* in, std::size_t size, bool stream
 
 template <std::size_t kSize>
 void copy_row_of(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count) {
-  // Without this the loop is so short that its speed depends on where it happens to lie.
+  // Without unrolling, the loop is so short that its speed depends on its alignment.
 #pragma GCC unroll 4
   for (; count > 0; --count, out += kSize, in += stride) std::memcpy(out, in, kSize);
 }
 
-// `count` elements of `size` bytes that lie `stride` bytes apart.
+// Copies `count` elements of `size` bytes that lie `stride` bytes apart.
 void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uint64_t count, std::uint64_t size,
               bool stream) {
   if (stride == static_cast<std::int64_t>(size)) return copy_run(out, in, count * size, stream);
@@ -130,7 +130,7 @@ void copy_row(std::byte* out, const std::byte* in, std::int64_t stride, std::uin
   }
 }
 
-// One call of gather() in progress: what is left of `out` and of the elements to go there.
+// One call of gather() in progress: the rest of `out` and the elements that go there.
 class Gathering {
  public:
   Gathering(std::span<std::byte> out, const View& view, const std::byte* base, std::uint64_t first, std::uint64_t size)
@@ -156,7 +156,7 @@ class Gathering {
     return view_.rank() > 1 && view_.innermost().stride == static_cast<std::int64_t>(size_);
   }
 
-  // Whole rows are elements of a view with one dimension less, which may be the transpose of something.
+  // Whole rows are elements of a view with one dimension less, and this view may be a transpose.
   void take_by_runs() {
     const std::uint64_t row = view_.innermost().size;
     take_rows(std::min(count_, (row - first_ % row) % row));
@@ -186,7 +186,8 @@ class Gathering {
     const std::size_t across = contiguous_dimension();
     if (across == view_.rank()) return take_rows(count_);
 
-    // Rows up to the next whole step across, then as many whole steps at once as this turn of the dimension has.
+    // First rows up to the next whole step of `across`, then all whole steps that are left in this pass over the
+    // dimension.
     const std::uint64_t step = view_.elements_below(across);
     while (count_ > 0) {
       take_rows(std::min(count_, (step - first_ % step) % step));
@@ -203,7 +204,7 @@ class Gathering {
     return view_.rank();
   }
 
-  // The next `count` elements, row by row along the innermost dimension.
+  // Copies the next `count` elements, row by row along the innermost dimension.
   void take_rows(std::uint64_t count) {
     const Dimension inner = view_.innermost();
     Position row(view_, view_.rank() - 1, base_, first_ / inner.size);
@@ -217,8 +218,8 @@ class Gathering {
     }
   }
 
-  // Whole steps of the dimension along which memory is contiguous: for every place of the dimensions between it and the
-  // innermost, a matrix to transpose.
+  // Copies whole steps of the dimension along which memory is contiguous. Each index of the dimensions between it and
+  // the innermost one gives a matrix to transpose.
   void take_transposed(std::size_t across, std::uint64_t step) {
     const Dimension inner = view_.innermost();
     const Position start(view_, across + 1, base_, first_ / step);
@@ -226,7 +227,8 @@ class Gathering {
     advance(steps * step);
     std::byte* const to = out_ - steps * step * size_;
 
-    // Thin matrices share lines of the cache with their neighbours: all of them do a band of columns before the next.
+    // Thin matrices share lines of the cache with their neighbours, so all of them do one band of columns before the
+    // next band.
     const bool thin = steps * size_ < 2 * kCacheLine;
     const std::uint64_t band = thin ? std::min<std::uint64_t>(inner.size, kTileColumns) : inner.size;
     for (std::uint64_t column = 0; column < inner.size; column += band) {

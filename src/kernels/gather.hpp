@@ -1,4 +1,4 @@
-// Gathering a strided tensor into contiguous bytes: what a permuted, sliced or expanded view needs to be written.
+// Gathers a strided tensor into contiguous bytes, so that a permuted, sliced or expanded view can be written.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ inline constexpr std::size_t kStreamGatherFromBytes = std::size_t{8} << 20;
 //
 // `base` points at element 0. Strides are in bytes, and may be 0 or negative. `shape` may have any rank, and its
 // product fits 64 bits; out.size() is a multiple of element_bytes, and the elements asked for exist and do not overlap
-// `out`. An element is any number of bytes; 1, 2, 4, 8 and 16 are fast. Owns nothing, so it may be abandoned half-way.
+// `out`. An element is any number of bytes; 1, 2, 4, 8 and 16 are fast. The function owns nothing, so it may be
+// abandoned half-way.
 //
 // A transposed view is read tile by tile as far as `out` reaches across it, so ask for many rows at once.
 void gather(std::span<std::byte> out, const std::byte* base, std::span<const std::uint64_t> shape,

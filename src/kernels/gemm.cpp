@@ -21,7 +21,7 @@ void multiply(const MatrixView& a, const MatrixView& b, float alpha, float beta,
                stride(a), b.values, stride(b), beta, c, as_int(c_stride));
 }
 
-// A few columns at a time, whose sums stay in registers; that changes the order of none.
+// Computes a few columns at a time, whose sums stay in registers; the order of each sum stays the same.
 void multiply_in_order(const MatrixView& a, const MatrixView& b, float* c, std::size_t c_stride) noexcept {
   constexpr std::size_t kColumns = 32;
   for (std::size_t i = 0; i < a.rows; ++i) {

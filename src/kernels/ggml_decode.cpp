@@ -66,8 +66,8 @@ void decode_to_f32(const Blocks& blocks, std::span<std::byte> out) {
   if (stream) finish_streaming();
 }
 
-// By way of F32, a few blocks at a time: so few that they stay in the first-level cache. Streaming what comes of them
-// was no gain: it cannot overlap with the decoding, as the stores of whole decoders do.
+// Decodes through F32, so few blocks at a time that they stay in the first-level cache. Streaming the output gained
+// nothing: streaming cannot overlap with the decoding here, as it does in the decoders to F32.
 Overflows decode_to_16_bits(const Blocks& blocks, DType out_type, std::span<std::byte> out) {
   Overflows overflows;
   constexpr std::size_t kStageElements = 1024;  // a whole number of blocks of any type

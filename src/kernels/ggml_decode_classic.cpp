@@ -3,11 +3,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_decode_classic.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_decode_inl.hpp"
 
-// The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, and Q8_K, which is their like. The bits
-// are explained in ggml_decode_plain.hpp.
+// The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, and the similar Q8_K. The bits are
+// explained in ggml_decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -40,7 +40,7 @@ struct Q5_0 : TwoSteps<Q5_0, 32, 22, 32> {
     const U8<16> d;
     const auto fifth_bits = load<std::uint32_t>(in + 2);
     out.scales[0] = f16_at(in);
-    // Without its fifth bit a code is 16 less, and the four bits above are its sign.
+    // Without its fifth bit a code is 16 less, so the four bits above are its sign.
     unpack_nibbles<16>(in + 6, out.codes, [&](auto q, std::size_t first) {
       return hn::Or(q, hn::AndNot(bytes_from_bits(d, fifth_bits, first), hn::Set(d, 0xF0)));
     });
@@ -59,7 +59,7 @@ struct Q5_1 : TwoSteps<Q5_1, 32, 24, 32, true> {
   }
 };
 
-// Codes of 8 bits are used where they lie.
+// Codes of 8 bits are used without unpacking.
 template <class Type, std::size_t kElementCount, std::size_t kByteCount, std::size_t kCodesAt>
 struct EightBits : TwoSteps<Type, kElementCount, kByteCount, kElementCount> {
   static HWY_INLINE const std::int8_t* codes(const std::uint8_t* in, const Unpacked<Type>&) {

@@ -1,12 +1,13 @@
-// What the families of ggml_decode_simd.hpp share, for one instruction set: included once for each, inside of what
-// <hwy/foreach_target.h> repeats, so it has no #pragma once.
+// The code that the families of ggml_decode_simd.hpp share, for one instruction set. It is included once for each
+// instruction set, inside the code that <hwy/foreach_target.h> repeats, so it has no #pragma once.
 //
-// Nearly every block type is decoded in two steps. First it is unpacked: bits become codes, one int8 an element, and
-// scales become floats, one for each group of elements. Then all types are the same: element = scale * code - min,
-// multiplied and subtracted apart, as ggml does. Both lie on the stack between the steps, in the first-level cache.
+// Nearly every block type is decoded in two steps. The first step unpacks the block: bits become codes, one int8 an
+// element, and scales become floats, one for each group of elements. The second step is the same for all types:
+// element = scale * code - min, multiplied and subtracted separately, as ggml does. Codes and scales lie on the stack
+// between the steps, in the first-level cache.
 //
-// What is written in the first step is, where it can be helped, read in pieces no larger than it was written: only
-// those can be read before they have arrived in the cache.
+// If possible, the second step reads in pieces that are no larger than the first step wrote them: only such pieces can
+// be read before they have arrived in the cache.
 #if defined(BALLAST_GGML_DECODE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef BALLAST_GGML_DECODE_INL
 #undef BALLAST_GGML_DECODE_INL
@@ -34,8 +35,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Without vectors, the reference is what there is. It writes floats one by one, so they must be aligned: what goes
-// elsewhere is made aside.
+// If there is no vector code, the reference decodes. It writes floats one by one, so its output must be aligned: for an
+// unaligned output, it decodes into a buffer that is then copied.
 void decode_plainly(DType type, const std::uint8_t* in, std::size_t count, float* out) {
   constexpr std::size_t kMost = 256;  // elements of a block
   const auto decode = plain::decoder(type);
@@ -96,7 +97,7 @@ struct Unpacked {
 };
 
 // A block type in two steps: how many elements and bytes it has, how many elements share a scale (at least 16, the most
-// that a vector has here), and whether there are mins. Type::unpack is the first step.
+// that a vector has here), and whether it has mins. Type::unpack is the first step.
 template <class Type, std::size_t kElementCount, std::size_t kByteCount, std::size_t kGroupSize, bool kWithMins = false>
 struct TwoSteps {
   static constexpr std::size_t kElements = kElementCount, kBytes = kByteCount, kGroup = kGroupSize;
@@ -128,7 +129,7 @@ void decode_each(const std::uint8_t* in, std::size_t count, float* out, bool str
   return stream ? decode_run<true, Type>(in, count, out) : decode_run<false, Type>(in, count, out);
 }
 
-// Vectors of bytes, as large as the processor has them up to kCount.
+// Vectors of bytes, as large as the processor has them, up to kCount.
 template <std::size_t kCount>
 using U8 = hn::CappedTag<std::uint8_t, kCount>;
 
@@ -137,8 +138,8 @@ HWY_INLINE void store_codes(hn::VFromD<D> codes, D d, std::int8_t* out) {
   hn::StoreU(codes, d, reinterpret_cast<std::uint8_t*>(out));
 }
 
-// Each byte shifted, to the right or (below zero) to the left, and what lies under the mask. There are no shifts of
-// bytes; the mask takes away what those of larger words bring in.
+// Shifts each byte to the right or (if kShift is below zero) to the left, and applies the mask. There are no shifts of
+// bytes, so larger words are shifted, and the mask removes the bits that come in from the neighbour.
 template <int kShift, int kMask, class D>
 HWY_INLINE hn::VFromD<D> field(D d, hn::VFromD<D> bytes) {
   const hn::Repartition<std::uint16_t, D> d16;
@@ -151,7 +152,7 @@ HWY_INLINE hn::VFromD<D> field(D d, hn::VFromD<D> bytes) {
   }
 }
 
-// For each byte whether its bit in `bits` is set, as 255 or 0; the first byte has bit `first`, a multiple of 8.
+// For each byte 255 if its bit in `bits` is set, otherwise 0. The first byte has bit `first`, a multiple of 8.
 template <class D>
 HWY_INLINE hn::VFromD<D> bytes_from_bits(D d, std::uint32_t bits, std::size_t first) {
   alignas(32) static constexpr std::uint8_t kByteOfBit[32] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -162,14 +163,14 @@ HWY_INLINE hn::VFromD<D> bytes_from_bits(D d, std::uint32_t bits, std::size_t fi
   return hn::VecFromMask(d, hn::Eq(hn::And(own_byte, own_bit), own_bit));
 }
 
-// Signed codes of four bits, looked up.
+// Looks up signed codes of four bits.
 template <class D>
 HWY_INLINE hn::VFromD<D> look_up(D d, const std::array<std::int8_t, 16>& values, hn::VFromD<D> codes) {
   const auto table = hn::LoadDup128(d, reinterpret_cast<const std::uint8_t*>(values.data()));
   return hn::TableLookupBytes(table, codes);
 }
 
-// The kCount bytes at `in` are low nibbles and then high nibbles; `decode` makes codes of them.
+// The kCount bytes at `in` are low nibbles and then high nibbles; `decode` turns them into codes.
 template <std::size_t kCount, class Decode>
 HWY_INLINE void unpack_nibbles(const std::uint8_t* in, std::int8_t* codes, Decode decode) {
   const U8<kCount> d;
@@ -180,7 +181,7 @@ HWY_INLINE void unpack_nibbles(const std::uint8_t* in, std::int8_t* codes, Decod
   }
 }
 
-// The 32 bytes at `in` are 128 codes: 32 lowest pairs of bits, then 32 of the next, and so on.
+// The 32 bytes at `in` are 128 codes: the 32 lowest pairs of bits, then the 32 next pairs, and so on.
 template <class Decode>
 HWY_INLINE void unpack_pairs(const std::uint8_t* in, std::int8_t* codes, Decode decode) {
   const U8<32> d;
@@ -193,7 +194,7 @@ HWY_INLINE void unpack_pairs(const std::uint8_t* in, std::int8_t* codes, Decode 
   }
 }
 
-// Eight scales: d times each byte of `codes` less kBias.
+// Writes eight scales: d times (each byte of `codes` less kBias).
 template <int kBias = 0>
 HWY_INLINE void put_scales(std::uint64_t codes, float d, float* out) {
   const hn::CappedTag<float, 8> df;
@@ -207,7 +208,8 @@ HWY_INLINE void put_scales(std::uint64_t codes, float d, float* out) {
 
 inline constexpr std::uint64_t kEachByte = 0x0101'0101'0101'0101;
 
-// Eight nibbles to eight bytes, and eight pairs of bits, the lowest first.
+// Spreads eight nibbles to eight bytes; the function below does the same with eight pairs of bits. The lowest comes
+// first.
 HWY_INLINE std::uint64_t spread_nibbles(std::uint64_t nibbles) {
   nibbles = (nibbles | nibbles << 16) & 0x0000'FFFF'0000'FFFF;
   nibbles = (nibbles | nibbles << 8) & 0x00FF'00FF'00FF'00FF;

@@ -3,14 +3,15 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_decode_iq.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_decode_inl.hpp"
 
-// The block types whose codes are rows of a grid: IQ1, IQ2 and IQ3. Eight codes come as one word, and go from there to
-// floats at once. The bits are explained in ggml_decode_plain.hpp.
+// The block types whose codes are rows of a grid: IQ1, IQ2 and IQ3. Eight codes come as one word and become floats at
+// once. The bits are explained in ggml_decode_plain.hpp.
 //
-// ggml scales by d * (0.5 + s) * 0.25 and the like. Here it is (d * 0.125) * (2 * s + 1): d has 11 bits and an exponent
-// far from the smallest, so no product of it with a power of two and a few small integers is ever rounded.
+// ggml scales by d * (0.5 + s) * 0.25 and the like. The code here scales by (d * 0.125) * (2 * s + 1): d has 11 bits
+// and an exponent far from the smallest, so no product of d with a power of two and a few small integers is ever
+// rounded.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -29,7 +30,8 @@ struct Grid {
   static constexpr std::size_t kElements = 256, kBytes = kByteCount;
 };
 
-// Each code of a row, none of which is zero, or its negative where the byte of `minus` is 255, times the scale.
+// Multiplies each code of a row by the scale, or by the negative scale if the code's byte of `minus` is 255. No code is
+// zero.
 template <bool kStream>
 HWY_INLINE void put_signed_row(std::uint64_t row, std::uint64_t minus, float scale, float* out) {
   const hn::CappedTag<float, 8> d;
@@ -42,7 +44,7 @@ HWY_INLINE void put_signed_row(std::uint64_t row, std::uint64_t minus, float sca
 
 HWY_INLINE float odd_scale(std::uint32_t s) { return static_cast<float>(static_cast<std::int32_t>(2 * s + 1)); }
 
-// Eight scales from the nibbles of four bytes.
+// Writes eight scales from the nibbles of four bytes.
 HWY_INLINE void put_odd_scales(const std::uint8_t* in, float d, float* out) {
   put_scales(spread_nibbles(load<std::uint32_t>(in)) * 2 + kEachByte, d, out);
 }
@@ -126,7 +128,7 @@ struct Iq3S : Grid<110> {
   }
 };
 
-// A row of IQ1, moved by an eighth, times the scale.
+// Moves a row of IQ1 by an eighth and multiplies it by the scale.
 template <bool kStream>
 HWY_INLINE void put_moved_row(std::uint32_t index, float move, float scale, float* out) {
   const hn::CappedTag<float, 8> d;
@@ -137,7 +139,7 @@ HWY_INLINE void put_moved_row(std::uint32_t index, float move, float scale, floa
   }
 }
 
-// By a table: no branch could foresee the bit.
+// A table instead of a branch, because the bit cannot be predicted.
 constexpr float kMoves[] = {0.125F, -0.125F};
 
 struct Iq1S : Grid<50> {

@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_decode_k.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_decode_inl.hpp"
 
-// The blocks of 256 elements in groups with small scales of their own: Q2_K to Q6_K. The bits are explained in
+// The blocks of 256 elements in groups, each with a small scale: Q2_K to Q6_K. The bits are explained in
 // ggml_decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
@@ -34,7 +34,8 @@ struct Q2_K : TwoSteps<Q2_K, 256, 84, 16, true> {
   }
 };
 
-// Sixteen scales of 6 bits in 12 bytes: four of each step share the last four bytes.
+// Eight of sixteen scales of 6 bits in 12 bytes: four bits are a nibble of the first eight bytes, and the upper two
+// bits lie in the last four bytes.
 template <int kStep>
 HWY_INLINE std::uint64_t q3_scales(const std::uint8_t* in) {
   const auto nibbles = load<std::uint64_t>(in) >> 4 * kStep & 15 * kEachByte;
@@ -49,7 +50,7 @@ struct Q3_K : TwoSteps<Q3_K, 256, 110, 16> {
     put_scales<32>(q3_scales<0>(in + 96), scale, out.scales);
     put_scales<32>(q3_scales<1>(in + 96), scale, out.scales + 8);
     for (std::size_t half = 0; half < 2; ++half) {
-      // Without its third bit a code is 4 less, and the six bits above are its sign.
+      // Without its third bit a code is 4 less, so the six bits above are its sign.
       unpack_pairs(in + 32 + 32 * half, out.codes + 128 * half, [&](auto q, std::size_t first, std::size_t shift) {
         const auto bit = hn::Set(d, static_cast<std::uint8_t>(1U << (4 * half + shift)));
         const auto is_unset = hn::VecFromMask(d, hn::Eq(hn::And(hn::LoadU(d, in + first), bit), hn::Zero(d)));

@@ -1,7 +1,8 @@
-// What ggml's block types mean, one function a type: the bytes of one block to its elements, in plain loops.
+// The meaning of ggml's block types, one function a type: each turns the bytes of one block into its elements, in plain
+// loops.
 //
-// This is the reference that the vector code is tested against and measured by, and what runs where a processor has
-// none. The structure of each block is the comment above its function; all numbers are little-endian.
+// This is the reference that the vector code is tested against and measured by, and the code that runs if a processor
+// has no vectors. The comment above each function is the structure of its block; all numbers are little-endian.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +76,7 @@ inline void q8_1(Bytes in, float* y) {
 }
 
 // u8 scales[16], scale in the low nibble and min in the high one; u8 qs[64]; f16 d, dmin.
-// Of 128 elements, each 32 are two bits of the same 32 bytes.
+// Each 32 of 128 elements are two bits of the same 32 bytes.
 inline void q2_k(Bytes in, float* y) {
   const float d = f16(in + 80), dmin = f16(in + 82);
   for (int i = 0; i < 256; ++i) {
@@ -108,7 +109,7 @@ inline ScaleMin scale_min(Bytes s, int j) {
   return {low(s[j + 4]) | s[j - 4] >> 6 << 4, high(s[j + 4]) | s[j] >> 6 << 4};
 }
 
-// f16 d, dmin; u8 scales[12]; u8 qs[128]: of 64 elements, 32 low nibbles and then 32 high ones
+// f16 d, dmin; u8 scales[12]; u8 qs[128]: each 64 elements are 32 low nibbles and then 32 high ones
 inline void q4_k(Bytes in, float* y) {
   const float d = f16(in), dmin = f16(in + 2);
   for (int i = 0; i < 256; ++i) {
@@ -131,7 +132,7 @@ inline void q5_k(Bytes in, float* y) {
 }
 
 // u8 ql[128]; u8 qh[64]; i8 scales[16]; f16 d.
-// Of 128 elements: 64 low nibbles of ql, then the 64 high ones; each 32 have two bits of the same 32 bytes of qh.
+// Each 128 elements are 64 low nibbles of ql, then the 64 high ones; each 32 have two bits of the same 32 bytes of qh.
 inline void q6_k(Bytes in, float* y) {
   const float d = f16(in + 208);
   for (int i = 0; i < 256; ++i) {
@@ -277,7 +278,7 @@ inline void tq1_0(Bytes in, float* y) {
   for (int i = 0; i < 16; ++i) *y++ = number(trit(in[48 + i % 4], i / 4) - 1) * d;
 }
 
-// u8 qs[64]; f16 d. Of 128 elements, each 32 are two bits of the same 32 bytes.
+// u8 qs[64]; f16 d. Each 32 of 128 elements are two bits of the same 32 bytes.
 inline void tq2_0(Bytes in, float* y) {
   const float d = f16(in + 64);
   for (int i = 0; i < 256; ++i) y[i] = number((in[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3) - 1) * d;
@@ -314,7 +315,7 @@ inline void q2_0(Bytes in, float* y) {
 
 using DecodeBlock = void (*)(Bytes, float*);
 
-// Null where the type is not a block type of ggml.
+// Null if the type is not a block type of ggml.
 inline DecodeBlock decoder(DType type) {
   switch (type) {
     case DType::q4_0: return q4_0;

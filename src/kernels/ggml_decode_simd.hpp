@@ -9,8 +9,8 @@
 
 namespace ballast::kernels {
 
-// `count` whole blocks to F32; `out` needs no alignment, unless it is streamed: then it lies on kStreamAlignment, and
-// finish_streaming() is left to the caller. The type is one of the family's.
+// Decodes `count` whole blocks to F32. `out` needs no alignment unless it is streamed: then it is aligned to
+// kStreamAlignment, and the caller calls finish_streaming(). The type belongs to the family.
 using DecodeFamily = void (*)(DType type, const std::uint8_t* in, std::size_t count, float* out, bool stream);
 
 inline constexpr std::size_t kStreamAlignment = 64;

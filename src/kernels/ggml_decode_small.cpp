@@ -3,11 +3,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_decode_small.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_decode_inl.hpp"
 
-// Codes of four bits that are looked up (IQ4_NL, IQ4_XS, MXFP4, NVFP4), and codes of less (TQ1_0, TQ2_0, Q1_0, Q2_0).
-// The bits are explained in ggml_decode_plain.hpp.
+// Codes of four bits that are looked up (IQ4_NL, IQ4_XS, MXFP4, NVFP4), and codes of fewer bits (TQ1_0, TQ2_0, Q1_0,
+// Q2_0). The bits are explained in ggml_decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -21,7 +21,7 @@ void decode_small_on_target(DType type, const std::uint8_t* in, std::size_t coun
 
 #else
 
-// 16 bytes: the low nibbles and then the high ones, looked up.
+// Looks up the low nibbles of 16 bytes and then the high nibbles.
 HWY_INLINE void look_up_nibbles(const std::array<std::int8_t, 16>& values, const std::uint8_t* in, std::int8_t* codes) {
   const U8<16> d;
   unpack_nibbles<16>(in, codes, [&](auto q, std::size_t) { return look_up(d, values, q); });
@@ -55,7 +55,7 @@ struct Nvfp4 : TwoSteps<Nvfp4, 64, 36, 16> {
     const hn::Repartition<std::uint64_t, decltype(d)> d64;
     for (std::size_t g = 0; g < 4; ++g) out.scales[g] = kHalfUe4m3[in[g]];
     for (std::size_t i = 0; i < 2; ++i) {
-      // Two groups of 8 bytes: the halves of the vectors of low and of high nibbles change places.
+      // There are two groups of 8 bytes, so the halves of the vectors of low and of high nibbles change places.
       const auto pairs = hn::LoadU(d, in + 4 + 16 * i);
       const auto low = hn::BitCast(d64, look_up(d, kFp4Values, field<0, 15>(d, pairs)));
       const auto high = hn::BitCast(d64, look_up(d, kFp4Values, field<4, 15>(d, pairs)));
@@ -65,17 +65,17 @@ struct Nvfp4 : TwoSteps<Nvfp4, 64, 36, 16> {
   }
 };
 
-// The first ternary digit of each byte, less one: the byte is a fraction of 256, and a third of it is 85 1/3.
+// The first ternary digit of each byte, less one. The byte is a fraction of 256, and a third of 256 is 85 1/3.
 template <class D>
 HWY_INLINE hn::VFromD<D> first_trits(D d, hn::VFromD<D> bytes) {
   const hn::RebindToSigned<D> di;
-  const auto moved = hn::BitCast(di, hn::Xor(bytes, hn::Set(d, 0x80)));  // there are only signed comparisons
+  const auto moved = hn::BitCast(di, hn::Xor(bytes, hn::Set(d, 0x80)));  // all comparisons are signed
   const auto above_one = hn::VecFromMask(di, hn::Gt(moved, hn::Set(di, 85 - 128)));
   const auto above_two = hn::VecFromMask(di, hn::Gt(moved, hn::Set(di, 170 - 128)));
   return hn::BitCast(d, hn::Sub(hn::Sub(hn::Set(di, -1), above_one), above_two));
 }
 
-// kDigits times kCount elements: the digits of kCount bytes.
+// The digits of kCount bytes: kDigits times kCount elements.
 template <std::size_t kCount, std::size_t kDigits>
 HWY_INLINE void unpack_trits(const std::uint8_t* in, std::int8_t* codes) {
   const U8<kCount> d;

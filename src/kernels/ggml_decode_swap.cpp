@@ -16,7 +16,8 @@ struct Fields {
   Field field;
 };
 
-// As ggml's structures declare them. What they declare as bytes is left alone, even where ggml reads several at once.
+// The fields that ggml's structures declare as wider than a byte. Fields that are declared as bytes keep their order,
+// even if ggml reads several of them at once.
 constexpr Fields kWideFields[] = {
     {DType::q4_0, {0, 2, 1}},    {DType::q4_1, {0, 2, 2}},   {DType::q5_0, {0, 2, 1}},    {DType::q5_1, {0, 2, 2}},
     {DType::q8_0, {0, 2, 1}},    {DType::q8_1, {0, 2, 2}},   {DType::q2_k, {80, 2, 2}},   {DType::q3_k, {108, 2, 1}},

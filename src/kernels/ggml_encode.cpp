@@ -39,8 +39,8 @@ EncodeFamily family_of(DType type) noexcept {
   }
 }
 
-// So many elements at a time that they stay in the first-level cache between the look for what is not finite and the
-// encoding; a whole number of blocks of any type.
+// So few elements at a time that they stay in the first-level cache between the search for a value that is not finite
+// and the encoding. The number is a whole number of blocks of any type.
 constexpr std::size_t kStageElements = 2048;
 
 void make_finite(std::span<const float> values, float* out) {
@@ -48,16 +48,16 @@ void make_finite(std::span<const float> values, float* out) {
   for (const float value : values) *out++ = std::isnan(value) ? 0 : std::clamp(value, -kMost, kMost);
 }
 
-// No scale of any type fails below this: the first is NVFP4's, which ends at 448 times 6.
+// No scale of any type overflows below this magnitude. The first one that does is NVFP4's, which ends at 448 times 6.
 constexpr float kAlwaysReached = 2048;
 
-// Whether a finite value did not survive in a block whose farthest value is `most`.
+// Whether the block lost this finite value; `most` is the magnitude of the block's value farthest from zero.
 bool is_lost(DType type, float value, float decoded, float most) {
   if (!std::isfinite(decoded)) return true;
-  // The next code would be 8, so 7 times the largest scale is half-way.
+  // The next code after 6 would be 8, so 7 times the largest scale is half-way.
   if (type == DType::nvfp4) return std::fabs(value) > 7 * 448.0F;
-  // One bit says nothing of a value but its sign. Every other type comes nearer than half of the farthest value, and
-  // a little more by the rounding of its scale, unless the search for the scale found none.
+  // One bit keeps only the sign of a value. The error of every other type is below half of the farthest value, plus a
+  // little for the rounding of its scale, unless the search found no scale.
   return type != DType::q1_0 && std::fabs(decoded - value) > 0.625F * most;
 }
 

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_encode_around_zero.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_encode_inl.hpp"
 
 // The searches for scales without mins: Q3_K, Q6_K, IQ4_NL, IQ4_XS.
@@ -18,8 +18,7 @@ void encode_around_zero_on_target(DType type, const float* in, std::size_t count
 }
 #else
 
-// What the sums of kLanes groups are made of. Where a group is taken for zeros its lane goes on, and what it finds is
-// not taken.
+// The terms of the sums of kLanes groups. If a group counts as zeros, its lane still runs, and its result is not used.
 template <std::size_t kGroup>
 struct Groups {
   explicit Groups(const float* from) {
@@ -45,7 +44,7 @@ struct Sums {
 };
 HWY_INLINE Sums no_sums() { return {hn::Zero(F32()), hn::Zero(F32())}; }
 
-// The best scale so far, by how much of the groups it explains.
+// The best scale so far. A scale is better if it explains more of the groups.
 struct Best {
   Floats scale, explained;
 
@@ -85,7 +84,7 @@ void q6_scales(const float* x, std::size_t g, plain::Fits& fits) {
   hn::Store(hn::IfThenZeroElse(groups.is_zero, code_scale), F32(), fits.code_scale + g);
 }
 
-// kLanes groups of Q3_K, as plain::PlainSearch refines them.
+// kLanes groups of Q3_K, refined as plain::PlainSearch refines them.
 class Q3Groups {
  public:
   explicit Q3Groups(const float* x) : groups_(x), sums_(no_sums()) {
@@ -98,7 +97,7 @@ class Q3Groups {
     }
   }
 
-  // Whether code j of any of the groups was changed.
+  // Returns whether code j of any of the groups was changed.
   HWY_INLINE bool refine(std::size_t j) {
     const Floats zero = hn::Zero(F32());
     const Floats l = codes_[j], w = groups_.weight[j], wx = hn::Mul(w, groups_.x[j]);
@@ -133,8 +132,8 @@ class Q3Groups {
   Sums sums_;
 };
 
-// Two at a time, because each step of one waits for the last. A group that is done stays as it is in further rounds, so
-// it may wait for the others.
+// Two sets of groups at a time, because each step of one waits for the step before. A group that is done does not
+// change in further rounds, so it may wait for the others.
 void q3_scales(const float* x, float* scales, std::uint8_t* codes) {
   Q3Groups a(x), b(x + 16 * kLanes);
   for (int round = 0; round < 5; ++round) {
@@ -149,7 +148,7 @@ void q3_scales(const float* x, float* scales, std::uint8_t* codes) {
   b.put(scales + kLanes, codes + 16 * kLanes);
 }
 
-// plain::iq4_code
+// The vector code of plain::iq4_code.
 HWY_INLINE Ints iq4_code(Floats value) {
   const I32 d;
   Ints code = hn::Set(d, 15);
@@ -158,7 +157,7 @@ HWY_INLINE Ints iq4_code(Floats value) {
   return code;
 }
 
-// Looked up as bytes, of which the highest one is ours.
+// Looked up as bytes: the highest byte of each lane is the value.
 HWY_INLINE Floats iq4_value(Ints code) {
   const hn::Repartition<std::uint8_t, I32> d8;
   const auto table = hn::LoadDup128(d8, reinterpret_cast<const std::uint8_t*>(kIq4Values.data()));
@@ -176,7 +175,7 @@ HWY_INLINE Sums iq4_sums(const Groups<32>& groups, Floats id) {
   return sums;
 }
 
-// Of kLanes groups.
+// The scales of kLanes groups.
 void iq4_scales(const float* x, float* scales) {
   const Groups<32> groups(x);
   constexpr float kLowest = kIq4Values[0];
@@ -202,7 +201,7 @@ struct Search : GroupCodes {
   }
 };
 
-// A block is a group, so there are as many blocks at once as there are lanes.
+// A block is one group, so as many blocks as there are lanes are encoded at once.
 void encode_iq4_nl(const float* in, std::size_t count, std::uint8_t* out) {
   alignas(64) float scales[kLanes];
   for (; count >= kLanes; count -= kLanes) {

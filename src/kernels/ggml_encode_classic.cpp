@@ -3,11 +3,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_encode_classic.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_encode_inl.hpp"
 
-// The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, and Q8_K, which is their like. And
-// what every type needs: how far elements are from zero.
+// The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, and the similar Q8_K. Also farthest(), which
+// every type needs: how far elements are from zero.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -18,7 +18,7 @@ void encode_classic_on_target(DType type, const float* in, std::size_t count, st
   encode_plainly(type, in, count, out);
 }
 float farthest_on_target(const float* in, std::size_t count) {
-  std::uint32_t most = 0;  // magnitudes are in the order of their bits
+  std::uint32_t most = 0;  // magnitudes have the same order as their bits
   for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::bit_cast<std::uint32_t>(in[i]) & 0x7FFF'FFFF);
   return std::bit_cast<float>(most);
 }
@@ -26,7 +26,7 @@ float farthest_on_target(const float* in, std::size_t count) {
 
 float farthest_on_target(const float* in, std::size_t count) {
   const I32 d;
-  Ints most = hn::Zero(d);  // magnitudes are in the order of their bits
+  Ints most = hn::Zero(d);  // magnitudes have the same order as their bits
   for (std::size_t i = 0; i < count; i += kLanes)
     most = hn::Max(most, hn::And(hn::BitCast(d, load(in + i)), hn::Set(d, 0x7FFF'FFFF)));
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(d, most)));
@@ -92,7 +92,7 @@ struct AroundZero {
   }
 };
 
-// Q4_1 and Q5_1. Of several zeros the first one is the smallest number: its sign is kept.
+// Q4_1 and Q5_1. If the smallest number is zero and there are several zeros, the sign of the first is kept.
 template <int kCodes>
 struct AboveMin {
   static constexpr float kSteps = kCodes - 1;
@@ -129,7 +129,7 @@ struct Q4_1 : AboveMin<16> {
   }
 };
 
-// The fifth bits, and then the nibbles below them.
+// Writes the fifth bits, and then the nibbles below them.
 template <class Code>
 HWY_INLINE void put_five_bits(const float* x, std::uint8_t* out, Code code) {
   std::uint32_t fifth_bits = 0;
@@ -137,7 +137,7 @@ HWY_INLINE void put_five_bits(const float* x, std::uint8_t* out, Code code) {
   put_nibbles<16>(x, out + 4, [&](Floats values) {
     const Ints codes = code(values);
     const std::uint32_t bits = bits_from(hn::RebindMask(F32(), hn::Gt(codes, hn::Set(I32(), 15))));
-    // The vectors come by turns from the first 16 elements and from the last.
+    // The vectors come alternately from the first 16 elements and from the last 16.
     fifth_bits |= bits << (i % 2 * 16 + i / 2 * kLanes);
     ++i;
     return hn::And(codes, hn::Set(I32(), 15));
@@ -169,7 +169,7 @@ HWY_INLINE void to_q8_k(const float* x, std::uint8_t* out) {
   if (farthest == 0) return static_cast<void>(std::memset(out, 0, 292));
   const float iscale = -127 / farthest;
   plain::put_u32(std::bit_cast<std::uint32_t>(1 / iscale), out);
-  // What is out of range wraps, as in ggml.
+  // A code that is out of range wraps, as in ggml.
   each_code(x, 256, out + 4, [&](Floats values) {
     const Ints codes = hn::Min(nearest(hn::Mul(all(iscale), values)), hn::Set(I32(), 127));
     return hn::And(codes, hn::Set(I32(), 255));

@@ -1,9 +1,9 @@
-// The block types whose scales are searched for, Q2_K to Q6_K, IQ4_NL and IQ4_XS: everything but the searches, which
-// take all the time and are a parameter, so that plain and vector code differ in nothing else.
+// The block types whose scales are searched for, Q2_K to Q6_K, IQ4_NL and IQ4_XS: everything except the searches. The
+// searches take all the time and are a parameter, so that plain and vector code differ in nothing else.
 //
-// They have in common that a block is cut into groups with a scale each, that the scales are then rounded to a few
-// bits, and that the codes are chosen anew for the rounded scales. Where a rounded scale is zero the codes mean
-// nothing, but ggml leaves those of the search, and so do we.
+// These types have in common that a block is cut into groups with a scale each, that the scales are then rounded to a
+// few bits, and that the codes are chosen anew for the rounded scales. If a rounded scale is zero, the codes mean
+// nothing, but ggml keeps the codes of the search, and so do we.
 //
 // A Search has, for the 256 elements of a block:
 //   fit_from_min<Fit>(x, fits)        the scale and the min of every group (Q2_K, Q4_K, Q5_K)
@@ -21,17 +21,17 @@ namespace ballast::kernels::plain {
 struct Fits {
   alignas(64) float scale[16];
   alignas(64) float min[16];
-  // The codes of the search: nearest(code_scale * (x - code_base)), or all zero where code_scale is.
+  // The codes of the search: nearest(code_scale * (x - code_base)), or all zero if code_scale is zero.
   alignas(64) float code_scale[16];
   alignas(64) float code_base[16];
 };
 
-// How a type with mins is searched: for codes 0 to kMost, scales that would suit kMost + kFirst, and then a tenth more
-// in each of kSteps steps.
+// How the scales of a type with mins are searched: the codes are 0 to kMost, the first scale would suit kMost + kFirst,
+// and each of kSteps steps adds a tenth.
 struct Q2Fit {
   static constexpr int kGroup = 16, kMost = 3, kSteps = 15;
   static constexpr float kFirst = -0.5F;
-  static constexpr bool kAbsolute = true;  // errors are weighed by magnitude, and not squared
+  static constexpr bool kAbsolute = true;  // errors are weighted by magnitude, and not squared
 };
 struct Q4Fit {
   static constexpr int kGroup = 32, kMost = 15, kSteps = 20;
@@ -44,7 +44,7 @@ struct Q5Fit {
   static constexpr bool kAbsolute = false;
 };
 
-// Below this a group is taken for zeros.
+// A group whose magnitudes are all below this counts as zeros.
 constexpr float kSmallestMagnitude = 1e-15F;
 
 inline float largest(const float* values, int count) {
@@ -53,7 +53,7 @@ inline float largest(const float* values, int count) {
   return most;
 }
 
-// Sixteen scales and mins of 4 bits. A negative scale spills into the bits of the min: it is ggml's.
+// Sixteen scales and mins of 4 bits. A negative scale spills into the bits of the min, as in ggml.
 inline void put_q2_scales(const Fits& fits, std::uint8_t* out) {
   const float scale = largest(fits.scale, 16), min = largest(fits.min, 16);
   const float to_scale = scale > 0 ? 15 / scale : 0, to_min = min > 0 ? 15 / min : 0;
@@ -63,7 +63,7 @@ inline void put_q2_scales(const Fits& fits, std::uint8_t* out) {
   put_f16(min / 15, out + 82);
 }
 
-// Eight scales and mins of 6 bits. A negative scale is the largest one: it is ggml's.
+// Eight scales and mins of 6 bits. A negative scale becomes the largest one, as in ggml.
 inline void put_q4_scales(const Fits& fits, std::uint8_t* out) {
   const float scale = largest(fits.scale, 8), min = largest(fits.min, 8);
   const float to_scale = scale > 0 ? 63 / scale : 0, to_min = min > 0 ? 63 / min : 0;
@@ -131,7 +131,7 @@ inline void to_q5_k(const float* x, std::uint8_t* out) {
   for (int i = 0; i < 4; ++i) pack_nibbles<32>(codes + 64 * i, out + 48 + 32 * i);
 }
 
-// Sixteen scales of 6 bits; that of the largest magnitude is -32.
+// Sixteen scales of 6 bits; the scale of the largest magnitude becomes -32.
 inline void put_q3_scales(const Fits& fits, std::uint8_t* out) {
   const float farthest = farthest_from_zero(fits.scale, 16), iscale = farthest != 0 ? -32 / farthest : 0;
   std::memset(out + 96, 0, 12);
@@ -202,7 +202,7 @@ inline void put_iq4_nl(const float* x, float scale, std::uint8_t* out) {
   pack_nibbles<16>(codes, out + 2);
 }
 
-// Eight scales of 6 bits; that of the largest magnitude is -32.
+// Eight scales of 6 bits; the scale of the largest magnitude becomes -32.
 template <class Search>
 inline void to_iq4_xs(const float* x, std::uint8_t* out) {
   alignas(64) float scales[8];

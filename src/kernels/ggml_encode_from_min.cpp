@@ -3,10 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_encode_from_min.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_encode_inl.hpp"
 
-// The blocks of 256 elements in groups with a scale and a min: Q2_K, Q4_K, Q5_K.
+// The blocks of 256 elements in groups, each with a scale and a min: Q2_K, Q4_K, Q5_K.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -18,7 +18,8 @@ void encode_from_min_on_target(DType type, const float* in, std::size_t count, s
 }
 #else
 
-// plain::MinSearch of kLanes groups at once. A lane that plain code would leave goes on, and its results are not taken.
+// plain::MinSearch of kLanes groups at once. If plain code would stop for a group, its lane still runs, and the lane's
+// results are not used.
 template <class Fit>
 class MinSearches {
  public:

@@ -1,9 +1,10 @@
-// What the families of ggml_encode_simd.hpp share, for one instruction set: included once for each, inside of what
-// <hwy/foreach_target.h> repeats, so it has no #pragma once.
+// The code that the families of ggml_encode_simd.hpp share, for one instruction set. It is included once for each
+// instruction set, inside the code that <hwy/foreach_target.h> repeats, so it has no #pragma once.
 //
-// Every operation of the plain code rounds, so they are all here, in the same order. What has no order (the largest of
-// many, codes for a scale that is known) is done along a block. A sum has one: so that its terms are still added one
-// after the other, each lane has a group of elements to itself, and a vector holds the same element of many groups.
+// Every operation of the plain code rounds, so all of them are here, in the same order. A result that does not depend
+// on the order (the largest of many, codes for a scale that is known) is computed along a block. A sum depends on it:
+// so that its terms are still added one after the other, each lane has a group of elements to itself, and a vector
+// holds the same element of many groups.
 #if defined(BALLAST_GGML_ENCODE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef BALLAST_GGML_ENCODE_INL
 #undef BALLAST_GGML_ENCODE_INL
@@ -44,7 +45,7 @@ inline constexpr std::size_t kLanes = hn::MaxLanes(F32());
 HWY_INLINE Floats all(float value) { return hn::Set(F32(), value); }
 HWY_INLINE Floats load(const float* from) { return hn::LoadU(F32(), from); }
 
-// plain::nearest
+// The vector code of plain::nearest.
 HWY_INLINE Ints nearest(Floats value) {
   const I32 d;
   const auto bits = hn::BitCast(d, hn::Add(value, all(plain::kRoundingBias)));
@@ -57,13 +58,13 @@ HWY_INLINE Ints nearest_within(Floats value) {
   return hn::Min(hn::Max(nearest(value), hn::Set(d, kLow)), hn::Set(d, kHigh));
 }
 
-// Halves away from zero, for what is far below 2^23. Just less than a half is added: of a half itself, and of all that
-// ends in one, the sum is rounded up.
+// Rounds halves away from zero, for values far below 2^23. It adds just less than a half: for a half itself, and for
+// every number that ends in a half, the sum is rounded up.
 HWY_INLINE Ints rounded(Floats value) {
   return hn::ConvertTo(I32(), hn::Add(value, hn::CopySignToAbs(all(0x1.FFFFFEp-2F), value)));
 }
 
-// Cut, not rounded; what is not a number is zero.
+// Cuts and does not round; NaN becomes zero.
 HWY_INLINE Ints cut(Floats value, float most) {
   return hn::ConvertTo(I32(), hn::Min(hn::Max(value, hn::Zero(F32())), all(most)));
 }
@@ -73,13 +74,13 @@ HWY_INLINE void store_codes(Ints codes, std::uint8_t* out) {
   hn::StoreU(hn::DemoteTo(d, codes), d, out);
 }
 
-// One code for each element, made of vectors of them.
+// Writes one code for each element; `encode` makes a vector of codes at a time.
 template <class Encode>
 HWY_INLINE void each_code(const float* x, std::size_t count, std::uint8_t* codes, Encode encode) {
   for (std::size_t i = 0; i < count; i += kLanes) store_codes(encode(load(x + i)), codes + i);
 }
 
-// 2 * kHalf codes of 4 bits: the first half in the low nibbles.
+// 2 * kHalf codes of 4 bits; the first half goes into the low nibbles.
 template <std::size_t kHalf, class Encode>
 HWY_INLINE void put_nibbles(const float* x, std::uint8_t* out, Encode encode) {
   for (std::size_t i = 0; i < kHalf; i += kLanes) {
@@ -88,7 +89,7 @@ HWY_INLINE void put_nibbles(const float* x, std::uint8_t* out, Encode encode) {
   }
 }
 
-// A bit for each lane, the first one the lowest.
+// A bit for each lane; the first lane is the lowest bit.
 HWY_INLINE std::uint32_t bits_from(Mask mask) {
   std::uint8_t bits[8] = {};
   hn::StoreMaskBits(F32(), mask, bits);
@@ -125,7 +126,7 @@ HWY_INLINE Extremes extremes(const float* x) {
   return {hn::GetLane(hn::MinOfLanes(F32(), min)), hn::GetLane(hn::MaxOfLanes(F32(), max))};
 }
 
-// Only where both signs are equally far (or there is nothing but zeros) it matters which comes first.
+// The order matters only if both signs are equally far (or if there is nothing but zeros).
 template <std::size_t kCount>
 HWY_INLINE float farthest_from_zero(const float* x) {
   const auto [min, max] = extremes<kCount>(x);
@@ -133,8 +134,7 @@ HWY_INLINE float farthest_from_zero(const float* x) {
   return max > -min ? max : min;
 }
 
-// Four elements of kLanes groups, which begin kGroup elements apart: each 128 bits of a vector get theirs from one
-// group.
+// Four elements of kLanes groups, which begin kGroup elements apart: each 128 bits of a vector come from one group.
 template <std::size_t kGroup, class D>
 HWY_INLINE hn::VFromD<D> load_fours(D d, const float* x) {
   if constexpr (hn::MaxLanes(D()) > 4) {
@@ -179,7 +179,7 @@ class Across {
   alignas(64) float lanes_[kGroup * kLanes];
 };
 
-// The codes of one group for a scale that is known: what every Search of ggml_encode_frame.hpp has.
+// The codes of one group for a scale that is known. Every Search of ggml_encode_frame.hpp has these functions.
 struct GroupCodes {
   template <int kLow, int kHigh>
   static void divided(const float* x, int count, float add, float d, std::uint8_t* codes) {

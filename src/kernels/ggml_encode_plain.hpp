@@ -1,9 +1,9 @@
-// How ggml turns floats into its block types, one function a type: the finite elements of one block to its bytes, in
-// plain loops. The block types that are searched for their scales are in ggml_encode_plain_k.hpp.
+// How ggml turns floats into its block types, one function a type: each turns the finite elements of one block into its
+// bytes, in plain loops. The block types whose scales are searched for are in ggml_encode_plain_k.hpp.
 //
-// This is the reference that the vector code is tested against and measured by, and what runs where a processor has
-// none. The order of every operation matters, because each one rounds. The structure of the blocks is explained in
-// ggml_decode_plain.hpp.
+// This is the reference that the vector code is tested against and measured by, and the code that runs if a processor
+// has no vectors. The order of every operation matters, because each one rounds. The structure of the blocks is
+// explained in ggml_decode_plain.hpp.
 #pragma once
 
 #include <ballast/dtype.hpp>
@@ -19,12 +19,12 @@ inline float largest_magnitude(const float* x, int count) {
   return most;
 }
 
-// Cut, not rounded; the caller has added a half.
+// Cuts and does not round; the caller has added a half.
 inline std::uint8_t cut(float value, float most) {
   return value > 0 ? static_cast<std::uint8_t>(std::min(value, most)) : std::uint8_t{0};
 }
 
-// Q4_0 and Q5_0: the number farthest from zero becomes the lowest code, because there is one more below zero than
+// Q4_0 and Q5_0: the number farthest from zero becomes the lowest code, because there is one more code below zero than
 // above.
 template <int kCodes>
 inline float codes_around_zero(const float* x, std::uint8_t* codes) {
@@ -46,7 +46,7 @@ inline void to_q5_0(const float* x, std::uint8_t* out) {
   pack_nibbles<16>(codes, out + 6);
 }
 
-// Q4_1 and Q5_1: from the smallest number to the largest.
+// Q4_1 and Q5_1: the codes reach from the smallest number to the largest.
 template <int kCodes>
 inline void codes_above_min(const float* x, std::uint8_t* codes, std::uint8_t* out) {
   float min = x[0], max = x[0];
@@ -79,7 +79,7 @@ inline void to_q8_0(const float* x, std::uint8_t* out) {
   for (int j = 0; j < 32; ++j) out[2 + j] = static_cast<std::uint8_t>(static_cast<int>(std::round(x[j] * id)));
 }
 
-// f32 d, i8 qs[256] and the sums of each 16 of them
+// f32 d, i8 qs[256] and the sum of each 16 of them
 inline void put_q8_k_sums(std::uint8_t* out) {
   for (int g = 0; g < 16; ++g) {
     int sum = 0;
@@ -97,8 +97,8 @@ inline void to_q8_k(const float* x, std::uint8_t* out) {
   put_q8_k_sums(out);
 }
 
-// TQ1_0, TQ2_0 and Q2_0: minus one, zero and one times the largest magnitude, as 0, 1 and 2. (Nothing is ever the
-// fourth code of Q2_0, which is twice that.)
+// TQ1_0, TQ2_0 and Q2_0: minus one, zero and one times the largest magnitude become 0, 1 and 2. (Q2_0 never uses its
+// fourth code, which means twice the magnitude.)
 template <int kCount>
 inline float ternary_codes(const float* x, std::uint8_t* codes) {
   const float d = largest_magnitude(x, kCount), id = inverse(d);
@@ -124,7 +124,7 @@ inline void to_q2_0(const float* x, std::uint8_t* out) {
   pack_q2_0(codes, out + 2);
 }
 
-// The signs, and the mean magnitude.
+// The signs, and the mean of the magnitudes.
 inline void to_q1_0(const float* x, std::uint8_t* out) {
   float sum = 0;
   for (int j = 0; j < 128; ++j) sum += std::fabs(x[j]);
@@ -133,8 +133,8 @@ inline void to_q1_0(const float* x, std::uint8_t* out) {
   for (int j = 0; j < 128; ++j) out[2 + j / 8] = static_cast<std::uint8_t>(out[2 + j / 8] | (x[j] >= 0) << j % 8);
 }
 
-// The E2M1 number nearest to x/d, of two the lower one; d is half a scale because the table has the doubles. The
-// distances are rounded, so far outside of the table, where they are all the same, it is zero.
+// The E2M1 number nearest to x/d; the lower one if two are equally near. d is half a scale because the table holds
+// doubled values. The distances are rounded, so far outside the table they are all the same and the code is zero.
 inline std::uint8_t fp4_code(float x, float d) {
   const float magnitude = std::fabs(x);
   float least = magnitude;
@@ -167,7 +167,7 @@ inline void to_nvfp4(const float* x, std::uint8_t* out) {
 
 using EncodeBlock = void (*)(const float*, std::uint8_t*);
 
-// Null where the type cannot be encoded.
+// Null if the type cannot be encoded.
 inline EncodeBlock encoder(DType type) {
   switch (type) {
     case DType::q4_0: return to_q4_0;

@@ -6,7 +6,7 @@
 
 namespace ballast::kernels::plain {
 
-// The points between two neighbours of kIq4Values. What lies on one goes up.
+// The points half-way between two neighbours of kIq4Values. A value on such a point goes up.
 inline constexpr std::array<float, 15> kIq4Borders = [] {
   std::array<float, 15> borders{};
   for (std::size_t i = 0; i < borders.size(); ++i)
@@ -14,7 +14,7 @@ inline constexpr std::array<float, 15> kIq4Borders = [] {
   return borders;
 }();
 
-// NaN, which comes of an overflow, is the last.
+// NaN, which comes from an overflow, gets the last code.
 inline std::uint8_t iq4_code(float value) {
   std::size_t code = 0;
   for (std::size_t step = 8; step > 0; step /= 2) code += value < kIq4Borders[code + step - 1] ? 0 : step;
@@ -57,7 +57,7 @@ class MinSearch {
     min_ = std::min(min_, 0.0F);
   }
 
-  // ggml calls the min by its magnitude.
+  // ggml stores the magnitude of the min.
   void run(int g, Fits& fits) {
     if (max_ != min_) {
       code_scale_ = Fit::kMost / (max_ - min_);
@@ -89,8 +89,8 @@ class MinSearch {
     return sum;
   }
 
-  // The codes that `iscale` gives, the line through them by least squares, and whether it is nearer than the best.
-  // A new best moves the min, and with it all scales that are still to be tried.
+  // Computes the codes that `iscale` gives and the line through them by least squares, and keeps the line if it is
+  // nearer than the best one so far. A new best line moves the min, and with it all scales that are still to be tried.
   void try_scale(float iscale) {
     choose_codes(iscale);
     float sum_l = 0, sum_l2 = 0, sum_xl = 0;
@@ -130,7 +130,7 @@ struct PlainSearch {
     for (int g = 0; g < 256 / Fit::kGroup; ++g) MinSearch<Fit>(x + g * Fit::kGroup).run(g, fits);
   }
 
-  // Weighed by squares. The first guess makes the farthest number -32; the others are up to nine tenths off.
+  // Weighted by squares. The first guess makes the farthest number -32; the other guesses are up to nine tenths off.
   static void fit_around_zero(const float* x, Fits& fits) {
     for (int g = 0; g < 16; ++g, x += 16) {
       fits.scale[g] = fits.code_scale[g] = 0;
@@ -158,7 +158,7 @@ struct PlainSearch {
     return sums;
   }
 
-  // Each code is changed as long as that makes the fit better, at most five times.
+  // Each code is changed as long as the change makes the fit better, at most five times.
   static void refine_around_zero(const float* x, Fits& fits, std::uint8_t* codes) {
     for (int g = 0; g < 16; ++g, x += 16, codes += 16) {
       fits.scale[g] = 0;
@@ -201,8 +201,8 @@ struct PlainSearch {
     for (int g = 0; g < 8; ++g) scales[g] = iq4_scale(x + 32 * g);
   }
 
-  // Weighed by squares. The first guess makes the farthest number the largest magnitude with the other sign, and the
-  // others the lowest value, up to seven off.
+  // Weighted by squares. The first guess makes the farthest number the largest magnitude with the other sign; the other
+  // guesses make it the lowest value, up to seven off.
   static float iq4_scale(const float* x) {
     const float farthest = farthest_from_zero(x, 32);
     if (std::fabs(farthest) < kSmallestMagnitude) return 0;
@@ -221,7 +221,7 @@ struct PlainSearch {
     WeightedSums sums;
     for (int j = 0; j < 32; ++j) {
       const float q = number(kIq4Values[iq4_code(id * x[j])]);
-      // Not WeightedSums::add: here it is the code that is multiplied first.
+      // Not WeightedSums::add, because the code is multiplied first here.
       sums.xl += x[j] * x[j] * q * x[j];
       sums.l2 += x[j] * x[j] * q * q;
     }

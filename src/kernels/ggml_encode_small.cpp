@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ggml_encode_small.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include "kernels/ggml_encode_inl.hpp"
 
 // Codes of a few bits for a scale that is the largest magnitude or the mean: MXFP4, NVFP4, TQ1_0, TQ2_0, Q1_0, Q2_0.
@@ -44,7 +44,7 @@ HWY_INLINE void to_q2_0(const float* x, std::uint8_t* out) {
   plain::pack_q2_0(codes, out + 2);
 }
 
-// plain::fp4_code
+// The vector code of plain::fp4_code.
 HWY_INLINE Ints fp4_code(Floats x, float d) {
   const I32 d32;
   const Floats magnitude = hn::Abs(x);
@@ -75,14 +75,14 @@ HWY_INLINE void to_nvfp4(const float* x, std::uint8_t* out) {
   }
 }
 
-// For each of 32 elements whether it is zero or more.
+// A bit for each of 32 elements: whether it is zero or more.
 HWY_INLINE std::uint32_t bits_of_32(const float* x) {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < 32; i += kLanes) bits |= bits_from(hn::Ge(load(x + i), hn::Zero(F32()))) << i;
   return bits;
 }
 
-// The magnitudes are added in their order, so there are as many blocks at once as there are lanes.
+// The magnitudes are added in their order, so as many blocks as there are lanes are encoded at once.
 void encode_q1_0(const float* in, std::size_t count, std::uint8_t* out) {
   const F32 d;
   for (; count >= kLanes; count -= kLanes) {

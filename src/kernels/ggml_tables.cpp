@@ -3,8 +3,8 @@
 namespace ballast::kernels {
 namespace {
 
-// The rows of the grids as ggml has them (ggml-common.h, MIT licence), packed: which of a few levels each value is, two
-// bits for three levels, three bits for eight, the first value lowest.
+// The rows of the grids, as in ggml (ggml-common.h, MIT licence), packed: each value is the number of its level, two
+// bits for three levels, three bits for eight, the first value in the lowest bits.
 // clang-format off
 constexpr std::uint16_t kIq2XxsRows[256] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0020, 0x0022, 0x0028, 0x002a, 0x0041, 0x0044, 0x0050,

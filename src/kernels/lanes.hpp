@@ -1,4 +1,4 @@
-// Doubles, two at once, as the compiler's own vector, which every x86-64 and every ARMv8 has.
+// Two doubles at once, as the compiler's own vector type, which works on every x86-64 and every ARMv8.
 //
 // Sums are kept in four lanes and added up in one fixed order, so their bits do not depend on the machine.
 #pragma once
@@ -10,7 +10,7 @@
 namespace ballast::kernels {
 
 using Pair [[gnu::vector_size(16)]] = double;
-using PairMask [[gnu::vector_size(16)]] = std::int64_t;  // -1 where true, as comparisons give it
+using PairMask [[gnu::vector_size(16)]] = std::int64_t;  // -1 if true, the result of a comparison
 
 inline constexpr std::size_t kPairs = 2;
 inline constexpr std::size_t kLanes = 2 * kPairs;

@@ -78,7 +78,7 @@ std::uint32_t NumpyRandom::next_half() {
   return static_cast<std::uint32_t>(both);
 }
 
-// Lemire's way: the upper half of a product, and those that would come up too often again.
+// Lemire's method: the upper half of a product; a number that would come up too often is drawn again.
 std::uint32_t NumpyRandom::below_or_at(std::uint32_t most) {
   if (most == 0) return 0;
   if (most == UINT32_MAX) return next_half();
@@ -88,7 +88,7 @@ std::uint32_t NumpyRandom::below_or_at(std::uint32_t most) {
   return static_cast<std::uint32_t>(product >> 32);
 }
 
-// The older way, which shuffle() still goes: as many bits as `most` has, until they are not more.
+// The older method, which shuffle() still uses: draws as many bits as `most` has until the number is not over `most`.
 std::uint32_t NumpyRandom::masked(std::uint32_t most) {
   if (most == 0) return 0;
   const std::uint32_t mask = UINT32_MAX >> std::countl_zero(most);
@@ -109,7 +109,7 @@ std::vector<std::uint64_t> NumpyRandom::choice(std::uint64_t total, std::uint64_
     chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
     return chosen;
   }
-  std::unordered_set<std::uint64_t> taken;  // Floyd's way
+  std::unordered_set<std::uint64_t> taken;  // Floyd's method
   for (std::uint64_t i = total - count; i < total; ++i) {
     const std::uint64_t drawn = below_or_at(static_cast<std::uint32_t>(i));
     chosen.push_back(taken.insert(drawn).second ? drawn : i);

@@ -14,7 +14,7 @@ class NumpyRandom {
   // choice(total, size=count, replace=False); count is not over total.
   std::vector<std::uint64_t> choice(std::uint64_t total, std::uint64_t count);
 
-  // shuffle(values), of fewer than 2^32.
+  // shuffle(values), for fewer than 2^32 values.
   void shuffle(std::span<std::uint64_t> values);
 
  private:
@@ -28,7 +28,7 @@ class NumpyRandom {
   std::uint32_t masked(std::uint32_t most);
 
   Wide state_{0, 0}, increment_{0, 0};
-  std::uint32_t half_ = 0;  // what the last number left over
+  std::uint32_t half_ = 0;  // the half that the last number left over
   bool has_half_ = false;
 };
 

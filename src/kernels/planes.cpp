@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/planes.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -18,8 +18,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Two or four streams of T, and their elements by turns. `stride` is the distance of the streams in bytes. Return how
-// many elements of each stream are done: whole vectors.
+// These interleave two or four streams of T, or take them apart again. `stride` is the distance between the streams in
+// bytes. They return how many elements of each stream are done: whole vectors.
 template <class T, std::size_t kStreams>
 std::size_t interleave(const std::uint8_t* streams, std::size_t stride, std::uint8_t* out, std::size_t count) {
   const hn::ScalableTag<T> d;
@@ -62,7 +62,7 @@ std::size_t deinterleave(const std::uint8_t* in, std::uint8_t* streams, std::siz
   return i;
 }
 
-// Elements of 8 and 16 bytes are four parts of 2 or 4 bytes, each of which is made of its own planes: a tile of the
+// Elements of 8 and 16 bytes are four parts of 2 or 4 bytes, and each part is made of its own planes. A tile of the
 // four streams of parts stays in the first-level cache.
 constexpr std::size_t kTile = 512;  // elements
 
@@ -96,7 +96,7 @@ std::size_t split_parts(const std::uint8_t* in, std::uint8_t* planes, std::size_
   return done;
 }
 
-// Both return how many elements are done; the rest, and elements of other sizes, are for the plain loops.
+// Both return how many elements are done; plain loops do the rest, and elements of other sizes.
 std::size_t join(const std::uint8_t* planes, std::size_t element_bytes, std::uint8_t* out, std::size_t count) {
   switch (element_bytes) {
     case 2: return interleave<std::uint8_t, 2>(planes, count, out, count);
@@ -117,7 +117,8 @@ std::size_t split(const std::uint8_t* in, std::size_t element_bytes, std::uint8_
   }
 }
 
-// One vector of elements: each plane takes the highest bit of the one below it, the lowest plane that of the highest.
+// One vector of elements: each plane takes the highest bit of the plane below it, and the lowest plane takes the
+// highest bit of the highest plane.
 template <class D>
 void rotate_left_some(D d, std::uint8_t* planes, std::size_t element_bytes, std::size_t stride) {
   auto below = hn::LoadU(d, planes + (element_bytes - 1) * stride);

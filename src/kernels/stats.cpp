@@ -10,7 +10,7 @@
 namespace ballast::kernels {
 namespace {
 
-// A block in which something is not finite, or whose sum is not: one value after the other.
+// For a block with a value that is not finite, or whose sum is not finite: one value after the other.
 Moments moments_one_by_one(const double* values, std::size_t count) {
   Moments m;
   m.count = count;
@@ -46,8 +46,8 @@ double squared_distances(const double* values, std::size_t count, double mean) {
   return sum_of(sum);
 }
 
-// Of whole lanes. The block lies in the first-level cache, so a second pass for the distances costs little, and loses
-// nothing to cancellation.
+// `count` is a whole number of lanes. The block lies in the first-level cache, so a second pass for the distances costs
+// little, and loses nothing to cancellation.
 Moments moments_of_lanes(const double* values, std::size_t count) {
   Pair sum[kPairs] = {}, min[kPairs], max[kPairs];
   PairMask zeros[kPairs] = {};
@@ -61,7 +61,7 @@ Moments moments_of_lanes(const double* values, std::size_t count) {
       max[p] = x > max[p] ? x : max[p];
     }
   }
-  // One value that is not finite is enough to spoil the sum.
+  // One value that is not finite is enough to make the sum not finite.
   const double total = sum_of(sum);
   if (!std::isfinite(total)) return moments_one_by_one(values, count);
 
@@ -115,7 +115,8 @@ void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes)
 void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
                std::span<const std::byte> bytes) noexcept {
   if (bins.empty()) return;
-  // Halves, because high - low may overflow. Where the range is too narrow for a scale, all of it is the first bin.
+  // Halves, because high - low may overflow. If the range is too narrow for a scale, everything goes into the first
+  // bin.
   const double scale = static_cast<double>(bins.size()) / (high / 2 - low / 2), offset = low / 2;
   const double usable_scale = std::isfinite(scale) ? scale : 0;
   const auto last = static_cast<std::int64_t>(bins.size() - 1);

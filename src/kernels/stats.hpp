@@ -1,4 +1,4 @@
-// Statistics of a tensor's values, block by block: what `stats` prints.
+// Statistics of a tensor's values, block by block: `stats` prints them.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace ballast::kernels {
 
-// Of the finite values, as F64: integers beyond 2^53 are rounded. NaN and Inf are only counted.
+// The moments of the finite values, as F64: integers beyond 2^53 are rounded. NaN and Inf are only counted.
 struct Moments {
-  std::uint64_t count = 0;  // of all elements
+  std::uint64_t count = 0;  // all elements
   std::uint64_t nan_count = 0;
   std::uint64_t inf_count = 0;
   std::uint64_t zero_count = 0;
-  double min = std::numeric_limits<double>::infinity();  // above max where there is no finite value
+  double min = std::numeric_limits<double>::infinity();  // above max if there is no finite value
   double max = -std::numeric_limits<double>::infinity();
   double mean = 0;
   double m2 = 0;  // the sum of squared distances from the mean
@@ -28,14 +28,14 @@ struct Moments {
   void merge(const Moments& other) noexcept;
 };
 
-// Whether the statistics of a type can be taken: floating, integer and boolean ones.
+// Whether a type has statistics: floating, integer and boolean types do.
 bool has_stats(DType dtype) noexcept;
 
-// Adds a whole number of blocks. Owns nothing, so it may be abandoned half-way; `moments` is then of no use.
+// Adds a whole number of blocks. The function owns nothing, so it may be abandoned half-way; `moments` is then useless.
 void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes) noexcept;
 
-// Counts the values of [low, high] in bins of equal width, of which the last includes `high`; other values, and NaN,
-// are left out. Both ends are finite; where they are equal, or too close to be divided, all is in the first bin.
+// Counts the values of [low, high] in bins of equal width; the last bin includes `high`. Other values, and NaN, are
+// left out. Both ends are finite; if they are equal, or too close to be divided, everything goes into the first bin.
 void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
                std::span<const std::byte> bytes) noexcept;
 

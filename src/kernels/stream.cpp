@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/stream.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
-// After it, because it depends on the target.
+// Included after foreach_target.h, because it depends on the target.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -24,8 +24,8 @@ void stream_line(std::byte* out, const std::byte* in) {
                reinterpret_cast<std::uint8_t*>(out + j));
 }
 
-// Four pages side by side: each is a stream of its own to the hardware that fetches ahead, which stops at the end of a
-// page. One after the other they took a seventh longer.
+// Copies four pages side by side: the hardware prefetcher stops at the end of a page, and treats each of the four as a
+// stream of its own. One page after the other took a seventh longer.
 std::size_t stream_pages(std::byte* out, const std::byte* in, std::size_t size) {
   constexpr std::size_t kPage = 4096, kPages = 4;
   std::size_t done = 0;

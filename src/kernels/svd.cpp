@@ -23,7 +23,7 @@ void check(int info) {
   if (info != 0) throw Error(Errc::unsupported, "the singular values of a matrix could not be found");
 }
 
-// Calls once to hear how much room is needed, and once with it.
+// Calls LAPACK once to ask how much room it needs, and once with that room.
 template <class Call>
 void with_room(const Call& call) {
   float wanted = 0;
@@ -32,7 +32,7 @@ void with_room(const Call& call) {
   check(call(room.data(), as_int(room.size())));
 }
 
-// All of it: rank is the smaller dimension.
+// The full decomposition: rank is the smaller dimension.
 TruncatedSvd whole_svd(std::vector<float> matrix, std::size_t rows, std::size_t columns) {
   TruncatedSvd svd;
   svd.rank = std::min(rows, columns);
@@ -40,7 +40,7 @@ TruncatedSvd whole_svd(std::vector<float> matrix, std::size_t rows, std::size_t 
   svd.values.resize(svd.rank);
   svd.v.resize(svd.rank * columns);
   std::vector<int> integers(8 * svd.rank);
-  // The transposed matrix is v' · diag · u', which lie in memory as v and u.
+  // The transposed matrix is v' · diag · u'; in memory these are v and u.
   const int m = as_int(columns), n = as_int(rows), rank = as_int(svd.rank);
   with_room([&](float* work, int size) {
     int info = 0;
@@ -51,7 +51,7 @@ TruncatedSvd whole_svd(std::vector<float> matrix, std::size_t rows, std::size_t 
   return svd;
 }
 
-// Columns of [rows, columns] made orthonormal; there are fewer columns than rows.
+// Makes the columns of a [rows, columns] matrix orthonormal; there are fewer columns than rows.
 void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
   const int m = as_int(columns), n = as_int(rows);
   std::vector<float> factors(columns);
@@ -72,7 +72,7 @@ TruncatedSvd subspace_svd(const MatrixView& matrix, std::size_t rank) {
   MatrixView turned = matrix;
   turned.transposed = true;
   std::vector<float> left(rows * width), right(columns * width);
-  std::mt19937 random(0);  // always the same
+  std::mt19937 random(0);  // the seed is always the same
   std::normal_distribution<float> normal;
   for (float& value : right) value = normal(random);
   for (int i = 0; i <= kIterations; ++i) {

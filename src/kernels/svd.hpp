@@ -7,7 +7,7 @@
 
 namespace ballast::kernels {
 
-// matrix ≈ u · diag(values) · v, all row-major. Vectors of a value of 0 are orthonormal, too.
+// matrix ≈ u · diag(values) · v, all row-major. The vectors of a value of 0 are orthonormal, too.
 struct TruncatedSvd {
   std::size_t rank = 0;       // at most the smaller dimension
   std::vector<float> u;       // [rows, rank]
@@ -15,9 +15,9 @@ struct TruncatedSvd {
   std::vector<float> v;       // [rank, columns]
 };
 
-// Exact where the smaller dimension is at most 1024. Beyond, by iterations of a random subspace that always begins the
-// same: as near as singular values that follow each other closely allow, in a time that grows with the rank. Finite
-// values only. Throws Errc::unsupported where LAPACK gives up.
+// Exact if the smaller dimension is at most 1024. Beyond that, it iterates a random subspace that always begins the
+// same; the result is as near as singular values that follow each other closely allow, and the time grows with the
+// rank. All values must be finite. Throws Errc::unsupported if LAPACK gives up.
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank);
 
 }  // namespace ballast::kernels

@@ -10,7 +10,7 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr std::size_t kVector = 16;  // normal numbers are made so many at once
+constexpr std::size_t kVector = 16;  // normal numbers are made 16 at a time
 
 // The Box-Muller transform of eight numbers and the eight after them.
 void to_normal(std::span<float, kVector> values, float mean, float deviation) {
@@ -27,10 +27,11 @@ void to_normal(std::span<float, kVector> values, float mean, float deviation) {
 float TorchRandom::uniform_float() { return static_cast<float>(engine_() & 0xFFFFFF) * (1.0F / (1 << 24)); }
 
 void TorchRandom::uniform(float from, float to, std::span<float> out) {
-  for (float& value : out) value = std::fma(uniform_float(), to - from, from);  // fused, as torch is compiled
+  for (float& value : out) value = std::fma(uniform_float(), to - from, from);  // fused, because torch is compiled so
 }
 
-// Fewer than 16 are made one by one, in doubles, two of each draw; more, all uniform first and the last 16 anew.
+// Fewer than 16 numbers are made one by one, in doubles, two from each draw. For more, all uniform numbers are drawn
+// first, and the last 16 are drawn anew.
 void TorchRandom::normal(float mean, float deviation, std::span<float> out) {
   if (out.size() >= kVector) {
     for (float& value : out) value = uniform_float();
@@ -59,8 +60,8 @@ void TorchRandom::normal(float mean, float deviation, std::span<float> out) {
   }
 }
 
-// An element of the permutation is what it stays after its own swap, so the rest of the shuffle need not be done; only
-// what swaps have moved is remembered.
+// An element of the permutation does not change after its own swap, so the rest of the shuffle can be left out. Only
+// the elements that swaps have moved are remembered.
 std::vector<std::uint64_t> TorchRandom::permutation(std::uint64_t total, std::uint64_t count) {
   std::unordered_map<std::uint64_t, std::uint64_t> moved;
   const auto at = [&](std::uint64_t i) {

@@ -8,7 +8,7 @@
 namespace ballast::kernels {
 namespace {
 
-// The compiler's own vectors of 16 bytes, which every x86-64 and every ARMv8 has.
+// The compiler's own vector types of 16 bytes, which work on every x86-64 and every ARMv8.
 template <class T>
 using Vector [[gnu::vector_size(16)]] = T;
 
@@ -48,13 +48,13 @@ struct Block16 {
 };
 template <>
 struct Lanes<Block16> {
-  using V = Block16;  // a square of one: there is nothing to interleave
+  using V = Block16;  // a square of one element: there is nothing to interleave
   static V low(V a, V) { return a; }
   static V high(V, V b) { return b; }
 };
 
-// A square of as many vectors as a vector has elements. Interleaving the first half of the rows with the second, as
-// often as halving leads to one, is a transposition.
+// A square of as many vectors as a vector has elements. To transpose it, the first half of the rows is interleaved with
+// the second half, as often as the number of rows can be halved.
 template <class T>
 void transpose_square(std::byte* out, std::size_t out_stride, const std::byte* in, std::size_t in_stride) {
   constexpr std::size_t kCount = 16 / sizeof(T);
@@ -74,14 +74,15 @@ void transpose_square(std::byte* out, std::size_t out_stride, const std::byte* i
   for (std::size_t i = 0; i < kCount; ++i) std::memcpy(out + i * out_stride, &rows[i], 16);
 }
 
-// All of these bytes, and into the second level: in the first, what lies a power of two apart would not stay.
+// Fetches all of these bytes into the second-level cache: in the first level, lines that lie a power of two apart would
+// not stay.
 void prefetch(const std::byte* begin, std::size_t size) {
   for (std::size_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(begin + i, 0, 2);
   __builtin_prefetch(begin + size - 1, 0, 2);
 }
 
 // Lines that lie a power of two apart fall into the same few sets of the cache and push each other out. So a tile is
-// read column by column into a buffer, and from there turned and written a strip of rows at a time.
+// read column by column into a buffer, and from there it is transposed and written a strip of rows at a time.
 template <class T>
 class Tile {
  public:
@@ -96,7 +97,7 @@ class Tile {
     }
   }
 
-  // By whole squares: what lies in the buffer beside the tile is turned as well, and never written.
+  // Transposes whole squares: the bytes beside the tile in the buffer are transposed too, and never written.
   void turn_strip(std::size_t row, std::size_t columns) {
     for (std::size_t c = 0; c < columns; c += kStripRows) {
       transpose_square<T>(strip(0) + c * sizeof(T), kStripStride, columns_ + c * kColumnStride + row * sizeof(T),
@@ -108,8 +109,8 @@ class Tile {
     for (std::size_t r = 0; r < rows; ++r) copy_short(to.begin + r * to.stride, strip(r), columns * sizeof(T));
   }
 
-  // The same around the cache. Where two tiles meet inside a line of the output, the first one's part of it is kept for
-  // the second one to stream: as two parts it would be read and written twice.
+  // The same around the cache. If two tiles meet inside a line of the output, the first tile's part of the line is kept
+  // for the second tile to stream: as two parts, the line would be read and written twice.
   void stream_strip(MatrixOut to, std::size_t row, std::size_t rows, std::size_t columns, bool is_first, bool is_last) {
     for (std::size_t r = 0; r < rows; ++r) {
       const auto begin = reinterpret_cast<std::uintptr_t>(to.begin + r * to.stride), end = begin + columns * sizeof(T);
@@ -133,7 +134,7 @@ class Tile {
   alignas(kCacheLine) std::byte kept_[kRows * kCacheLine];
 };
 
-// The matrix cut into tiles, in the order in which they are done: along a band of rows, then the next band.
+// The matrix cut into tiles, in the order in which the tiles are done: along a band of rows, then the next band.
 template <class T>
 class Tiling {
  public:
@@ -144,7 +145,7 @@ class Tiling {
   bool begins_rows() const { return column_ == 0; }
   bool ends_rows() const { return column_ + width() == columns_; }
 
-  // A tile ends where a line of the cache does, in the source as in the output.
+  // A tile ends at the end of a line of the cache, both in the source and in the output.
   std::size_t height() const {
     return std::min<std::uint64_t>(Tile<T>::kRows - elements_into_line(in_.begin + row_ * sizeof(T)), rows_ - row_);
   }
@@ -175,8 +176,8 @@ class Tiling {
   std::uint64_t row_ = 0, column_ = 0;
 };
 
-// Asks for the columns of a tile a few at a time, so that all are asked for after a number of turns: more at once than
-// memory can answer would hold up what is done meanwhile.
+// Prefetches the columns of a tile a few at a time, so that all have been fetched after a number of turns. More
+// requests at once than memory can answer would hold up the work that is done meanwhile.
 template <class T>
 class Prefetch {
  public:
@@ -202,7 +203,7 @@ class Prefetch {
 template <class T>
 void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, bool stream) {
   constexpr std::size_t kStripRows = Tile<T>::kStripRows;
-  Tile<T> tile;  // left as it is: clearing 100 KiB would take longer than a small matrix
+  Tile<T> tile;  // not initialized: clearing 100 KiB would take longer than a small matrix
   Tiling<T> at(out, in, rows, columns);
   while (!at.is_done()) {
     const std::size_t height = at.height(), width = at.width();
@@ -210,7 +211,7 @@ void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uin
     MatrixOut to = at.to();
     tile.read(at.from(), height, width);
     at.next();
-    // While strips are turned and written, the next tile comes from memory.
+    // While strips are transposed and written, the next tile comes from memory.
     Prefetch<T> next(at, (height + kStripRows - 1) / kStripRows);
     for (std::size_t r = 0; r < height; r += kStripRows, to.begin += kStripRows * to.stride) {
       next.turn();
@@ -226,9 +227,9 @@ void transpose_by_tiles(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uin
 }
 
 // Larger elements are copied as they are, so many at once from one column that reading comes close to reading in order:
-// for elements of 256 bytes in a large output, 64 KiB measured about 1.8 times as fast as 4 KiB. To be streamed, they
-// are joined to pieces of rows first, so that few lines of the cache are written in parts; from more than 8 columns at
-// once, short elements measured slower again.
+// for elements of 256 bytes in a large output, 64 KiB measured about 1.8 times as fast as 4 KiB. If the output is
+// streamed, they are first joined to pieces of rows, so that few lines of the cache are written in parts; with more
+// than 8 columns at once, short elements measured slower again.
 void transpose_large(MatrixOut out, MatrixIn in, std::uint64_t rows, std::uint64_t columns, std::uint64_t size,
                      bool stream) {
   constexpr std::uint64_t kBandBytes = 65536, kPieceBytes = 1024, kMostJoined = 8;

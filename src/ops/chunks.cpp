@@ -30,7 +30,7 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
       tensor.read(first, buffer);
       look(buffer);
     }
-    if (may_be_in_place) tensor.storage()->release(tensor.offset() + first, n);
+    if (may_be_in_place) tensor.release({first, n});
     if (meter != nullptr) meter->add(n);
     first += n;
   }

@@ -12,6 +12,7 @@
 #include "core/checked.hpp"
 #include "core/once.hpp"
 #include "core/text.hpp"
+#include "tensor/derived_storage.hpp"
 
 namespace ballast {
 namespace {
@@ -94,19 +95,30 @@ struct Quantized {
   std::uint64_t channels = 1, channel_elements = 0;  // so many elements, then comes the next channel
 };
 
-class DequantizedStorage final : public Storage {
+std::vector<Tensor> parts_of(const Quantized& quantized) {
+  if (quantized.scheme == Scheme::per_tensor) return {quantized.integers};
+  return {quantized.integers, quantized.scales, quantized.zero_points};
+}
+
+std::string step_of(const Quantized& quantized) {
+  if (quantized.scheme != Scheme::per_tensor) return "dequantize by channels";
+  return fmt::format("dequantize by {}, {}", quantized.whole.scale, quantized.whole.zero_point);
+}
+
+class DequantizedStorage final : public DerivedStorage {
  public:
   explicit DequantizedStorage(Quantized quantized)
-      : quantized_(std::move(quantized)), size_(quantized_.integers.numel() * sizeof(float)) {}
+      : DerivedStorage(parts_of(quantized), step_of(quantized)),
+        quantized_(std::move(quantized)),
+        size_(quantized_.integers.numel() * sizeof(float)) {}
 
   std::uint64_t size_bytes() const override { return size_; }
   std::uint64_t granule() const override { return info(quantized_.integers.dtype()).block_elements * sizeof(float); }
-  bool is_sequential() const override { return quantized_.integers.storage()->is_sequential(); }
 
   void prepare(const Progress& progress) const override {
     once_.run([&] {
       const StoragePtr& storage = quantized_.integers.storage();
-      storage->prepare(progress);
+      DerivedStorage::prepare(progress);
       // A strided view jumps to and fro, which a compressed stream cannot.
       const bool must_hold = storage->is_sequential() && !quantized_.integers.is_contiguous();
       integers_ = must_hold ? quantized_.integers.realize(1) : quantized_.integers;
@@ -118,20 +130,6 @@ class DequantizedStorage final : public Storage {
       channels_.clear();
       for (std::size_t i = 0; i < scales.size(); ++i) channels_.push_back({scales[i], zero_points[i]});
     });
-  }
-
-  Derivation derivation() const override {
-    if (quantized_.scheme == Scheme::per_tensor) {
-      return {fmt::format("dequantize by {}, {}", quantized_.whole.scale, quantized_.whole.zero_point),
-              {&quantized_.integers}};
-    }
-    return {"dequantize by channels", {&quantized_.integers, &quantized_.scales, &quantized_.zero_points}};
-  }
-
-  void check_unchanged() const override {
-    for (const Tensor* part : {&quantized_.integers, &quantized_.scales, &quantized_.zero_points}) {
-      if (part->storage()) part->storage()->check_unchanged();
-    }
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {

@@ -103,8 +103,11 @@ DiffReport diff(const Checkpoint& a, const Checkpoint& b, const DiffOptions& opt
       report.changed.push_back(describe(pair, DiffReport::What::shape));
     } else if (tensor.dtype() != other->dtype()) {
       report.changed.push_back(describe(pair, DiffReport::What::dtype));
-    } else if (!options.values || tensor.nbytes() == 0 || are_same_bytes(tensor, *other) || !tensor.has_data() ||
-               !other->has_data()) {
+    } else if (!options.values || tensor.nbytes() == 0 || are_same_bytes(tensor, *other)) {
+      ++report.equal_count;
+    } else if (tensor.has_data() != other->has_data()) {
+      report.changed.push_back(describe(pair, DiffReport::What::data));
+    } else if (!tensor.has_data()) {
       ++report.equal_count;
     } else {
       to_compare.push_back(pair);

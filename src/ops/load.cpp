@@ -41,6 +41,7 @@ StateDict load(const std::string& target, const LoadOptions& options) {
   open_options.safety = options.safety;
   open_options.root = options.root;
   open_options.threads = options.threads;
+  open_options.files = options.files;
   Checkpoint checkpoint = open(target, open_options);
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   const bool is_all_there =

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <ballast/scan.hpp>
+#include "checkpoint/packed_parts.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "kernels/cast.hpp"
@@ -38,7 +39,10 @@ bool shape_fits(const Shape& file, const Shape& model) {
 class Loader {
  public:
   Loader(std::vector<BoundTensor> model, Checkpoint checkpoint, const LoadStateDictOptions& options)
-      : model_(std::move(model)), options_(options), checkpoint_(renamed(chosen(std::move(checkpoint)))) {}
+      : model_(std::move(model)),
+        options_(options),
+        checkpoint_(renamed(chosen(std::move(checkpoint)))),
+        packed_(checkpoint_) {}
 
   LoadReport run() {
     const auto start = std::chrono::steady_clock::now();
@@ -145,6 +149,7 @@ class Loader {
     if (options_.dtype_policy == DTypePolicy::to_one && is_real) wanted = options_.dtype;
     if (!wanted || *wanted == tensor.dtype()) return tensor;
     if (!is_real && !kernels::can_cast(tensor.dtype(), *wanted)) return tensor;  // a mismatch, which is then reported
+    packed_.refuse(to.name, tensor, "cast");
     return tensor.to(*wanted);
   }
 
@@ -201,9 +206,11 @@ class Loader {
     jobs_.clear();
     if (options_.consume) checkpoint_ = {};  // what is needed of it is in the jobs
     const PlaceOptions how{options_.mode, !options_.assign, options_.consume, options_.threads};
+    const OverflowCounter overflows;
     ProgressMeter meter(options_.progress, "loading", total);
     tensors = place(tensors, devices, how, meter);
     copy(copies, how, meter);
+    report_.overflows = overflows.total();
     for (std::size_t i = 0; i < placed.size(); ++i) {
       const bool is_copy = tensors[i].has_data() && tensors[i].storage() != placed[i].from.storage();
       if (is_copy) report_.bytes += tensors[i].nbytes();
@@ -230,6 +237,7 @@ class Loader {
   const LoadStateDictOptions& options_;
   LoadReport report_;
   Checkpoint checkpoint_;
+  PackedParts packed_;                      // of checkpoint_
   std::unordered_set<const Tensor*> used_;  // of checkpoint_
   std::vector<Job> jobs_;
 };
@@ -290,6 +298,10 @@ std::string to_string(const LoadReport& report) {
   append_names(text, "mismatched", lines_of(report.mismatched));
   append_names(text, "left", lines_of(report.left));
   append_names(text, "cast", report.cast);
+  if (report.overflows.count != 0) {
+    text += fmt::format("{:<11} {} finite values did not fit the model's dtype, the largest {:g}\n", "overflows",
+                        report.overflows.count, report.overflows.largest);
+  }
   append_names(text, "tied", report.tied);
   append_names(text, "differing", report.differing);
   std::vector<std::string> lines;

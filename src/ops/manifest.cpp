@@ -14,7 +14,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 #include "kernels/digest.hpp"
 #include "ops/chunks.hpp"
 #include "tensor/repeated_bytes.hpp"

@@ -1,34 +1,22 @@
 #include <ballast/error.hpp>
 #include <ballast/metadata.hpp>
 #include <ballast/open.hpp>
-
-#include <fmt/format.h>
+#include <ballast/source.hpp>
 
 #include <algorithm>
 #include <utility>
 
 #include "checkpoint/detect.hpp"
 #include "core/text.hpp"
-#include "formats/gguf/edit.hpp"
-#include "formats/safetensors/edit.hpp"
-#include "io/byte_source.hpp"
+#include "formats/all.hpp"
 #include "io/patch_file.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast {
 namespace {
 
-Metadata edited(Metadata metadata, const MetadataEdit& edit) {
-  for (const std::string& key : edit.unset) {
-    if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key));
-  }
-  for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key, value);
-  return metadata;
-}
-
 // The data as they lie, behind another header.
-void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
-             SaveOptions options) {
+void rewrite(const SourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head, SaveOptions options) {
   const std::uint64_t size = source->size_bytes() - data_begin;
   const std::uint64_t begin = head.size();
   SavePlan plan;
@@ -39,19 +27,8 @@ void rewrite(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vec
   execute(plan, options);
 }
 
-Fields edited(Fields fields, const MetadataEdit& edit) {
-  for (const std::string& key : edit.unset) {
-    if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
-  }
-  for (const auto& [key, value] : edit.set) {
-    const FieldAssignment field = parse_field_assignment(fmt::format("{}={}", key, value));
-    fields.set_from_text(field.key, field.text, field.type);
-  }
-  return fields;
-}
-
-// Both formats have a header that can be written anew and data behind it that stay as they are.
-MetadataEditReport replace_head(const io::ByteSourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
+// A header can be written anew, and the data behind it stay as they are.
+MetadataEditReport replace_head(const SourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
                                 const SaveOptions& options) {
   // A link, or a file with a second name, may be somebody else's too: those get a file of their own.
   const bool in_place = head.size() == data_begin && io::has_one_name(source->name());
@@ -61,13 +38,6 @@ MetadataEditReport replace_head(const io::ByteSourcePtr& source, std::uint64_t d
     rewrite(source, data_begin, std::move(head), options);
   }
   return {.changed = true, .in_place = in_place};
-}
-
-MetadataEditReport edit_gguf(const io::ByteSourcePtr& source, const MetadataEdit& edit, const SaveOptions& options) {
-  const gguf::EditableHeader header = gguf::read_editable(*source, options.limits);
-  const Fields fields = edited(header.fields, edit);
-  if (fields == header.fields) return {.changed = false, .in_place = true};
-  return replace_head(source, header.data_begin, gguf::with_fields(header, fields, options.limits), options);
 }
 
 // Metadata can be all that there is of a tensor: the name under which its bytes are kept.
@@ -85,30 +55,27 @@ void refuse_aliases(const std::string& path, const Metadata& before, const Metad
   }
 }
 
-MetadataEditReport edit_safetensors(const io::ByteSourcePtr& source, const MetadataEdit& edit,
-                                    const SaveOptions& options) {
-  const safetensors::EditableHeader header = safetensors::read_editable(source, options.limits);
-  const Metadata metadata = edited(header.metadata, edit);
-  if (metadata == header.metadata) return {.changed = false, .in_place = true};
-  refuse_aliases(source->name(), header.metadata, metadata, options.limits);
-  return replace_head(source, header.data_begin, safetensors::with_metadata(header, metadata, options.limits), options);
-}
+bool can_be_edited(const FileFormat& format) { return format.edit != nullptr; }
 
 }  // namespace
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
   io::undo_cut_off_patch(path);
-  const auto source = io::open_file(path);
-  switch (detect(*source)) {
-    case Content::gguf: return edit_gguf(source, edit, options);
-    case Content::safetensors: return edit_safetensors(source, edit, options);
-    case Content::json:
-      throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
-          .hint("edit the shards themselves");
-    default: break;
+  const auto source = file_source(path);
+  const Recognized recognized = recognize(source, options.limits);
+  if (recognized.is_json()) {
+    throw Error(Errc::unsupported, "an index of shards has no metadata of safetensors")
+        .hint("edit the shards themselves");
   }
-  throw Error(Errc::unsupported, "only safetensors and GGUF files have metadata that can be edited")
-      .hint("convert it first: ballast convert IN OUT.safetensors --metadata KEY=VALUE");
+  if (!can_be_edited(*recognized.format)) {
+    throw Error(Errc::unsupported,
+                "only " + names_of_formats(can_be_edited, "and") + " files have metadata that can be edited")
+        .hint("convert it first: ballast convert IN OUT.safetensors --metadata KEY=VALUE");
+  }
+  EditedHead edited = recognized.format->edit(source, edit, options.limits);
+  if (!edited.is_changed) return {.changed = false, .in_place = true};
+  if (recognized.format->keeps.agreements) refuse_aliases(path, edited.before, edited.after, options.limits);
+  return replace_head(source, edited.data_begin, std::move(edited.head), options);
 } catch (Error& error) {
   throw error.in(path);
 }

@@ -13,6 +13,7 @@
 #include "tensor/on_device.hpp"
 #include "tensor/owned_memory.hpp"
 #include "tensor/pieces.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/tensor_numbers.hpp"
 
 namespace ballast {
@@ -68,12 +69,15 @@ class Placing {
   void carry_out(Filling& filling, std::span<const TensorPiece> pieces, const Ways& ways, ThreadPool& pool) {
     const std::vector<Tensor>& tensors = *ways.front();
     const bool streams = total_bytes(filling.pieces) >= kWorthStreaming;
+    ReadAhead ahead(pieces.size(),
+                    [&](std::size_t i, Announcement& reads) { reads.add(tensors[pieces[i].tensor], pieces[i].bytes); });
     pool.run(pieces.size(), [&](std::size_t i, unsigned) {
       const auto& [number, bytes] = pieces[i];
+      ahead.begin(i);
       tensors[number].storage()->prepare({});
       read_piece(tensors[number], bytes.offset, filling.memory[number].subspan(bytes.offset, bytes.size), streams);
       if (options_.consume) {
-        release(tensors[number], bytes);
+        tensors[number].release(bytes);
         if (--filling.left[number] == 0) {
           for (std::vector<Tensor>* const way : ways) (*way)[number] = {};
         }
@@ -129,10 +133,6 @@ class Placing {
     std::uint64_t total = 0;
     for (const TensorPiece& piece : pieces) total += piece.bytes.size;
     return total;
-  }
-
-  static void release(const Tensor& tensor, const ByteRange& bytes) {
-    if (tensor.is_contiguous()) tensor.storage()->release(tensor.offset() + bytes.offset, bytes.size);
   }
 
   // All that goes to one device, each tensor once however many names it has.

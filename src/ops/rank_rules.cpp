@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 #include "ops/json_rules.hpp"
 
 namespace ballast {

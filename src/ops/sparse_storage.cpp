@@ -15,6 +15,7 @@
 #include "core/overflow_counter.hpp"
 #include "core/text.hpp"
 #include "kernels/add.hpp"
+#include "tensor/derived_storage.hpp"
 
 namespace ballast {
 namespace {
@@ -197,35 +198,26 @@ class ValueBuffer {
 
 constexpr std::uint64_t kMostBufferedBytes = 64 << 10;  // of values, at most, in a buffer
 
-class SparseStorage final : public Storage {
+class SparseStorage final : public DerivedStorage {
  public:
   SparseStorage(Sparse sparse, std::uint64_t size_bytes)
-      : sparse_(std::move(sparse)), size_(size_bytes), element_bytes_(info(sparse_.values.dtype()).block_bytes) {}
+      : DerivedStorage({sparse.compressed, sparse.plain, sparse.values}, "dense from sparse"),
+        sparse_(std::move(sparse)),
+        size_(size_bytes),
+        element_bytes_(info(sparse_.values.dtype()).block_bytes) {}
 
   std::uint64_t size_bytes() const override { return size_; }
   std::uint64_t granule() const override { return element_bytes_; }
+  bool is_sequential() const override { return false; }  // prepare() has read the parts that are
 
   void prepare(const Progress& progress) const override {
     once_.run([&] {
-      for (const Tensor* part : parts()) {
-        if (part->storage()) part->storage()->prepare(progress);
-      }
+      DerivedStorage::prepare(progress);
       entries_ = std::make_unique<const SparseEntries>(sparse_);
       // Values are read to and fro, which a compressed stream cannot.
       const StoragePtr& storage = sparse_.values.storage();
       values_ = storage && storage->is_sequential() ? sparse_.values.realize(1) : sparse_.values;
     });
-  }
-
-  Derivation derivation() const override {
-    const auto all = parts();
-    return {"dense from sparse", {all.begin(), all.end()}};
-  }
-
-  void check_unchanged() const override {
-    for (const Tensor* part : parts()) {
-      if (part->storage()) part->storage()->check_unchanged();
-    }
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -240,8 +232,6 @@ class SparseStorage final : public Storage {
   }
 
  private:
-  std::array<const Tensor*, 3> parts() const { return {&sparse_.compressed, &sparse_.plain, &sparse_.values}; }
-
   void read_elements(std::uint64_t offset, std::span<std::byte> out) const {
     const auto fill = [&](auto&& values_at) {
       std::memset(out.data(), 0, out.size());

@@ -46,7 +46,10 @@ Stats stats_of_numbers(const Tensor& tensor, const StatsOptions& options) {
   stats.nans = all.nan_count;
   stats.infinities = all.inf_count;
   stats.histogram.resize(options.bins);
-  if (all.finite_count() == 0) return stats;
+  if (all.finite_count() == 0) {
+    if (options.bins != 0) meter.add(tensor.nbytes());  // nothing to count a second time
+    return stats;
+  }
   stats.min = all.min;
   stats.max = all.max;
   stats.mean = all.mean;

@@ -1,9 +1,9 @@
 #include <ballast/error.hpp>
 #include <ballast/manifest.hpp>
+#include <ballast/source.hpp>
 #include <ballast/verify.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,7 +15,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 #include "kernels/crc32.hpp"
 #include "ops/chunks.hpp"
 #include "tensor/packed_storage.hpp"
@@ -23,8 +23,6 @@
 
 namespace ballast {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string describe(const Error& error) {
   std::string text = error.message();
@@ -82,11 +80,11 @@ class Verifier {
   }
 
   FolderContents look_at_target() const {
-    std::error_code ignored;
-    if (fs::is_directory(target_, ignored)) return look_for_damage(target_);  // opening it says the rest
-    const auto source = io::open_file(target_);  // a target that is not there is an error, not a finding
+    const Files& files = *options_.open.files;
+    if (auto names = files.list(target_)) return look_for_damage(target_, *std::move(names), files);
+    const auto source = files.open(target_);  // a target that is not there is an error, not a finding
     try {
-      if (detect(*source) == Content::json) return {target_, {}, {}, {}};
+      if (recognize(source, options_.open.limits).is_json()) return {target_, {}, {}, {}};
     } catch (const Error& error) {
       if (error.code() == Errc::unsupported) throw;
       // opening it will say the same
@@ -96,12 +94,13 @@ class Verifier {
 
   // Every tensor is in the shard that the index says, and the index says every tensor.
   void check_index(const std::string& path) try {
-    const auto text = io::read_text_file(path, options_.open.limits.max_index_bytes);
+    const Files& files = *options_.open.files;
+    const auto text = io::read_text(*files.open(path), options_.open.limits.max_index_bytes);
     const ShardIndex index = parse_shard_index(text, options_.open.limits);
     std::vector<std::optional<Checkpoint>> shards;
     std::uint64_t total = 0, stored = 0, listed = 0, held = 0;
     for (const std::string& file : index.files) {
-      shards.push_back(open_shard((fs::path(path).parent_path() / file).string()));
+      shards.push_back(open_shard(files.beside(path, file)));
       if (!shards.back()) continue;
       held += shards.back()->size() - shards.back()->aliases.size();
       for (const auto& [name, tensor] : *shards.back())
@@ -192,11 +191,14 @@ class Verifier {
       const StoragePtr& storage = tensor.storage();
       if (storage && storage->declared_crc32() && seen.insert(storage.get()).second) sources.push_back({name, storage});
     }
+    std::uint64_t total = 0;
+    for (const Source& source : sources) total += source.storage->size_bytes();
+    ProgressMeter meter(options_.progress, "checking sums", total);
     std::vector<std::uint32_t> sums(sources.size());
     ThreadPool(options_.open.threads).run(sources.size(), [&](std::size_t i, unsigned) {
       const Tensor bytes(DType::u8, {sources[i].storage->size_bytes()}, sources[i].storage);
       const auto add = [&](std::span<const std::byte> chunk) { sums[i] = kernels::crc32(sums[i], chunk); };
-      for_each_chunk(bytes, 0, bytes.nbytes(), add);
+      for_each_chunk(bytes, 0, bytes.nbytes(), add, &meter);
     });
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sums[i] == *sources[i].storage->declared_crc32()) continue;

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 #include "ops/json_rules.hpp"
 #include "ops/name_pattern.hpp"
 

@@ -22,6 +22,7 @@
 #include "save/jobs.hpp"
 #include "save/source_check.hpp"
 #include "tensor/element_layout.hpp"
+#include "tensor/read_ahead.hpp"
 
 namespace ballast {
 namespace {
@@ -53,7 +54,13 @@ class FileWriter {
     meter_.add(file_.head.size());
     std::vector<Job> jobs = make_jobs(file_, buffer_bytes_, share_blocks());
     buffers_.resize(pool.size());
-    pool.run(jobs.size(), [&](std::size_t i, unsigned worker) { run(jobs[i], buffers_[worker]); });
+    ReadAhead ahead(jobs.size(), [&](std::size_t i, Announcement& reads) {
+      for (const Job::Part& part : jobs[i].parts) reads.add(*part.tensor, {part.first, part.size});
+    });
+    pool.run(jobs.size(), [&](std::size_t i, unsigned worker) {
+      ahead.begin(i);
+      run(jobs[i], buffers_[worker]);
+    });
 
     const std::vector<std::uint32_t> crc32s = checksums(jobs);
     for (std::size_t i = 0; i < crc32s.size(); ++i) {
@@ -249,7 +256,7 @@ class FileWriter {
   }
 
   void done_with(const Job::Part& part) {
-    if (part.tensor->is_contiguous()) part.tensor->storage()->release(part.tensor->offset() + part.first, part.size);
+    part.tensor->release({part.first, part.size});
     meter_.add(part.size);
   }
 

@@ -7,12 +7,13 @@
 
 #include <ballast/save.hpp>
 
+#include "formats/format.hpp"
+
 namespace ballast {
 
-// The format that the ending of `path` asks for; a folder asks for safetensors. Throws Errc::unsupported.
-Format format_for(const std::string& path);
-
-SavePlan plan_files(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options);
+// The file `path`, or its shards. Throws Errc::unsupported, with a way out, for what the format cannot store.
+SavePlan plan_files(const Checkpoint& checkpoint, const FileFormat& format, const std::string& path,
+                    const SaveOptions& options);
 
 // One tensor behind `head`, called `name` in what is said about it.
 SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const std::string& path,

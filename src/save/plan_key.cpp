@@ -1,9 +1,11 @@
 #include "save/plan_key.hpp"
 
+#include <ballast/error.hpp>
+#include <ballast/source.hpp>
+
 #include <set>
 #include <string_view>
 
-#include "io/identity.hpp"
 #include "kernels/digest.hpp"
 #include "tensor/ancestors.hpp"
 
@@ -17,14 +19,11 @@ class KeyMaker {
   explicit KeyMaker(std::span<const CheckpointFile> sources) {
     add(kVersion);
     for (const CheckpointFile& source : sources) {
-      const auto identity = io::identify(source.path);
-      if (!identity) continue;  // a member of an archive, standard input
+      const std::string identity = identity_of(source);
+      if (identity.empty()) continue;  // standard input
       known_.insert(source.path);
       add(source.path);
-      for (const std::uint64_t number :
-           {identity->device, identity->inode, identity->size_bytes, static_cast<std::uint64_t>(identity->modified_ns),
-            static_cast<std::uint64_t>(identity->changed_ns)})
-        add(number);
+      add(identity);
     }
   }
 
@@ -41,6 +40,12 @@ class KeyMaker {
   std::string finish() const { return is_complete_ ? kernels::to_hex(hash_.digest_64()) : std::string(); }
 
  private:
+  static std::string identity_of(const CheckpointFile& file) try {
+    return (file.source ? file.source : file_source(file.path))->identity();
+  } catch (const Error&) {
+    return {};  // it is gone, and a conversion cache is there in its place
+  }
+
   void add(const Tensor& tensor, const Storage::Derivation& derivation) {
     add(name(tensor.dtype()));
     add(tensor.rank());

@@ -25,10 +25,6 @@ std::vector<std::vector<std::size_t>> split_into_shards(std::span<const Bundle> 
   return shards;
 }
 
-std::string shard_name(const std::string& stem, std::size_t number, std::size_t count, const std::string& ending) {
-  return fmt::format("{}-{:05}-of-{:05}{}", stem, number, count, ending);
-}
-
 std::string shard_index_json(std::span<const ShardContents> shards, std::span<const Bundle> bundles) {
   std::uint64_t total_bytes = 0, total_parameters = 0;
   for (const Bundle& bundle : bundles) {

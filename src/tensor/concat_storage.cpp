@@ -7,74 +7,55 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "tensor/derived_storage.hpp"
 
 namespace ballast {
 namespace {
 
 // The bytes repeat in rounds, one for each index before the axis; a round has a run of bytes of every part.
-class ConcatStorage final : public Storage {
+class ConcatStorage final : public DerivedStorage {
  public:
   ConcatStorage(std::vector<Tensor> parts, std::vector<std::uint64_t> runs, std::uint64_t rounds, std::string step)
-      : parts_(std::move(parts)), runs_(std::move(runs)), rounds_(rounds), step_(std::move(step)) {
+      : DerivedStorage(std::move(parts), std::move(step)), runs_(std::move(runs)), rounds_(rounds) {
     for (const std::uint64_t run : runs_) round_bytes_ += run;
   }
 
   std::uint64_t size_bytes() const override { return round_bytes_ * rounds_; }
-  bool is_sequential() const override {
-    return std::ranges::any_of(parts_, [](const Tensor& t) { return t.storage() && t.storage()->is_sequential(); });
-  }
-  bool has_data() const override {
-    return std::ranges::all_of(parts_, [](const Tensor& t) { return t.has_data(); });
-  }
-  Derivation derivation() const override {
-    Derivation derivation{step_, {}};
-    for (const Tensor& part : parts_) derivation.from.push_back(&part);
-    return derivation;
-  }
-  void prepare(const Progress& progress) const override {
-    for (const Tensor& part : parts_) {
-      if (part.storage()) part.storage()->prepare(progress);
-    }
-  }
-  void check_unchanged() const override {
-    for (const Tensor& part : parts_) {
-      if (part.storage()) part.storage()->check_unchanged();
-    }
-  }
-  // Where parts are whole runs, those of one can be given back while the others are read.
+  // If parts are whole runs, those of one can be given back while the others are read.
   void release(std::uint64_t offset, std::uint64_t size) const override {
-    for_each_run(offset, size, [](const Tensor& part, std::uint64_t first, std::uint64_t count) {
-      if (part.is_contiguous() && part.storage()) part.storage()->release(part.offset() + first, count);
-    });
+    for_each_run(offset, size, [](const Tensor& part, ByteRange run) { part.release(run); });
+  }
+  void prefetch(std::span<const ByteRange> ranges) const override {
+    for (const ByteRange& range : ranges)
+      for_each_run(range.offset, range.size,
+                   [](const Tensor& part, ByteRange run) { part.prefetch(std::span(&run, 1)); });
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    for_each_run(offset, out.size(), [&](const Tensor& part, std::uint64_t first, std::uint64_t count) {
-      part.read(first, out.first(count));
-      out = out.subspan(count);
+    for_each_run(offset, out.size(), [&](const Tensor& part, ByteRange run) {
+      part.read(run.offset, out.first(run.size));
+      out = out.subspan(run.size);
     });
   }
 
  private:
-  // Calls look(part, first byte in it, bytes) for what lies in a range, in order.
+  // Calls look(part, range of it) for what lies in a range, in order.
   template <class Look>
   void for_each_run(std::uint64_t offset, std::uint64_t size, const Look& look) const {
     std::uint64_t round = offset / round_bytes_, skip = offset % round_bytes_;
-    for (std::size_t i = 0; size != 0; i = i + 1 == parts_.size() ? 0 : i + 1) {
+    for (std::size_t i = 0; size != 0; i = i + 1 == from().size() ? 0 : i + 1) {
       if (skip < runs_[i]) {
         const std::uint64_t count = std::min(runs_[i] - skip, size);
-        look(parts_[i], round * runs_[i] + skip, count);
+        look(from()[i], ByteRange{round * runs_[i] + skip, count});
         size -= count;
       }
       skip -= std::min(skip, runs_[i]);
-      if (i + 1 == parts_.size()) ++round;
+      if (i + 1 == from().size()) ++round;
     }
   }
 
-  std::vector<Tensor> parts_;
   std::vector<std::uint64_t> runs_;  // bytes of each part in a round
   std::uint64_t rounds_, round_bytes_ = 0;
-  std::string step_;
 };
 
 void check_alike(const Tensor& first, const Tensor& other, std::size_t axis) {

@@ -1,9 +1,7 @@
 #include "tensor/decoded_storage.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
-#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,110 +9,25 @@
 #include <ballast/error.hpp>
 
 #include "core/once.hpp"
-#include "core/overflow_counter.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/ggml_decode.hpp"
+#include "tensor/derived_storage.hpp"
 
 namespace ballast {
 namespace {
-
-constexpr std::size_t kLargestBlock = 1024;  // 256 floats; no ggml block has more bytes
-
-// Whole blocks of one storage made of whole blocks of another.
-class BlockStorage : public Storage {
- public:
-  std::uint64_t size_bytes() const override { return source_.nbytes() / in_block_ * out_block_; }
-  bool is_sequential() const override { return under() && under()->is_sequential(); }
-  bool has_data() const override { return source_.has_data(); }
-  void check_unchanged() const override {
-    if (under()) under()->check_unchanged();
-  }
-  void prepare(const Progress& progress) const override {
-    if (under()) under()->prepare(progress);
-  }
-
-  // What is worth reading of the source, in blocks of the result.
-  std::uint64_t granule() const override {
-    if (!under() || !source_.is_contiguous()) return out_block_;
-    return std::max<std::uint64_t>((under()->granule() + in_block_ - 1) / in_block_, 1) * out_block_;
-  }
-
-  void release(std::uint64_t offset, std::uint64_t size) const override {
-    if (!under() || !source_.is_contiguous()) return;
-    under()->release(source_.offset() + offset / out_block_ * in_block_, size / out_block_ * in_block_);
-  }
-
-  // A range may begin or end inside a block: those two are made aside.
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (const std::uint64_t skip = offset % out_block_; skip != 0 && !out.empty()) {
-      const auto part = out.first(std::min<std::size_t>(out_block_ - skip, out.size()));
-      read_part(offset / out_block_, skip, part);  // whoever reads the beginning of a block counts its overflows
-      offset += part.size();
-      out = out.subspan(part.size());
-    }
-    const std::size_t whole = out.size() - out.size() % out_block_;
-    Overflows overflows;
-    if (whole != 0) overflows = read_blocks(offset / out_block_, out.first(whole));
-    if (whole != out.size()) overflows.add(read_part((offset + whole) / out_block_, 0, out.subspan(whole)));
-    count_overflows(overflows);
-  }
-
- protected:
-  BlockStorage(Tensor source, std::size_t out_block)
-      : source_(std::move(source)), in_block_(info(source_.dtype()).block_bytes), out_block_(out_block) {}
-
-  // Blocks from number `first` on. May be abandoned half-way: owns nothing.
-  virtual Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const = 0;
-
-  const Tensor& source() const noexcept { return source_; }
-  std::string decoding_to(DType out) const { return fmt::format("decode {} to {}", name(source_.dtype()), name(out)); }
-
- private:
-  static constexpr std::size_t kStepBytes = 64 << 10;  // of the source: in the second-level cache with its result
-
-  const Storage* under() const noexcept { return source_.storage().get(); }
-
-  Overflows read_part(std::uint64_t block, std::uint64_t skip, std::span<std::byte> part) const {
-    std::array<std::byte, kLargestBlock> whole;
-    const Overflows overflows = read_blocks(block, std::span(whole).first(out_block_));
-    std::memcpy(part.data(), whole.data() + skip, part.size());
-    return overflows;
-  }
-
-  Overflows read_blocks(std::uint64_t first, std::span<std::byte> out) const {
-    Overflows overflows;
-    const std::uint64_t begin = first * in_block_, size = out.size() / out_block_ * in_block_;
-    if (source_.is_contiguous()) {
-      const auto look = [&](std::span<const std::byte> in) { overflows = make(first, in, out); };
-      if (under()->visit(source_.offset() + begin, size, std::ref(look))) return overflows;
-    }
-    const std::uint64_t blocks_at_once =
-        std::max<std::uint64_t>(std::max<std::uint64_t>(kStepBytes, under()->granule()) / in_block_, 1);
-    const std::size_t step = static_cast<std::size_t>(std::min(blocks_at_once * in_block_, size));
-    std::vector<std::byte> buffer(step);
-    for (std::uint64_t done = 0; done < size; done += step) {
-      const auto in = std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(step, size - done)));
-      source_.read(begin + done, in);
-      overflows.add(make(first + done / in_block_, in,
-                         out.subspan(done / in_block_ * out_block_, in.size() / in_block_ * out_block_)));
-    }
-    return overflows;
-  }
-
-  Tensor source_;
-  std::size_t in_block_, out_block_;
-};
 
 std::size_t decoded_block_bytes(DType type, DType out) noexcept {
   return std::size_t{info(type).block_elements} * info(out).block_bytes;
 }
 
-class DecodedStorage final : public BlockStorage {
+std::string decoding(DType type, DType out) { return fmt::format("decode {} to {}", name(type), name(out)); }
+
+class DecodedStorage final : public BlockwiseStorage {
  public:
   DecodedStorage(Tensor blocks, DType out)
-      : BlockStorage(blocks, decoded_block_bytes(blocks.dtype(), out)), out_(out) {}
-
-  Derivation derivation() const override { return {decoding_to(out_), {&source()}}; }
+      : BlockwiseStorage({blocks}, decoding(blocks.dtype(), out), info(blocks.dtype()).block_bytes,
+                         decoded_block_bytes(blocks.dtype(), out), Making::from_map),
+        out_(out) {}
 
  private:
   Overflows make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
@@ -126,36 +39,36 @@ class DecodedStorage final : public BlockStorage {
 
 // Decoded, and multiplied by the factor of the index of the first dimension that each element has. Rows are whole
 // blocks, so every element of a block has the same.
-class ScaledStorage final : public BlockStorage {
+class ScaledStorage final : public BlockwiseStorage {
  public:
   ScaledStorage(Tensor blocks, DType out, Tensor scale)
-      : BlockStorage(blocks, decoded_block_bytes(blocks.dtype(), out)),
+      : BlockwiseStorage({blocks, scale.to(DType::f32)}, decoding(blocks.dtype(), out) + " with scales",
+                         info(blocks.dtype()).block_bytes, decoded_block_bytes(blocks.dtype(), out), Making::from_map),
         out_(out),
-        scale_(scale.to(DType::f32)),
         blocks_per_factor_(blocks.numel() / scale.numel() / info(blocks.dtype()).block_elements) {}
 
-  Derivation derivation() const override { return {decoding_to(out_) + " with scales", {&source(), &scale_}}; }
   void prepare(const Progress& progress) const override {
-    BlockStorage::prepare(progress);
-    factors();
+    BlockwiseStorage::prepare(progress);
+    read_factors();
   }
-  void check_unchanged() const override {
-    BlockStorage::check_unchanged();
-    if (scale_.storage()) scale_.storage()->check_unchanged();
-  }
+  // Before anything that may be abandoned half-way.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    factors();  // before anything that may be abandoned half-way
-    BlockStorage::read(offset, out);
+    read_factors();
+    BlockwiseStorage::read(offset, out);
+  }
+  void read_many(std::span<const Range> ranges) const override {
+    read_factors();
+    BlockwiseStorage::read_many(ranges);
   }
 
  private:
-  const std::vector<float>& factors() const {
+  void read_factors() const {
     read_once_.run([this] {
-      std::vector<float> factors(scale_.numel());
-      scale_.read(0, std::as_writable_bytes(std::span(factors)));
+      const Tensor& scale = from()[1];
+      std::vector<float> factors(scale.numel());
+      scale.read(0, std::as_writable_bytes(std::span(factors)));
       factors_ = std::move(factors);
     });
-    return factors_;
   }
 
   Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {
@@ -174,21 +87,19 @@ class ScaledStorage final : public BlockStorage {
   }
 
   DType out_;
-  Tensor scale_;
   std::uint64_t blocks_per_factor_;
   mutable Once read_once_;
   mutable std::vector<float> factors_;
 };
 
-class SwappedStorage final : public BlockStorage {
+class SwappedStorage final : public BlockwiseStorage {
  public:
-  explicit SwappedStorage(Tensor source) : BlockStorage(source, info(source.dtype()).block_bytes) {}
-
-  Derivation derivation() const override { return {"swap bytes of blocks", {&source()}}; }
+  explicit SwappedStorage(Tensor source)
+      : BlockwiseStorage({source}, "swap bytes of blocks", info(source.dtype()).block_bytes,
+                         info(source.dtype()).block_bytes, Making::in_place) {}
 
  private:
-  Overflows make(std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out) const override {
-    std::memcpy(out.data(), in.data(), in.size());
+  Overflows make(std::uint64_t, std::span<const std::byte>, std::span<std::byte> out) const override {
     kernels::swap_block_scales(source().dtype(), out);
     return {};
   }

@@ -12,6 +12,7 @@
 
 #include "core/once.hpp"
 #include "core/text.hpp"
+#include "tensor/derived_storage.hpp"
 #include "tensor/packed_frames.hpp"
 
 namespace ballast {
@@ -101,21 +102,19 @@ std::span<const std::byte> pack_chunk(Packing& own, const Tensor& tensor, std::u
   return own.packer.pack(planes, form.count);
 }
 
-class PackedStorage final : public Storage {
+class PackedStorage final : public DerivedStorage {
  public:
   PackedStorage(Tensor tensor, std::vector<std::uint32_t> frame_bytes, std::string name)
-      : tensor_(std::move(tensor)), frame_bytes_(std::move(frame_bytes)), name_(std::move(name)) {
+      : DerivedStorage({std::move(tensor)}, "compress"),
+        tensor_(from().front()),
+        frame_bytes_(std::move(frame_bytes)),
+        name_(std::move(name)) {
     begins_.reserve(frame_bytes_.size() + 1);
     begins_.push_back(0);
     for (const std::uint32_t size : frame_bytes_) begins_.push_back(begins_.back() + size);
   }
 
   std::uint64_t size_bytes() const override { return begins_.back() + seek_table_bytes(frame_bytes_.size()); }
-  bool is_sequential() const override { return tensor_.storage()->is_sequential(); }
-  bool has_data() const override { return tensor_.has_data(); }
-  Derivation derivation() const override { return {"compress", {&tensor_}}; }
-  void check_unchanged() const override { tensor_.storage()->check_unchanged(); }
-  void prepare(const Progress& progress) const override { tensor_.storage()->prepare(progress); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const OfThread<Packing> own;
@@ -134,12 +133,11 @@ class PackedStorage final : public Storage {
 
   // Of the chunks whose frames end in the range: the one before may still be needed for the rest of its frame.
   void release(std::uint64_t offset, std::uint64_t size) const override {
-    if (!tensor_.is_contiguous()) return;
     const std::uint64_t end = std::min(offset + size, begins_.back());
     if (offset >= end) return;
     const std::uint64_t from = frame_at(offset) * kChunkBytes;
     const std::uint64_t to = end == begins_.back() ? tensor_.nbytes() : frame_at(end) * kChunkBytes;
-    tensor_.storage()->release(tensor_.offset() + from, to - from);
+    tensor_.release({from, to - from});
   }
 
  private:
@@ -164,16 +162,20 @@ class PackedStorage final : public Storage {
   }
 
   std::uint64_t number_ = new_storage_number();
-  Tensor tensor_;
+  const Tensor& tensor_;
   std::vector<std::uint32_t> frame_bytes_;
   std::vector<std::uint64_t> begins_;  // of the frames, and of the table
   std::string name_;
 };
 
-class UnpackedStorage final : public Storage {
+class UnpackedStorage final : public DerivedStorage {
  public:
   UnpackedStorage(Tensor packed, DType dtype, std::uint64_t bytes, std::string name)
-      : packed_(std::move(packed)), form_(planes_of(dtype)), bytes_(bytes), name_(std::move(name)) {
+      : DerivedStorage({std::move(packed)}, "decompress"),
+        packed_(from().front()),
+        form_(planes_of(dtype)),
+        bytes_(bytes),
+        name_(std::move(name)) {
     const std::uint64_t table = seek_table_bytes(chunk_count(bytes_));
     if (packed_.nbytes() < table)
       throw complaint(fmt::format("{} bytes, too few for a seek table of {}", packed_.nbytes(), table), 0);
@@ -182,12 +184,8 @@ class UnpackedStorage final : public Storage {
   const Tensor& packed() const noexcept { return packed_; }
   std::uint64_t size_bytes() const override { return bytes_; }
   std::uint64_t granule() const override { return kChunkBytes; }
-  bool is_sequential() const override { return packed_.storage()->is_sequential(); }
-  bool has_data() const override { return packed_.has_data(); }
-  Derivation derivation() const override { return {"decompress", {&packed_}}; }
-  void check_unchanged() const override { packed_.storage()->check_unchanged(); }
   void prepare(const Progress& progress) const override {
-    packed_.storage()->prepare(progress);
+    DerivedStorage::prepare(progress);
     begins();
   }
 
@@ -206,14 +204,25 @@ class UnpackedStorage final : public Storage {
     }
   }
 
-  void release(std::uint64_t offset, std::uint64_t size) const override {
-    const auto& begins = this->begins();
-    const std::size_t first = static_cast<std::size_t>(offset / kChunkBytes);
-    const std::size_t end = std::min(static_cast<std::size_t>(chunk_count(offset + size)), begins.size() - 1);
-    packed_.storage()->release(packed_.offset() + begins[first], begins[end] - begins[first]);
+  void release(std::uint64_t offset, std::uint64_t size) const override { packed_.release(frames_of({offset, size})); }
+
+  // Before the table was read nobody can say where a frame lies.
+  void prefetch(std::span<const ByteRange> ranges) const override {
+    if (!read_once_.is_done()) return;
+    std::vector<ByteRange> wanted;
+    for (const ByteRange& range : ranges) wanted.push_back(frames_of(range));
+    packed_.prefetch(wanted);
   }
 
  private:
+  ByteRange frames_of(ByteRange range) const {
+    const auto& begins = this->begins();
+    const std::size_t first = static_cast<std::size_t>(range.offset / kChunkBytes);
+    const std::size_t end =
+        std::min(static_cast<std::size_t>(chunk_count(range.offset + range.size)), begins.size() - 1);
+    return {begins[first], begins[end] - begins[first]};
+  }
+
   // A chunk that is not wanted whole.
   std::span<const std::byte> held(Unpacking& own, std::uint64_t index) const {
     const auto elements = own.elements.first(chunk_of(index, bytes_).size);
@@ -264,7 +273,7 @@ class UnpackedStorage final : public Storage {
   }
 
   std::uint64_t number_ = new_storage_number();
-  Tensor packed_;
+  const Tensor& packed_;
   Planes form_;
   std::uint64_t bytes_;
   std::string name_;

@@ -19,6 +19,15 @@ void for_each_ancestor(const Tensor& tensor,
   }
 }
 
+std::uint64_t kept_memory_bytes(const Tensor& tensor, std::set<const Storage*>& counted) {
+  std::uint64_t total = 0;
+  for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation&) {
+    const Storage* storage = ancestor.storage().get();
+    if (storage != nullptr && counted.insert(storage).second) total += storage->memory_bytes();
+  });
+  return total;
+}
+
 Provenance provenance(const Tensor& tensor) {
   Provenance found;
   for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation& derivation) {

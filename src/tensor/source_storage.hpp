@@ -3,13 +3,12 @@
 
 #include <cstdint>
 
+#include <ballast/source.hpp>
 #include <ballast/storage.hpp>
-
-#include "io/byte_source.hpp"
 
 namespace ballast {
 
 // The range must lie inside the source.
-StoragePtr source_storage(io::ByteSourcePtr source, std::uint64_t offset, std::uint64_t size_bytes);
+StoragePtr source_storage(SourcePtr source, std::uint64_t offset, std::uint64_t size_bytes);
 
 }  // namespace ballast

@@ -10,6 +10,8 @@ void Storage::read_many(std::span<const Range> ranges) const {
   for (const Range& range : ranges) read(range.offset, range.out);
 }
 
+void Storage::prefetch(std::span<const ByteRange>) const {}
+
 void Storage::prepare(const Progress&) const {}
 
 bool Storage::visit(std::uint64_t, std::uint64_t, const std::function<void(std::span<const std::byte>)>&) const {

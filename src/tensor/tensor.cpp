@@ -8,6 +8,7 @@
 
 #include "core/checked.hpp"
 #include "core/thread_pool.hpp"
+#include "io/section.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/cast_storage.hpp"
 #include "tensor/decoded_storage.hpp"
@@ -113,15 +114,39 @@ Tensor Tensor::to(DType dtype) const {
   return is_direct ? decoded(*this, dtype) : numbers_to(decoded(*this, DType::f32), dtype);
 }
 
+void Tensor::check_inside(std::uint64_t first, std::uint64_t size) const {
+  if (is_inside(first, size, nbytes())) return;
+  throw Error(Errc::invalid_argument, "bytes " + std::to_string(first) + " to " + std::to_string(first + size) +
+                                          " of a tensor of " + std::to_string(nbytes()) + " bytes");
+}
+
 void Tensor::read(std::uint64_t first, std::span<std::byte> out) const {
-  const std::uint64_t size = nbytes();
-  if (first > size || out.size() > size - first) {
-    throw Error(Errc::invalid_argument, "bytes " + std::to_string(first) + " to " + std::to_string(first + out.size()) +
-                                            " of a tensor of " + std::to_string(size) + " bytes");
-  }
+  check_inside(first, out.size());
   if (out.empty()) return;
   if (strides_) return strided_read(*this, first, out);
   storage_->read(offset_ + first, out);
+}
+
+void Tensor::read_many(std::span<const ReadRange> ranges) const {
+  if (strides_ || !storage_) {
+    for (const ReadRange& range : ranges) read(range.offset, range.out);
+    return;
+  }
+  for (const ReadRange& range : ranges) check_inside(range.offset, range.out.size());
+  storage_->read_many(io::shifted(ranges, offset_));
+}
+
+void Tensor::prefetch(std::span<const ByteRange> ranges) const {
+  if (!storage_ || nbytes() == 0) return;
+  if (!strides_) return storage_->prefetch(io::shifted(ranges, offset_));
+  constexpr std::uint64_t kWorthIt = 4;
+  const ElementLayout layout = element_layout(dtype_, shape_, *strides_);
+  const ByteRange around{offset_ - layout.low_bytes, layout.low_bytes + layout.high_bytes};
+  if (around.size / kWorthIt <= nbytes()) storage_->prefetch(std::span(&around, 1));
+}
+
+void Tensor::release(ByteRange range) const {
+  if (!strides_ && storage_) storage_->release(offset_ + range.offset, range.size);
 }
 
 Tensor Tensor::realize(unsigned threads) const {

@@ -7,7 +7,8 @@
 #include "builders/tar_file.hpp"
 #include "formats/archive/tar.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
+#include "support/fixtures.hpp"
 
 namespace ballast::archive {
 namespace {
@@ -20,7 +21,7 @@ std::string all_of(const Tar& tar) {
   for (const TarMember& member : tar.members) {
     const auto source = member_source(tar, member);
     std::string content(source->size_bytes(), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(content)));
+    source->read(0, std::as_writable_bytes(std::span(content)));
     text += member.name + "=" + content + ";";
   }
   return text;
@@ -52,6 +53,8 @@ TEST(Tar, ReadsEveryKindOfHeader) {
 TEST(Tar, ReadsLongNames) {
   const std::string name(300, 'n');
   EXPECT_EQ(read_all(TarFile().long_name(name).file("short", "data")), name + "=data;");
+  const std::string longest((1 << 20) - 1, 'n');  // which ends in a zero byte
+  EXPECT_EQ(read_all(TarFile().long_name(longest).file("short", "data")), longest + "=data;");
   EXPECT_EQ(read_all(TarFile().pax("path", name).file("short", "data")), name + "=data;");
   EXPECT_EQ(read_all(TarFile().pax("mtime", "1.5").file("a", "data").file("b", "")), "a=data;b=;");
   EXPECT_EQ(read_all(TarFile().member("g", 'g', TarFile::pax_record("comment", "x")).file("a", "data")), "a=data;");
@@ -72,9 +75,10 @@ TEST(Tar, ReadsWithoutItsEnd) {
   EXPECT_EQ(read_all(one_file().ending("")), "a=data;");
   EXPECT_EQ(read_all(one_file().ending(std::string(512, '\0'))), "a=data;");
   EXPECT_EQ(read_all(one_file().ending(std::string(9728, '\0'))), "a=data;");
+  EXPECT_EQ(read_all(one_file().ending(std::string(1 << 20, '\0'))), "a=data;");
   const std::string unpadded = one_file().text().substr(0, 516);
   const auto bytes = std::as_bytes(std::span(unpadded));
-  EXPECT_EQ(all_of(read_tar(io::from_memory({bytes.begin(), bytes.end()}), {})), "a=data;");
+  EXPECT_EQ(all_of(read_tar(memory_source({bytes.begin(), bytes.end()}), {})), "a=data;");
 }
 
 TEST(Tar, AcceptsChecksumsOfSignedBytes) {
@@ -134,6 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
          512},
         {"APaxLink", TarFile().pax("linkpath", "/etc/passwd").file("a", ""), unsupported, "linkpath", 512},
         {"AFolderWithData", TarFile().member("a/", '5', "data"), malformed, "the folder \"a/\" has data", 0},
+        {"AFolderWithAByte", TarFile().member("a/", '5', "x"), malformed, "the folder \"a/\" has data", 0},
         {"TheSameNameTwice", one_file().file("a", "2"), malformed, "two members are called \"a\"", 1024},
         {"TheSameNameInOtherWords", one_file().file("./a", "2"), malformed, "two members are called \"a\"", 1024},
         {"NoName", TarFile().file("", "x"), malformed, "a file is called \"\"", 0},
@@ -154,12 +159,17 @@ INSTANTIATE_TEST_SUITE_P(
         {"ASizeThatIsNotOctal", with(put(124, "00000000008")), malformed, "no octal number", 124},
         {"ASizeWithALetter", with(put(124, "4\0x\0\0\0\0\0\0\0\0\0"s)), malformed, "no octal number", 124},
         {"NoSize", with(put(124, std::string(12, ' '))), malformed, "no octal number", 124},
+        {"ASizeOfZeroBytes", with(put(124, std::string(12, '\0'))), malformed, "no octal number", 124},
         {"APrefixOfAnOldHeader", TarFile().file("a", "data").change(put(257, "ustar  \0"s)).change(put(345, "x")),
          malformed, "a prefix that its kind has not", 345},
         {"APaxSizeThatSaysOtherwise", TarFile().pax("size", "3").file("a", "data"), malformed,
          "4 bytes in its header but 3 in a pax record", 1024},
         {"AHugePaxSize", TarFile().pax("size", "99999999999").file("a", "data"), malformed,
          "member \"a\" has 99999999999 bytes", 1024},
+        {"TheLargestOctalSizeInAPaxRecord", TarFile().pax("size", "8589934591").file("a", "data"), malformed,
+         "4 bytes in its header but 8589934591 in a pax record", 1024},
+        {"OneMoreThanAnOctalSizeInAPaxRecord", TarFile().pax("size", "8589934592").file("a", "data"), malformed,
+         "member \"a\" has 8589934592 bytes", 1024},
         {"APaxSizeThatIsNoNumber", TarFile().pax("size", "-4").file("a", "data"), malformed,
          "the size of a pax record is \"-4\"", 512},
         {"APaxSizeOfMoreThan64Bits", TarFile().pax("size", "18446744073709551616").file("a", ""), malformed,
@@ -169,6 +179,17 @@ INSTANTIATE_TEST_SUITE_P(
          malformed, "two pax records \"path\"", 521},
         {"APaxRecordThatIsTooLong", TarFile().member("x", 'x', "99 path=a\n").file("c", ""), malformed,
          "says that it has 99 bytes", 512},
+        {"APaxRecordThatIsOneByteTooLong", TarFile().member("x", 'x', "11 path=a\n").file("c", ""), malformed,
+         "says that it has 11 bytes", 512},
+        {"APaxRecordThatEndsInsideALine", TarFile().member("x", 'x', "9 path=abc\n").file("c", ""), malformed,
+         "says that it has 9 bytes", 512},
+        {"APaxRecordOfNothing", TarFile().member("x", 'x', "3 \n").file("c", ""), malformed,
+         "a pax record without a key: \"\"", 512},
+        {"APaxRecordOfAValue", TarFile().member("x", 'x', "5 =a\n").file("c", ""), malformed,
+         "a pax record without a key: \"=a\"", 512},
+        {"TwoPaxSizes",
+         TarFile().member("x", 'x', TarFile::pax_record("size", "4") + TarFile::pax_record("size", "4")).file("c", ""),
+         malformed, "two pax records \"size\"", 521},
         {"APaxRecordOfNoLength", TarFile().member("x", 'x', "0 path=a\n").file("c", ""), malformed,
          "says that it has 0 bytes", 512},
         {"APaxRecordWithoutKey", TarFile().member("x", 'x', "6 abc\n").file("c", ""), malformed,
@@ -177,10 +198,16 @@ INSTANTIATE_TEST_SUITE_P(
          "the length of a pax record is \"path=a\\x0a\"", 512},
         {"AGlobalPath", TarFile().member("g", 'g', TarFile::pax_record("path", "a")).file("c", ""), malformed,
          "gives all members one name", 0},
+        {"AGlobalSize", TarFile().member("g", 'g', TarFile::pax_record("size", "0")).file("c", ""), malformed,
+         "gives all members one name or size", 0},
+        {"TwoPaxHeaders", TarFile().pax("path", "a").pax("mtime", "1").file("c", ""), malformed, "described twice",
+         1024},
         {"TwoLongNames", TarFile().long_name("a").long_name("b").file("c", ""), malformed, "described twice", 1024},
         {"ALongNameAndAPath", TarFile().long_name("a").pax("path", "b").file("c", ""), malformed, "two long names",
          2048},
         {"ADescriptionWithoutMember", TarFile().long_name("a"), malformed, "ends after the description of a member",
+         1024},
+        {"APaxHeaderWithoutMember", TarFile().pax("path", "a"), malformed, "ends after the description of a member",
          1024},
         {"ADescriptionThatIsTooLong", TarFile().long_name(std::string(1 << 20, 'a')).file("c", ""), Errc::limit,
          "the description of a member has 1048577 bytes", 0},
@@ -189,6 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"MuchBehindTheEnd", one_file().ending(std::string((1 << 20) + 1, '\0')), malformed,
          "1048577 bytes follow its end", 1024},
         {"HalfAHeader", one_file().ending("x"), malformed, "ends inside a tar header", 1024},
+        {"NearlyAHeader", one_file().ending(std::string(511, 'x')), malformed, "ends inside a tar header", 1024},
     }),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -196,12 +224,14 @@ TEST(HostileTar, IsRefusedOverTheLimit) {
   Limits limits;
   limits.max_archive_members = 1;
   EXPECT_ERROR(read_tar(one_file().file("b", "").source(), limits), Errc::limit, "more members than the 1 allowed");
+  limits.max_archive_members = 2;
+  EXPECT_EQ(read_tar(one_file().file("b", "").source(), limits).members.size(), 2u);
 }
 
 TEST(Tar, ReadsTheCheckpointOf2017) {
-  SKIP_WITHOUT_SHARED("fixtures/benign");
-  const auto file = io::open_file(
-      test::shared_path("fixtures/benign/practical-pytorch__char-rnn-classification__char-rnn-classification.pt"));
+  SKIP_WITHOUT_FIXTURES("benign");
+  const auto file =
+      file_source(test::fixture_path("benign/practical-pytorch__char-rnn-classification__char-rnn-classification.pt"));
   const Tar tar = read_tar(file, {});
   std::vector<std::string> names;
   for (const TarMember& member : tar.members) names.push_back(member.name);
@@ -210,12 +240,12 @@ TEST(Tar, ReadsTheCheckpointOf2017) {
 }
 
 TEST(Tar, ReadsEveryRealTar) {
-  SKIP_WITHOUT_SHARED("fixtures/benign");
+  SKIP_WITHOUT_FIXTURES("benign");
   int count = 0;
-  for (const auto& path : test::shared_files("fixtures/benign", ".tar")) {
+  for (const auto& path : test::fixture_files("benign", ".tar")) {
     const std::string text = test::read_whole_file(path);
     if (!looks_like_tar(std::as_bytes(std::span(text)))) continue;
-    EXPECT_NE(read_tar(io::open_file(path), {}).find("storages"), nullptr) << path;
+    EXPECT_NE(read_tar(file_source(path), {}).find("storages"), nullptr) << path;
     ++count;
   }
   EXPECT_GE(count, 3);
@@ -229,7 +259,7 @@ TEST(Tar, SurvivesEveryChangeOfAByte) {
       std::string text = whole;
       text[i] = static_cast<char>(text[i] ^ flip);
       const auto bytes = std::as_bytes(std::span(text));
-      static_cast<void>(test::error_of([&] { read_tar(io::from_memory({bytes.begin(), bytes.end()}), {}); }));
+      static_cast<void>(test::error_of([&] { read_tar(memory_source({bytes.begin(), bytes.end()}), {}); }));
     }
   }
 }

@@ -50,7 +50,7 @@ std::string opinion_of_ours(const std::string& archive) {
   const auto bytes = std::as_bytes(std::span(archive));
   Opinion opinion;
   try {
-    const Zip zip = read_zip(io::from_memory({bytes.begin(), bytes.end()}), {});
+    const Zip zip = read_zip(memory_source({bytes.begin(), bytes.end()}), {});
     for (const ZipMember& member : zip.members) {
       const StoragePtr storage = member_storage(zip, member);
       std::string content(storage->size_bytes(), '\0');

@@ -64,6 +64,11 @@ ZipFile with(const std::function<void(ZipEntry&)>& lie) { return one().change(li
 // The same with a descriptor of 16 bytes: directory at 51, end record at 98.
 ZipFile streamed_with(const std::function<void(ZipEntry&)>& lie) { return ZipFile().streamed("a", "data").change(lie); }
 ZipFile ending(const std::function<void(ZipEnd&)>& lie) { return one().change_end(lie); }
+// A second member, whose local header is at 35.
+ZipFile second_with(const std::function<void(ZipEntry&)>& lie) { return one().stored("b", "data").change(lie); }
+ZipFile second_streamed_with(const std::function<void(ZipEntry&)>& lie) {
+  return one().streamed("b", "data").change(lie);
+}
 // The zip64 end record at 82, its locator at 138, the end record at 158.
 ZipFile zip64(const std::function<void(Zip64End&)>& lie) { return one().zip64(lie); }
 
@@ -73,6 +78,7 @@ std::vector<ZipCase> folders() {
        "member \"evil/\" is called a folder, but has 4 bytes", 39},
       {"ADeflatedFolderWithData", ZipFile().deflated("evil/", "data"), malformed, "is called a folder, but has 4 bytes",
        41},
+      {"AFolderWithAByte", ZipFile().stored("evil/", "x"), malformed, "is called a folder, but has 1 bytes", 36},
   };
 }
 
@@ -102,6 +108,8 @@ std::vector<ZipCase> end_records() {
       {"BytesBeforeTheArchive", one().prefix("MZ"), malformed, "does not end where", 84},
       {"BytesBeforeTheFirstMember", with([](ZipEntry& e) { e.before = "MZ"; }), malformed,
        "2 bytes lie before the first member", 0},
+      {"AByteBeforeTheFirstMember", with([](ZipEntry& e) { e.before = "\0"s; }), malformed,
+       "1 bytes lie before the first member", 0},
       {"AnotherDisk", ending([](ZipEnd& e) { e.disk = 1; }), unsupported, "in several parts", 82},
       {"ADirectoryOnAnotherDisk", ending([](ZipEnd& e) { e.directory_disk = 1; }), unsupported, "in several parts", 82},
       {"TwoCountsOfMembers", ending([](ZipEnd& e) { e.members_on_disk = 2; }), malformed,
@@ -134,6 +142,17 @@ std::vector<ZipCase> zip64_records() {
        "the size of the directory is 47 in the end record but 46", 158},
       {"Zip64OnAnotherDisk", zip64([](Zip64End& e) { e.disk = 1; }), malformed,
        "the disk number is 0 in the end record but 1", 158},
+      {"ANumberThatIsNearlyTheOneForZip64",
+       zip64([](Zip64End&) {}).change_end([](ZipEnd& e) { e.directory_bytes = 0xFFFFFFFE; }), malformed,
+       "the size of the directory is 4294967294 in the end record but 47", 158},
+      {"Zip64PutsTheDirectoryBehindAllBytes", zip64([](Zip64End& e) {
+                                                e.directory_offset = UINT64_MAX;
+                                              }).change_end([](ZipEnd& e) { e.directory_offset = kIn64; }),
+       malformed, "a directory of 47 bytes at byte 18446744073709551615 does not end where", 82},
+      {"NoRoomForALocator", ZipFile().prefix(std::string(19, 'x')), malformed,
+       "a directory of 0 bytes at byte 0 does not end where the end record begins, at byte 19", 19},
+      {"ALocatorWithoutRoomForItsRecord", ZipFile().prefix("PK\x06\x07" + u32(0) + u64(0) + u32(1)), malformed,
+       "ends early: 56 bytes are needed here", 0},
       {"Zip64BothElsewhere",
        zip64([](Zip64End& e) { e.directory_offset = 1; }).change_end([](ZipEnd& e) { e.directory_offset = 1; }),
        malformed, "does not end where the end record begins, at byte 82", 82},
@@ -255,6 +274,8 @@ std::vector<ZipCase> local_headers() {
        "the descriptor behind member \"a\"", 35},
       {"AnotherSizeBeforeADescriptor", streamed_with([](ZipEntry& e) { e.local.bytes = 5; }), malformed,
        "the unpacked size of member", 22},
+      {"ASizeOfOneBeforeADescriptor", streamed_with([](ZipEntry& e) { e.local.bytes = 1; }), malformed,
+       "the unpacked size of member \"a\" is 4 in the directory but 1", 22},
       {"AGap", one().stored("b", "").change([](ZipEntry& e) { e.before = "hidden"; }), malformed,
        "6 bytes lie behind the data of member \"a\", where nothing belongs", 35},
       {"AGapBeforeTheDirectory", ending([](ZipEnd& e) {
@@ -316,6 +337,23 @@ std::vector<ZipCase> extra_fields() {
        malformed, "the zip64 field of member \"a\" holds 5", 82},
       {"ALocalZip64FieldThatSaysOtherwise", with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(4) + u64(5)); }),
        malformed, "the zip64 field in the local header of member \"a\" holds 5", 0},
+      {"AZip64FieldThatSaysAnotherPlace",
+       with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(4) + u64(4) + u64(1)); }), malformed,
+       "the zip64 field of member \"a\" holds 1", 82},
+      {"AZip64FieldThatSaysAnotherDisk",
+       with([](ZipEntry& e) { e.central.extra = extra_record(1, u64(4) + u64(4) + u64(0) + u32(1)); }), malformed,
+       "the zip64 field has another disk number than the header", 110},
+      {"ALocalZip64FieldThatSaysAnotherPlace",
+       with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(4) + u64(4) + u64(1)); }), malformed,
+       "in the local header of member \"a\" holds 1", 0},
+      {"ALocalZip64FieldThatSaysNothing", second_with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(0)); }),
+       malformed, "in the local header of member \"b\" holds 0", 35},
+      {"ALocalZip64FieldThatSaysOneBeforeADescriptor",
+       second_streamed_with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(1)); }), malformed,
+       "in the local header of member \"b\" holds 1", 35},
+      {"ALocalZip64FieldThatSaysMuchBeforeADescriptor",
+       second_streamed_with([](ZipEntry& e) { e.local.extra = extra_record(1, u64(77)); }), malformed,
+       "in the local header of member \"b\" holds 77", 35},
       {"AZip64SizeThatIsHuge", with([](ZipEntry& e) {
          e.central.bytes = e.central.packed_bytes = kIn64;
          e.central.extra = extra_record(1, u64(UINT64_MAX) + u64(UINT64_MAX));
@@ -347,11 +385,57 @@ INSTANTIATE_TEST_SUITE_P(Directory, HostileZip, testing::ValuesIn(directories())
 INSTANTIATE_TEST_SUITE_P(Local, HostileZip, testing::ValuesIn(local_headers()), kNames);
 INSTANTIATE_TEST_SUITE_P(Extra, HostileZip, testing::ValuesIn(extra_fields()), kNames);
 
+TEST(HostileZip, HasNoGapThatIsSmallEnoughToBeAccepted) {
+  for (std::size_t size = 1; size <= 64; ++size) {
+    const auto gap = [&](ZipEntry& e) { e.before = std::string(size, '\0'); };
+    const std::string message = std::to_string(size) + " bytes lie behind the data of member \"a\", where ";
+    EXPECT_ERROR_AT(read_zip(one().stored("b", "").change(gap).source(), {}), malformed, message + "nothing", 35);
+    const ZipFile after_descriptor = ZipFile().streamed("a", "data").stored("b", "").change(gap);
+    EXPECT_ERROR_AT(read_zip(after_descriptor.source(), {}), malformed, "behind", 35);
+  }
+}
+
+TEST(HostileZip, HasDescriptorsOfFourLengthsAndNoOther) {
+  for (std::size_t size = 0; size <= 40; ++size) {
+    const auto cut = [&](ZipEntry& e) { e.descriptor.resize(size); };
+    const bool is_length = size == 12 || size == 16 || size == 20 || size == 24;
+    const std::string other = std::to_string(size) + " bytes lie behind the data of member \"a\", where a descriptor";
+    if (size == 16) continue;  // the right one
+    EXPECT_ERROR_AT(read_zip(streamed_with(cut).source(), {}), malformed, is_length ? "says something else" : other,
+                    35);
+  }
+}
+
+TEST(HostileZip, InflatesToAThousandAndThirtyTwoTimesItsBytesAtMost) {
+  const auto saying = [](std::uint32_t ratio, std::uint32_t more) {
+    return ZipFile().deflated("a", "data").change([=](ZipEntry& e) {
+      e.local.bytes = e.central.bytes = ratio * e.central.packed_bytes + more;
+    });
+  };
+  EXPECT_NO_THROW(read_zip(saying(1032, 0).source(), {}));
+  EXPECT_ERROR(read_zip(saying(1032, 1).source(), {}), malformed, "more than 1032 times as many");
+}
+
+TEST(HostileZip, HasAsManyMembersAsAreAllowedAndNoMore) {
+  const ZipFile two = ZipFile().stored("a", "").stored("b", "");
+  Limits limits;
+  limits.max_archive_members = 2;
+  EXPECT_NO_THROW(read_zip(two.source(), limits));
+  EXPECT_NO_THROW(read_zip(ZipFile(two).suffix("x").source(), limits, ZipReading::lenient));
+  EXPECT_ERROR(read_zip(ZipFile(two).stored("c", "").stored("d", "").source(), limits), limit,
+               "has 4 members, more than the 2 allowed");
+  // However few it says that there are.
+  const auto lie = [](ZipEnd& e) { e.members_on_disk = e.member_count = 1; };
+  for (const ZipReading reading : {ZipReading::strict, ZipReading::lenient})
+    EXPECT_ERROR(read_zip(ZipFile(two).stored("c", "").change_end(lie).source(), limits, reading), limit,
+                 "has 3 members, more than the 2 allowed");
+}
+
 TEST(HostileZip, TruncatedAnywhereIsRefused) {
   const std::string whole = ZipFile().streamed("a", "data").deflated("b", "more").zip64().comment("c").text();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto bytes = std::as_bytes(std::span(whole)).first(size);
-    EXPECT_ERROR(read_zip(io::from_memory({bytes.begin(), bytes.end()}), {}), malformed, "");
+    EXPECT_ERROR(read_zip(memory_source({bytes.begin(), bytes.end()}), {}), malformed, "");
   }
 }
 

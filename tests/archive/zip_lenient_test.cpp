@@ -8,8 +8,10 @@
 
 #include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
+#include "formats/archive/zip_report.hpp"
+#include "formats/archive/zip_salvage.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/fixtures.hpp"
 
 namespace ballast::archive {
 namespace {
@@ -23,12 +25,12 @@ using test::ZipFile;
 std::string content_found(const Zip& zip, const ZipMember& member) {
   const auto source = member_source(zip, member, {});
   std::string content(source->size_bytes(), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(content)));
+  source->read(0, std::as_writable_bytes(std::span(content)));
   return content;
 }
 
 // "name=content" of every member, sorted: only that they are there is promised.
-std::vector<std::string> found_in(const io::ByteSourcePtr& source) {
+std::vector<std::string> found_in(const SourcePtr& source) {
   const Zip zip = read_zip(source, {}, ZipReading::lenient);
   EXPECT_FALSE(zip.findings.empty());
   EXPECT_TRUE(test::error_of([&] { read_zip(source, {}); }).has_value()) << "a strict reading reads it";
@@ -40,7 +42,7 @@ std::vector<std::string> found_in(const io::ByteSourcePtr& source) {
 std::vector<std::string> found_in(const ZipFile& file) { return found_in(file.source()); }
 std::vector<std::string> found_in_bytes(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
-  return found_in(io::from_memory({bytes.begin(), bytes.end()}));
+  return found_in(memory_source({bytes.begin(), bytes.end()}));
 }
 
 using Members = std::vector<std::string>;
@@ -62,6 +64,19 @@ TEST(LenientZip, FindsStreamedMembersWithoutADirectory) {
 TEST(LenientZip, FindsTheBeginningOfATruncatedMember) {
   const std::string whole = ZipFile().stored("a", "0123456789").text();
   EXPECT_EQ(found_in_bytes(whole.substr(0, 36)), (Members{"a=01234"}));
+}
+
+// Data of which no header says how many there are: a descriptor in them counts only if it says that it stands there.
+TEST(LenientZip, FindsAllOfAStreamedMemberHoweverItsDataLook) {
+  const auto descriptor = [](std::uint64_t packed, std::uint64_t wide) {
+    return "PK\x07\x08" + u32(0) + u32(packed) + u32(wide) + "....";
+  };
+  for (const std::string& fake :
+       {descriptor(99, 99), descriptor(3, 0), descriptor(1, 0), descriptor(2, 1).substr(0, 8)}) {
+    const std::string data = "xx" + fake;
+    const std::string file = ZipFile().streamed("a", data).text().substr(0, 31 + data.size());
+    EXPECT_EQ(found_in_bytes(file), Members{"a=" + data});
+  }
 }
 
 TEST(LenientZip, FindsMembersBehindAPrefix) {
@@ -102,6 +117,9 @@ TEST(LenientZip, FindsMembersThatAreNotListed) {
               e.directory_offset += 37;
             })),
             (Members{"a=data", "hidden=!"}));
+  const Zip zip = read_zip(two().change([](ZipEntry& e) { e.is_listed = false; }).source(), {}, ZipReading::lenient);
+  EXPECT_EQ(zip.findings.back().what, "member \"b\" is not in the directory");
+  EXPECT_EQ(zip.findings.back().offset, 35u);
 }
 
 TEST(LenientZip, FindsTheMembersOfEveryDirectory) {
@@ -131,6 +149,9 @@ TEST(LenientZip, FindsAllThatAStreamHolds) {
   ASSERT_EQ(shorter.findings.size(), 1u);
   EXPECT_EQ(shorter.findings[0].what, "member \"a\" inflates to 10 bytes, but 1 are declared");
   EXPECT_EQ(shorter.findings[0].offset, 31u);
+  for (const std::uint32_t nearly : {9u, 11u})
+    EXPECT_EQ(read_zip(declared(nearly).source(), {}, ZipReading::lenient).findings[0].what,
+              "member \"a\" inflates to 10 bytes, but " + std::to_string(nearly) + " are declared");
 }
 
 TEST(LenientZip, FindsWhatABrokenStreamHoldsBeforeItBreaks) {
@@ -145,6 +166,36 @@ TEST(LenientZip, FindsWhatABrokenStreamHoldsBeforeItBreaks) {
   EXPECT_EQ(found.substr(0, 1000), plain.substr(0, 1000));
   ASSERT_EQ(zip.findings.size(), 1u);
   EXPECT_NE(zip.findings[0].what.find("does not end well after"), std::string::npos);
+}
+
+TEST(LenientZip, SaysThatSomethingLiesBehindAStream) {
+  for (const std::string behind : {"x", "more"}) {
+    const auto file = ZipFile().deflated("a", "data").change([&](ZipEntry& e) {
+      e.data += behind;
+      e.local.packed_bytes = e.central.packed_bytes = static_cast<std::uint32_t>(e.data.size());
+    });
+    const Zip zip = read_zip(file.source(), {}, ZipReading::lenient);
+    ASSERT_EQ(zip.findings.size(), 1u);
+    EXPECT_EQ(zip.findings[0].what,
+              "member \"a\" has " + std::to_string(behind.size()) + " bytes behind its deflated stream");
+  }
+}
+
+TEST(LenientZip, DoesNotLookForADirectoryThatCannotBeThere) {
+  const auto lying = [](std::function<void(ZipEnd&)> lie) {
+    return read_zip(two().change_end(std::move(lie)).source(), {}, ZipReading::lenient);
+  };
+  for (const Zip& zip :
+       {lying([](ZipEnd& e) { e.directory_offset += 1; }), lying([](ZipEnd& e) { e.directory_bytes = 0xFFFFFFF0; })}) {
+    ASSERT_EQ(zip.findings.size(), 1u);
+    EXPECT_NE(zip.findings[0].what.find("does not end where the end record begins"), std::string::npos);
+    EXPECT_EQ(zip.members.size(), 2u);
+  }
+  const auto beyond = ZipFile().stored("a", "data").prefix("MZ").change([](ZipEntry& e) {
+    e.header_offset = 0xFFFFFFFF;
+    e.central.extra = test::extra_record(1, u64(UINT64_MAX));
+  });
+  EXPECT_EQ(found_in(beyond), Members{"a=data"});
 }
 
 TEST(LenientZip, GivesUpOnABombAtTheLimit) {
@@ -185,6 +236,60 @@ TEST(LenientZip, LeavesOutMembersThatOverlapTooOften) {
   EXPECT_NE(zip.findings.back().what.find("are left out"), std::string::npos);
 }
 
+TEST(LenientZip, LetsMembersOverlapUpToFourTimesTheFile) {
+  const auto source = memory_source(std::vector<std::byte>(10), "file");
+  const auto kept = [&](std::uint64_t last) {
+    std::vector<ZipMember> members(5);
+    for (ZipMember& member : members) member.packed_bytes = 10;
+    members.back().packed_bytes = last;
+    ZipReport report(*source, ZipReading::lenient);
+    bound_overlaps(*source, members, report);
+    EXPECT_EQ(report.has_findings(), members.size() != 5);
+    return members.size();
+  };
+  EXPECT_EQ(kept(0), 5u);
+  EXPECT_EQ(kept(1), 4u);
+}
+
+TEST(LenientZip, FindsAsManyMembersWithoutADirectoryAsAreAllowed) {
+  const std::string whole = two().text();
+  const auto bytes = std::as_bytes(std::span(whole)).first(whole.size() - 1);
+  const auto source = memory_source({bytes.begin(), bytes.end()});
+  Limits limits;
+  limits.max_archive_members = 2;
+  EXPECT_EQ(read_zip(source, limits, ZipReading::lenient).members.size(), 2u);
+  limits.max_archive_members = 1;
+  EXPECT_ERROR(read_zip(source, limits, ZipReading::lenient), Errc::limit, "has more members than the 1 allowed");
+}
+
+class FailingSource final : public Source {
+ public:
+  FailingSource(SourcePtr source, std::size_t reads) : source_(std::move(source)), left_(reads) {}
+  const std::string& name() const override { return source_->name(); }
+  std::uint64_t size_bytes() const override { return source_->size_bytes(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (left_ == 0) throw Error(Errc::io, "the disk fails");
+    --left_;
+    source_->read(offset, out);
+  }
+
+ private:
+  SourcePtr source_;
+  mutable std::size_t left_;
+};
+
+TEST(LenientZip, TakesADiskThatFailsForNoFinding) {
+  const auto damaged = two().streamed("c", "data").suffix("x").source();
+  std::size_t reads = 0;
+  for (;; ++reads) {
+    const auto error =
+        test::error_of([&] { read_zip(std::make_shared<FailingSource>(damaged, reads), {}, ZipReading::lenient); });
+    if (!error) break;
+    EXPECT_EQ(error->code(), Errc::io) << reads;
+  }
+  EXPECT_GE(reads, 3u);
+}
+
 TEST(LenientZip, ListsNoMoreFindingsThanAnybodyReads) {
   ZipFile file;
   for (int i = 0; i < 300; ++i) file.stored("a", "");
@@ -194,10 +299,10 @@ TEST(LenientZip, ListsNoMoreFindingsThanAnybodyReads) {
 }
 
 TEST(LenientZip, FindsTheMembersOfTheHostileFixtures) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  SKIP_WITHOUT_FIXTURES("malicious");
   const auto names = [](const char* file) {
     const Zip zip =
-        read_zip(io::open_file(test::shared_path(std::string("fixtures/malicious/") + file)), {}, ZipReading::lenient);
+        read_zip(file_source(test::fixture_path(std::string("malicious/") + file)), {}, ZipReading::lenient);
     Members members;
     for (const ZipMember& member : zip.members) members.push_back(member.name);
     return std::make_pair(members, zip.findings.size());

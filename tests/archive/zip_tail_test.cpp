@@ -19,7 +19,7 @@ ZipFile zip_of_one() { return ZipFile().stored("a", "data"); }
 
 std::optional<std::uint64_t> find_in(const std::string& bytes) {
   const auto view = std::as_bytes(std::span(bytes));
-  return find_zip_at_end(*io::from_memory({view.begin(), view.end()}));
+  return find_zip_at_end(*memory_source({view.begin(), view.end()}));
 }
 
 std::string random_weights(std::size_t size, unsigned seed) {
@@ -62,6 +62,45 @@ TEST(ZipTail, IsFoundByItsZip64Record) {
                               .change_end([](ZipEnd& e) { e.directory_bytes = e.directory_offset = 0xFFFFFFFF; })
                               .text()),
             159u);
+}
+
+TEST(ZipTail, IsFoundByTheWholeOfItsRecordsAndNothingLess) {
+  const auto wide = [](std::function<void(test::Zip64End&)> lie) {
+    return "w" + zip_of_one()
+                     .zip64(std::move(lie))
+                     .change_end([](ZipEnd& e) { e.directory_bytes = e.directory_offset = 0xFFFFFFFF; })
+                     .text();
+  };
+  const std::string right = wide([](test::Zip64End&) {});
+  EXPECT_EQ(find_in(right), 159u);
+  for (const std::size_t signature : {83u, 139u, 159u}) {  // of the record, the locator, the end record
+    std::string wrong = right;
+    wrong[signature + 3] ^= 0x40;
+    EXPECT_EQ(find_in(wrong), std::nullopt) << signature;
+  }
+  for (const std::uint64_t offset : {std::uint64_t{83}, std::uint64_t{150}, UINT64_MAX}) {
+    const std::string between = wide([&](test::Zip64End& e) {
+      e.record_offset = offset;
+      e.between = "x";
+    });
+    EXPECT_EQ(find_in(between), offset == 83 ? std::optional<std::uint64_t>(160) : std::nullopt) << offset;
+  }
+}
+
+TEST(ZipTail, IsFoundByADirectoryThatHasRoomForAMemberAndIsNotLargerThanTheFile) {
+  const auto saying = [](std::uint64_t bytes, std::uint64_t offset) {
+    return find_in("w" + zip_of_one()
+                             .change_end([=](ZipEnd& e) {
+                               e.directory_bytes = bytes;
+                               e.directory_offset = offset;
+                             })
+                             .text());
+  };
+  EXPECT_EQ(saying(46, 36), 83u);
+  EXPECT_EQ(saying(45, 36), std::nullopt);
+  EXPECT_EQ(saying(83, 36), 83u);
+  EXPECT_EQ(saying(84, 36), std::nullopt);
+  EXPECT_EQ(saying(50, 103), std::nullopt);  // no room for a signature before the end of the file
 }
 
 TEST(ZipTail, IsNotAnArchiveOfNothing) {

@@ -9,7 +9,9 @@
 #include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
+#include "support/fixtures.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast::archive {
 namespace {
@@ -165,12 +167,20 @@ TEST(Zip, HoldsDeflatedMembersWithinTheLimit) {
   Limits limits;
   limits.max_inflated_bytes = 999;
   EXPECT_ERROR(member_source(zip, zip.members[0], limits), Errc::limit, "inflates to 1000 bytes, more than the 999");
+  limits.max_inflated_bytes = 1000;
+  EXPECT_EQ(member_source(zip, zip.members[0], limits)->size_bytes(), 1000u);
+}
+
+TEST(Zip, ReadsTheNewestVersionOfTheFormat) {
+  EXPECT_EQ(
+      read_all(ZipFile().stored("a", "data").change([](ZipEntry& e) { e.local.version = e.central.version = 63; })),
+      "a=data;");
 }
 
 TEST(Zip, KnowsWhereAStoredMemberLies) {
   const TempDir folder;
   const std::string path = folder.write("a.zip", ZipFile().stored("a", "data").deflated("b", "data").text());
-  const Zip zip = read_zip(io::open_file(path), {});
+  const Zip zip = read_zip(file_source(path), {});
   const auto location = member_storage(zip, zip.members[0])->location();
   ASSERT_TRUE(location.has_value());
   EXPECT_EQ(location->file, path);
@@ -190,12 +200,12 @@ TEST(Zip, RefusesMoreMembersThanAllowed) {
 bool is_zip(const std::filesystem::path& path) { return test::read_whole_file(path).starts_with("PK\x03\x04"); }
 
 // What real programs wrote is read strictly, and leniently without a finding.
-void expect_all_zips_read(const char* folder, const std::vector<std::string>& but) {
+void expect_all_zips_read(const std::vector<std::filesystem::path>& files, const std::vector<std::string>& but) {
   std::size_t count = 0;
-  for (const auto& path : test::shared_files(folder, "")) {
+  for (const auto& path : files) {
     if (!is_zip(path) || std::find(but.begin(), but.end(), path.filename()) != but.end()) continue;
     SCOPED_TRACE(path);
-    const auto source = io::open_file(path);
+    const auto source = file_source(path);
     const Zip strict = read_zip(source, {});
     const Zip lenient = read_zip(source, {}, ZipReading::lenient);
     for (const ZipFinding& finding : lenient.findings) ADD_FAILURE() << finding.offset << ": " << finding.what;
@@ -206,16 +216,15 @@ void expect_all_zips_read(const char* folder, const std::vector<std::string>& bu
 }
 
 TEST(Zip, ReadsEveryRealFile) {
-  SKIP_WITHOUT_SHARED("fixtures/benign");
-  expect_all_zips_read("fixtures/benign", {});
-  expect_all_zips_read("fixtures/malicious/control-benign", {});
+  SKIP_WITHOUT_FIXTURES("benign");
+  expect_all_zips_read(test::fixture_files("benign", ""), {});
+  expect_all_zips_read(test::fixture_files("malicious/control-benign", ""), {});
 }
 
 TEST(Zip, ReadsEveryFileOfTorch2) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
-  expect_all_zips_read("vectors/torch2", {"bad_truncated_zip.pt"});
-  EXPECT_ERROR_AT(read_zip(io::open_file(test::shared_path("vectors/torch2/bad_truncated_zip.pt")), {}),
-                  Errc::malformed, "without its end record", 5496);
+  expect_all_zips_read(test::vector_files("torch2", ""), {"bad_truncated_zip.pt"});
+  EXPECT_ERROR_AT(read_zip(file_source(test::vector_path("torch2/bad_truncated_zip.pt")), {}), Errc::malformed,
+                  "without its end record", 5496);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // GgufBuilder: a GGUF file in a line or two, right or wrong, written without the library under test.
 //
-//   GgufBuilder().kv("general.name", "tiny").tensor("w", kF32, {2, 3})      as it should be, bytes that differ
+//   GgufBuilder().kv("general.name", "tiny").tensor("w", kF32, {2, 3})      a right file, with data that vary
 //   GgufBuilder().tensor_at("w", kF32, {2, 3}, 96).data(12)                 the offset as given, and 12 bytes of data
 //   GgufBuilder().key_count(1u << 30)                                       a count that lies
 //
@@ -19,7 +19,7 @@
 
 namespace ballast::test {
 
-// ggml's numbers of some types, and what their blocks are.
+// ggml's numbers of some types, and the sizes of their blocks.
 struct GgmlType {
   std::uint32_t id;
   std::uint64_t block_elements, block_bytes;
@@ -49,7 +49,7 @@ class GgufBuilder {
   explicit GgufBuilder(std::uint32_t version = 3, std::endian order = std::endian::little)
       : version_(version), stored_version_(version), order_(order) {}
 
-  // Encodings of this version and order, to put together what the functions below do not.
+  // Encodings in this file's version and byte order, for values that the functions below cannot make.
   template <std::integral T>
   std::string number(T value) const {
     std::string bytes(reinterpret_cast<const char*>(&value), sizeof value);
@@ -107,12 +107,12 @@ class GgufBuilder {
     return *this;
   }
 
-  // Lies.
+  // The functions below make files that lie.
   GgufBuilder& magic(std::string_view magic) { return magic_ = magic, *this; }
   GgufBuilder& stored_version(std::uint32_t version) { return stored_version_ = version, *this; }
   GgufBuilder& key_count(std::uint64_t count) { return said_keys_ = count, *this; }
   GgufBuilder& tensor_count(std::uint64_t count) { return said_tensors_ = count, *this; }
-  GgufBuilder& pad_to(std::uint64_t alignment) { return alignment_ = alignment, *this; }  // what no key says
+  GgufBuilder& pad_to(std::uint64_t alignment) { return alignment_ = alignment, *this; }  // no key states it
   GgufBuilder& data(std::size_t size) { return data_.assign(size, '\0'), *this; }
   GgufBuilder& data(std::string_view bytes) { return data_ = bytes, *this; }
   GgufBuilder& append_data(std::string_view bytes) { return data_ += bytes, *this; }

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::test {
 
-inline io::ByteSourcePtr source_of(std::string_view bytes) {
+inline SourcePtr source_of(std::string_view bytes) {
   const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-  return io::from_memory({first, first + bytes.size()});
+  return memory_source({first, first + bytes.size()});
 }
 
 class PickleWriter {
@@ -25,7 +25,7 @@ class PickleWriter {
   operator std::string_view() const { return bytes_; }
   const std::string& bytes() const { return bytes_; }
   std::size_t size() const { return bytes_.size(); }
-  io::ByteSourcePtr source() const { return source_of(bytes_); }
+  SourcePtr source() const { return source_of(bytes_); }
 
   PickleWriter& raw(std::string_view bytes) {
     bytes_ += bytes;

@@ -1,10 +1,10 @@
 // SafetensorsFile: a safetensors file in a line or two, right or wrong, written without the library under test.
 //
 //   SafetensorsFile().tensor("w", "F32", {2, 2}, 0, 16).data(12)     the offsets as given, and 12 bytes of data
-//   SafetensorsFile().tensor("w", "F32", {2, 2})                     offsets and data as they should be
-//   SafetensorsFile(R"({"w":^1})").length(99)                        a header to the letter; ^ marks a byte
+//   SafetensorsFile().tensor("w", "F32", {2, 2})                     right offsets and data
+//   SafetensorsFile(R"({"w":^1})").length(99)                        exactly this header; ^ marks a byte
 //
-// Names go between quotes as they are, so that "\\u0077" is an escape.
+// Names are put between quotes without escaping, so that "\\u0077" is an escape.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class SafetensorsFile {
   SafetensorsFile& tensor(std::string_view name, std::string_view dtype, const std::vector<std::uint64_t>& shape,
                           std::uint64_t begin, std::uint64_t end);
 
-  // Behind the data that there are so far, which then has bytes that differ from tensor to tensor.
+  // Appends a tensor behind the data so far; its bytes differ from tensor to tensor.
   SafetensorsFile& tensor(std::string_view name, std::string_view dtype, const std::vector<std::uint64_t>& shape);
 
   template <class T>
@@ -44,14 +44,14 @@ class SafetensorsFile {
 
   SafetensorsFile& metadata(std::initializer_list<std::pair<std::string_view, std::string_view>> pairs);
 
-  // Something between the commas of the header's object.
+  // Adds any text as a member of the header's object.
   SafetensorsFile& member(std::string_view text);
 
-  // The whole header. A ^ is taken out, and its byte of the file is mark().
+  // Sets the whole header. A ^ is removed, and mark() is the byte of the file that it marked.
   SafetensorsFile& header(std::string_view text);
   std::optional<std::uint64_t> mark() const { return mark_; }
 
-  // What the first eight bytes say.
+  // Sets the length that the first eight bytes state.
   SafetensorsFile& length(std::uint64_t length);
   SafetensorsFile& pad_header_to(std::size_t size);
   SafetensorsFile& data(std::size_t size);

@@ -1,7 +1,7 @@
 // TarFile: a tar archive in a line or two, right or wrong, written without the library under test.
 //
 //   TarFile().file("a", "data").link("b", "a")
-//   TarFile().file("a", "data").change([](std::string& header) { header[124] = '-'; })     checksum made right again
+//   TarFile().file("a", "data").change([](std::string& header) { header[124] = '-'; })     the checksum is corrected
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::test {
 
@@ -34,7 +34,7 @@ class TarFile {
   }
   TarFile& file(std::string_view name, std::string_view data) { return member(name, '0', data); }
 
-  // For the next member.
+  // Adds a pax record for the next member.
   TarFile& pax(std::string_view key, std::string_view value) {
     return member("PaxHeader", 'x', pax_record(key, value));
   }
@@ -62,10 +62,10 @@ class TarFile {
     }
     return text + ending_;
   }
-  io::ByteSourcePtr source() const {
+  SourcePtr source() const {
     const std::string text = this->text();
     const auto bytes = std::as_bytes(std::span(text));
-    return io::from_memory({bytes.begin(), bytes.end()}, "file");
+    return memory_source({bytes.begin(), bytes.end()}, "file");
   }
 
   static void put(std::string& header, std::size_t offset, std::string_view text) {

@@ -1,4 +1,4 @@
-// TempDir: a folder of a test's own, gone afterwards, and the shortest ways to put files into it.
+// TempDir: a test's own folder, which is removed afterwards, and short ways to put files into it.
 #pragma once
 
 #include <set>

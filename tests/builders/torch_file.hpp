@@ -35,7 +35,7 @@ Ops joined(const std::vector<Ops>& items);
 Ops tuple(const std::vector<Ops>& items);
 Ops list(const std::vector<Ops>& items);
 Ops pairs(const std::vector<std::pair<Ops, Ops>>& items);
-// Text keys; for others see pairs().
+// All keys are texts; pairs() takes other keys.
 Ops dict(const std::vector<std::pair<std::string, Ops>>& items);
 Ops integers(const std::vector<std::int64_t>& values);
 
@@ -63,7 +63,7 @@ std::vector<std::byte> to_bytes(std::string_view text);
 
 Checkpoint open_text(std::string_view file, const OpenOptions& options = {});
 
-// What C++ values look like in a file.
+// The bytes of C++ values in a file.
 template <class T>
 std::string raw(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
@@ -85,16 +85,16 @@ class TorchZip {
   ZipFile zip_;
 };
 
-// The stream of the years before 1.6. Elements are counted and data follow in the order of the keys.
+// The stream format of PyTorch before 1.6. Element counts and data follow in the order of the keys.
 class TorchStream {
  public:
   TorchStream& object(const py::Ops& object);
   TorchStream& record(std::string_view key, std::uint64_t count, std::string_view data);
-  TorchStream& keys(const py::Ops& other);  // a lie
+  TorchStream& keys(const py::Ops& other);  // lies about the keys
 
   static std::string magic();
 
-  // The places where one part ends and the next begins, the end of the file last.
+  // The parts of the stream, in order; text() joins them.
   std::vector<std::string> parts() const;
   std::string text() const;
   Checkpoint open(const OpenOptions& options = {}) const { return open_text(text(), options); }
@@ -104,7 +104,7 @@ class TorchStream {
   std::vector<py::Ops> keys_;
 };
 
-// Whether a note says so.
+// Whether a note contains this text.
 bool has_note(const Checkpoint& checkpoint, std::string_view text);
 
 }  // namespace ballast::test

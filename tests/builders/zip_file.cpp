@@ -112,10 +112,10 @@ std::string ZipFile::text() const {
   return prefix_ + text + suffix_;
 }
 
-io::ByteSourcePtr ZipFile::source() const {
+SourcePtr ZipFile::source() const {
   const std::string text = this->text();
   const auto bytes = std::as_bytes(std::span(text));
-  return io::from_memory({bytes.begin(), bytes.end()}, "file");
+  return memory_source({bytes.begin(), bytes.end()}, "file");
 }
 
 ZipFile& ZipFile::add(std::string_view name, std::string_view data, std::string packed, std::uint16_t method) {

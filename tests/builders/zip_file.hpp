@@ -1,11 +1,11 @@
 // ZipFile: a zip archive in a line or two, right or wrong, written without the library under test.
 //
-//   ZipFile().stored("a", "data").deflated("b", "more data")      as Python's zipfile writes it
-//   ZipFile().streamed("a", "data").zip64()                       as torch does: descriptors, and a zip64 end record
+//   ZipFile().stored("a", "data").deflated("b", "more data")      like Python's zipfile
+//   ZipFile().streamed("a", "data").zip64()                       like torch: descriptors, and a zip64 end record
 //   ZipFile().stored("a", "x").change([](ZipEntry& e) { e.central.name = "b"; })
 //   ZipFile().stored("a", "x").change_end([](ZipEnd& e) { e.member_count = 2; })
 //
-// change() lies about the last member, in any field; lengths and offsets that are left alone are right.
+// change() lies about the last member, in any field. Lengths and offsets that it does not change are right.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::test {
 
@@ -29,10 +29,10 @@ std::string extra_record(std::uint16_t tag, std::string_view content);
 
 std::uint32_t crc32_of(std::string_view data);
 
-// As a zip has it: without a header.
+// A raw deflate stream, which zip uses: without a header.
 std::string deflate_raw(std::string_view data);
 
-// What both headers of a member say.
+// The fields that both headers of a member have.
 struct ZipHeader {
   std::uint16_t version = 20, flags = 0, method = 0;
   std::uint32_t crc32 = 0, packed_bytes = 0, bytes = 0;
@@ -48,9 +48,9 @@ struct ZipEntry {
   std::uint16_t disk = 0;
   std::optional<std::uint16_t> comment_bytes;
   std::optional<std::uint32_t> header_offset;
-  std::string before;     // bytes before the local header, of which nobody knows
-  bool is_listed = true;  // in the central directory
-  bool has_local = true;  // or only there
+  std::string before;     // bytes before the local header that no record mentions
+  bool is_listed = true;  // has an entry in the central directory
+  bool has_local = true;  // has a local header
 };
 
 struct ZipEnd {
@@ -61,13 +61,13 @@ struct ZipEnd {
   std::optional<std::uint16_t> comment_bytes;
 };
 
-// The zip64 records, which say what ZipEnd says if nobody changes them.
+// The zip64 records. Unless they are changed, they repeat ZipEnd.
 struct Zip64End {
   std::uint64_t rest_bytes = 44, disk = 0, directory_disk = 0, members_on_disk = 0, member_count = 0;
   std::uint64_t directory_bytes = 0, directory_offset = 0;
   std::string extension;
   std::uint64_t locator_disk = 0, record_offset = 0, disk_count = 1;
-  std::string between;  // the record and its locator
+  std::string between;  // bytes between the record and its locator
 };
 
 class ZipFile {
@@ -75,34 +75,35 @@ class ZipFile {
   ZipFile& stored(std::string_view name, std::string_view data);
   ZipFile& deflated(std::string_view name, std::string_view data);
 
-  // Sizes and CRC behind the data, as torch writes every member that is not empty.
+  // Puts sizes and CRC behind the data, as torch does for every member that is not empty.
   ZipFile& streamed(std::string_view name, std::string_view data, bool deflate = false);
 
-  // As torch: a record FB in the extra field of the last member's local header, so that its data begin at a multiple.
+  // Adds, as torch does, a record FB to the extra field of the last member's local header, so that its data are
+  // aligned.
   ZipFile& aligned(std::size_t alignment = 64);
 
   ZipFile& change(const std::function<void(ZipEntry&)>& lie);
   ZipFile& comment(std::string_view text);
-  // Called with the record as it should be, when the archive is written.
+  // `lie` is called with the right record when the archive is written.
   ZipFile& change_end(std::function<void(ZipEnd&)> lie);
   ZipFile& zip64(std::function<void(Zip64End&)> lie = [](Zip64End&) {});
-  // The directory in another order than the members.
+  // Lists the members in another order in the directory.
   ZipFile& list_in_order(std::vector<std::size_t> order);
-  ZipFile& prefix(std::string_view bytes);  // that the offsets know nothing of
+  ZipFile& prefix(std::string_view bytes);  // bytes that the offsets do not count
   ZipFile& suffix(std::string_view bytes);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
   std::string text() const;
 
-  io::ByteSourcePtr source() const;
+  SourcePtr source() const;
 
  private:
   ZipFile& add(std::string_view name, std::string_view data, std::string packed, std::uint16_t method);
 
   static std::string common(const ZipHeader& h);
 
-  // The offset of each local header goes to `offsets`.
+  // Stores the offset of each local header in `offsets`.
   std::string locals(std::vector<std::uint32_t>* offsets = nullptr) const;
 
   std::string directory() const;

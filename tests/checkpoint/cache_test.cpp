@@ -11,8 +11,8 @@
 #include "builders/gguf_file.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -186,9 +186,8 @@ TEST_F(ConversionCache, KeepsNamesThatAreNotText) {
 }
 
 TEST_F(ConversionCache, GivesEveryRealCheckpointBack) {
-  SKIP_WITHOUT_SHARED("vectors");
   std::size_t cached = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(test::shared_folder() / "vectors")) {
+  for (const auto& entry : fs::recursive_directory_iterator(test::vector_path(""))) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || entry.file_size() > (1 << 20) || name.ends_with(".json")) continue;
     SCOPED_TRACE(entry.path().string());

@@ -13,8 +13,8 @@
 #include "checkpoint/cache_seal.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -256,8 +256,7 @@ TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
 
 // What an archive brought along: a checkpoint, and a cache of it with other numbers that somebody else made.
 TEST_F(CacheTrust, IsNotPlantedByAnArchive) {
-  SKIP_WITHOUT_SHARED("vectors/found");
-  const std::string archive = test::shared_path("vectors/found/cache_poison.tar");
+  const std::string archive = test::vector_path("found/cache_poison.tar");
   ASSERT_EQ(std::system(("tar -C '" + dir.path() + "' -xf '" + archive + "'").c_str()), 0);
   std::size_t checkpoints = 0;
   for (const auto& entry : fs::recursive_directory_iterator(dir.path())) {

@@ -115,6 +115,12 @@ TEST(Composites, SurviveASafetensorsFile) {
   EXPECT_EQ(back.composites[0].scale, 0.1);
 }
 
+std::string shape_of_rank(std::size_t rank) {  // of four elements
+  std::string text = "[4";
+  while (--rank > 0) text += ",1";
+  return text + "]";
+}
+
 // Metadata is anybody's to write.
 TEST(Composites, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const auto refused = [](const std::string& text) {
@@ -147,7 +153,13 @@ TEST(Composites, LeavesMetadataThatDoesNotFitAndSaysSo) {
   refused(entry("q", "quantized", "[4]", "[\"q\"]", ",\"dtype\":\"QU8\",\"axis\":1"));
   refused(entry("q", "quantized", "[-4]", "[\"q\"]", ",\"dtype\":\"QU8\""));
   refused(entry("q", "quantized", "[4294967296,4294967296]", "[\"q\"]", ",\"dtype\":\"QU8\""));
+  refused(entry("q", "quantized", "[4]", "[\"q\"]", ",\"dtype\":\"QI8\""));
   refused(entry("s", "sparse_coo", "[4]", "[\"s.indices\"]", ""));
+  refused(entry("q", "quantized", shape_of_rank(65), "[\"q\"]", ",\"dtype\":\"QU8\""));
+  Checkpoint checkpoint = fold_composites(quantized(DType::qu8, {4}, {1, 2, 3, 4}));
+  checkpoint.metadata[kCompositesKey] =
+      entry("q", "quantized", shape_of_rank(64), "[\"q\"]", ",\"dtype\":\"QU8\",\"scale\":1,\"zero_point\":0");
+  EXPECT_EQ(unfold_composites(checkpoint).composites.at(0).shape.rank(), 64u);
 }
 
 }  // namespace

@@ -220,16 +220,38 @@ TEST(Compressed, LeavesMetadataThatDoesNotFitAndSaysSo) {
   refused(entry("\"BF16\"", "[9223372036854775807]"));
   refused(entry("\"BF16\"", "[9223372036854775808]"));
   refused(entry("\"BF16\"", "[1000000000000]"));
-  std::string ones = "[1";
-  for (int i = 0; i < 70; ++i) ones += ",1";
-  refused(entry("\"BF16\"", ones + "]"));
+  std::string ones = "[300,1000";
+  for (int i = 2; i < 64; ++i) ones += ",1";
+  refused(entry("\"BF16\"", ones + ",1]"));
+  Checkpoint checkpoint = folded;
+  checkpoint.metadata[kCompressedKey] = entry("\"BF16\"", ones + "]");
+  EXPECT_EQ(unfold_compressed(checkpoint, {}).at("w").rank(), 64u);
+}
+
+// What a tensor of so many bytes is compressed to has at least a table of them.
+TEST(Compressed, LeavesTensorsThatHaveNoRoomForTheirTable) {
+  const auto unfolded = [](std::size_t bytes) {
+    Checkpoint checkpoint = of({{"w", Tensor::from_bytes(DType::u8, {bytes}, std::vector<std::byte>(bytes))}});
+    checkpoint.metadata[kCompressedKey] = R"({"version":1,"tensors":{"w":{"dtype":"U8","shape":[100]}}})";
+    return unfold_compressed(checkpoint, {});
+  };
+  constexpr std::size_t kTableBytes = 17 + 8;
+  EXPECT_TRUE(test::has_note(unfolded(kTableBytes - 1), "does not fit the tensors"));
+  EXPECT_TRUE(unfolded(kTableBytes).notes.empty());
+}
+
+TEST(Compressed, BeginsAtSixtyFourKibibytes) {
+  constexpr std::uint64_t kSmallest = 64 << 10;
+  EXPECT_TRUE(fold_compressed(one(DType::u8, {kSmallest}), {}).metadata.contains(kCompressedKey));
+  EXPECT_FALSE(fold_compressed(one(DType::u8, {kSmallest - 1}), {}).metadata.contains(kCompressedKey));
 }
 
 TEST(Compressed, LeavesTensorsThatAreNotBytesInARow) {
   Checkpoint checkpoint = fold_compressed(one(), {});
   const Tensor packed = checkpoint.at("w");
   for (const Tensor& other :
-       {packed.reshape({1, packed.nbytes()}), packed.bitcast(DType::i8), Tensor::from_bytes(DType::u8, {0}, {})}) {
+       {packed.reshape({1, packed.nbytes()}), packed.bitcast(DType::i8), Tensor::from_bytes(DType::u8, {0}, {}),
+        Tensor(DType::u8, {packed.nbytes() / 2}, Strides{2}, packed.storage())}) {
     checkpoint.tensors.replace("w", other);
     EXPECT_TRUE(test::has_note(unfold_compressed(checkpoint, {}), "does not fit the tensors"));
   }

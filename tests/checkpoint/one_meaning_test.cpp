@@ -15,7 +15,7 @@
 #include "builders/torch_file.hpp"
 #include "builders/zip_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -144,11 +144,10 @@ TEST(OneMeaning, ASignatureAloneInWeightsIsNotASecondMeaning) {
 }
 
 TEST(OneMeaning, RealFilesWithTwoAreRefused) {
-  SKIP_WITHOUT_SHARED("vectors/found");
   for (const char* name : {"poly_pickle_tar.pt", "poly_safetensors_zip_comment.safetensors"})
-    EXPECT_ERROR(open(test::shared_path("vectors/found/"s + name)), Errc::malformed, "the file begins as");
-  EXPECT_ERROR(open(test::shared_path("vectors/found/case_only.pt")), Errc::malformed, "takes member");
-  EXPECT_ERROR(open(test::shared_path("vectors/found/folder_member.npz")), Errc::malformed, "is called a folder");
+    EXPECT_ERROR(open(test::vector_path("found/"s + name)), Errc::malformed, "the file begins as");
+  EXPECT_ERROR(open(test::vector_path("found/case_only.pt")), Errc::malformed, "takes member");
+  EXPECT_ERROR(open(test::vector_path("found/folder_member.npz")), Errc::malformed, "is called a folder");
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 
 #include "builders/safetensors_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
+#include "support/fixtures.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -17,10 +19,12 @@ namespace fs = std::filesystem;
 using test::SafetensorsFile;
 using test::TempDir;
 
+constexpr const char* kQuantized = "../vectors/quantized";  // these vectors stand beside the fixtures
+
 // The vectors, one a folder. Each is opened as it is, and without the configuration beside it.
 std::vector<fs::path> quantized_vectors() {
   std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(test::shared_path("vectors/quantized")))
+  for (const auto& entry : fs::directory_iterator(test::fixture_path(kQuantized)))
     folders.push_back(entry.path() / "in");
   return folders;
 }
@@ -33,7 +37,7 @@ void copy_without_configuration(const fs::path& from, const TempDir& to) {
 }
 
 TEST(Quantization, IsRecognisedInEveryVectorWithAndWithoutItsConfiguration) {
-  SKIP_WITHOUT_SHARED("vectors/quantized");
+  SKIP_WITHOUT_FIXTURES(kQuantized);
   for (const fs::path& folder : quantized_vectors()) {
     const TempDir alone;
     copy_without_configuration(folder, alone);
@@ -51,7 +55,7 @@ TEST(Quantization, IsRecognisedInEveryVectorWithAndWithoutItsConfiguration) {
 }
 
 TEST(Quantization, IsRefusedByEverythingButACopy) {
-  SKIP_WITHOUT_SHARED("vectors/quantized");
+  SKIP_WITHOUT_FIXTURES(kQuantized);
   const TempDir folder;
   for (const fs::path& vector : quantized_vectors()) {
     const Checkpoint checkpoint = open(vector);
@@ -67,18 +71,24 @@ TEST(Quantization, IsRefusedByEverythingButACopy) {
   }
 }
 
-TEST(Quantization, IsNotSeenInFilesThatHaveNone) {
-  for (const char* folder : {"fixtures/benign", "fixtures/safetensors", "fixtures/adapters", "vectors/safetensors"}) {
-    SKIP_WITHOUT_SHARED(folder);
-    for (const char* ending : {".safetensors", ".pt", ".bin", ".pth", ".ckpt"}) {
-      for (const fs::path& file : test::shared_files(folder, ending)) {
-        try {
-          EXPECT_FALSE(open(file).quantization) << file;
-        } catch (const Error&) {
-          // Some are there to be refused.
-        }
-      }
+void expect_no_quantization(const fs::path& folder) {
+  for (const fs::path& file : test::files_in(folder, "")) {
+    try {
+      EXPECT_FALSE(open(file).quantization) << file;
+    } catch (const Error&) {
+      // Some are there to be refused.
     }
+  }
+}
+
+TEST(Quantization, IsNotSeenInVectorsThatHaveNone) {
+  for (const char* folder : {"safetensors", "torch2", "gguf"}) expect_no_quantization(test::vector_path(folder));
+}
+
+TEST(Quantization, IsNotSeenInFixturesThatHaveNone) {
+  for (const char* folder : {"benign", "safetensors", "adapters/ollama-discollama", "adapters/peft-monteclora"}) {
+    SKIP_WITHOUT_FIXTURES(folder);
+    expect_no_quantization(test::fixture_path(folder));
   }
 }
 
@@ -162,6 +172,26 @@ TEST(Quantization, LetsTheOthersBeCastAndFollowsRenaming) {
   const Checkpoint renamed = rename(checkpoint, {{"model\\.q\\.weight", "w"}});
   EXPECT_ERROR(cast(renamed, DType::f32), Errc::unsupported, "tensor \"w\" is a part of a weight");
   EXPECT_ERROR(cast(checkpoint, "model.q.weight", DType::f32), Errc::unsupported, "it cannot be cast");
+}
+
+TEST(Quantization, KeepsAModelFromLoadingAPartInAnotherDtype) {
+  const TempDir folder;
+  write_fp8(folder);
+  struct Model {
+    Tensor weight, scale, input_scale, norm;
+    auto fields() {
+      return ballast::fields(field("q.weight", weight), field("q.weight_scale_inv", scale),
+                             field("q.input_scale", input_scale), field("norm.weight", norm));
+    }
+  } model;
+  EXPECT_TRUE(load_state_dict(model, open(folder.path())).ok());
+  EXPECT_EQ(model.weight.dtype(), DType::f8_e4m3);
+  LoadStateDictOptions options;
+  options.dtype_policy = DTypePolicy::to_one;
+  options.dtype = DType::bf16;
+  EXPECT_ERROR(load_state_dict(model, open(folder.path()), options), Errc::unsupported,
+               "tensor \"q.weight\" is a part of a weight that is quantized with fp8: it cannot be cast");
+  EXPECT_EQ(model.norm.dtype(), DType::f32) << "nothing has changed";
 }
 
 TEST(Quantization, KeepsMapsFromTakingPartsApart) {

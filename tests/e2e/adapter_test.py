@@ -5,8 +5,7 @@ import unittest
 from support import *
 
 LORA = SOURCE / "examples" / "tiny-lora"
-SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
-PEFT = SHARED / "vectors" / "peft"
+PEFT = VECTORS / "peft"
 
 
 class Adapters(TestCase):
@@ -148,6 +147,48 @@ class Adapters(TestCase):
             for file in "adapter_config.json", "adapter_model.safetensors":
                 self.assertEqual((self.folder / folder / file).read_bytes(), (case / "adapter" / file).read_bytes(), file)
 
+    def test_a_configuration_without_alpha_means_eight_in_every_verb(self):
+        self.base()
+        for name, alpha in ("missing", {}), ("null", {"lora_alpha": None}):
+            folder = self.lora(name, **alpha)
+            config = json.loads((folder / "adapter_config.json").read_text())
+            if name == "missing":
+                del config["lora_alpha"]
+                (folder / "adapter_config.json").write_text(json.dumps(config))
+            self.assertEqual(self.ballast("adapter", "info", folder, "--json").json()["scales"],
+                             [{"rank": 2, "alpha": 8, "scaling": 4, "modules": 1}])
+            self.ballast("adapter", "convert", folder, "--to", "kohya", "-o", f"{name}.safetensors")
+            self.assertEqual(read_safetensors(self.folder / f"{name}.safetensors")[0]["lora_q.alpha"],
+                             ("F32", [], pack("F32", [8])))
+            self.ballast("adapter", "merge", "base.safetensors", folder, "-o", f"{name}-merged.safetensors")
+            self.ballast("adapter", "merge", "base.safetensors", f"{name}.safetensors", "-o", f"{name}-too.safetensors")
+            self.ballast("diff", f"{name}-merged.safetensors", f"{name}-too.safetensors")
+            a, b = [[0, 1, 2], [3, 4, 5]], [[0, 1], [2, 3], [4, 5], [6, 7]]
+            wanted = [3 * i + j + 4 * sum(b[i][k] * a[k][j] for k in range(2)) for i in range(4) for j in range(3)]
+            merged = read_safetensors(self.folder / f"{name}-merged.safetensors")[0]["q.weight"]
+            self.assertEqual(merged, ("F32", [4, 3], pack("F32", wanted)))
+            self.ballast("adapter", "inject", "base.safetensors", folder, "-o", f"{name}-in.safetensors")
+            self.ballast("adapter", "extract", f"{name}-in.safetensors", "--config", folder / "adapter_config.json", "-o",
+                         f"{name}-out")
+            self.assertEqual(json.loads((self.folder / f"{name}-out/adapter_config.json").read_text()), config)
+
+    def test_info_names_the_variant_of_a_lora(self):
+        table = [("aLoRA", False, {"alora_invocation_tokens": [7]}), ("Arrow", False, {"arrow_config": {"top_k": 2}}),
+                 ("MonteCLoRA", True, {"monteclora_config": {"num_samples": 8}})]
+        self.base()
+        for variant, is_merged, config in table:
+            folder = self.lora(variant, **config)
+            self.assertIn(f"LORA ({variant}), as peft has it", self.ballast("adapter", "info", folder).out)
+            info = self.ballast("adapter", "info", folder, "--json").json()
+            self.assertEqual((info["type"], info["variants"]), ("LORA", [variant]))
+            self.assertEqual(list(info["merge"]), ["formula" if is_merged else "why_not"])
+            merge = ["adapter", "merge", "base.safetensors", folder, "-o", f"{variant}.safetensors"]
+            if is_merged:
+                self.ballast(*merge)
+            else:
+                self.refused(*merge, code=UNSUPPORTED, says=info["merge"]["why_not"])
+        self.assertEqual(self.ballast("adapter", "info", self.lora(), "--json").json()["variants"], [])
+
     def test_an_alpha_of_zero_is_noted(self):
         self.base()
         done = self.ballast("adapter", "inject", "base.safetensors", self.lora(lora_alpha=0), "-o", "x.safetensors")
@@ -170,8 +211,6 @@ class Adapters(TestCase):
             self.assertIn(hint, self.ballast("adapter", *rest, code=USAGE).err)
 
     def test_files_of_peft_come_out_as_they_were(self):
-        if not PEFT.is_dir():
-            self.skipTest(f"the reference vectors of {PEFT} (shared) are not there")
         for case in ("lora_plain", "lora_dora", "lora_modules_to_save_bert", "lora_bias_all", "vera_with_projection", "shira",
                      "adalora_rank_pattern", "vblora_topk_only", "prompt_tuning", "extra_tinylora"):
             with self.subTest(case):

@@ -13,7 +13,8 @@ import struct
 
 # name: (x86-64, AArch64); None where the architecture has no such call
 ALLOWED = {
-    "read": (0, 63), "pread64": (17, 67), "readv": (19, 65), "preadv": (295, 69), "write": (1, 64), "writev": (20, 66),
+    "read": (0, 63), "pread64": (17, 67), "readv": (19, 65), "preadv": (295, 69), "preadv2": (327, 286),
+    "write": (1, 64), "writev": (20, 66),
     "close": (3, 57), "lseek": (8, 62), "dup": (32, 23), "fcntl": (72, 25), "ioctl": (16, 29), "poll": (7, None),
     "ppoll": (271, 73), "stat": (4, None), "fstat": (5, 80), "lstat": (6, None), "newfstatat": (262, 79),
     "statx": (332, 291), "statfs": (137, 43), "fstatfs": (138, 44), "access": (21, None), "faccessat": (269, 48),

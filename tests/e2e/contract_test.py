@@ -10,12 +10,9 @@ import unittest
 from support import *
 
 GOLDEN = SOURCE / "tests" / "golden"
-SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
-VECTORS = SHARED / "vectors" / "safetensors"
-TORCH = SHARED / "vectors" / "torch2"
-GGUF = SHARED / "vectors" / "gguf"
+SAFETENSORS, TORCH, GGUF = VECTORS / "safetensors", VECTORS / "torch2", VECTORS / "gguf"
 
-SHARED_CASES = [
+SAFETENSORS_CASES = [
     "all_dtypes_torch.safetensors", "all_dtypes_numpy.safetensors", "shapes.safetensors", "names_odd.safetensors",
     "metadata_odd.safetensors", "save_model_tied.safetensors", "empty.safetensors", "empty_with_metadata.safetensors",
     "ok_f4.safetensors", "ok_f6.safetensors", "ok_unaligned.safetensors", "ok_reverse_order.safetensors",
@@ -52,40 +49,30 @@ class Contract(TestCase):
         self.check(SOURCE / "examples", "tiny.safetensors")
         self.check(SOURCE / "examples", "tiny.pt")
 
-    def test_the_awkward_vectors(self):
-        if not VECTORS.is_dir():
-            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
-        for target in SHARED_CASES:
+    def test_the_awkward_safetensors_files(self):
+        for target in SAFETENSORS_CASES:
             with self.subTest(target):
-                self.check(VECTORS, target)
+                self.check(SAFETENSORS, target)
 
     def test_the_awkward_torch_files(self):
-        if not TORCH.is_dir():
-            self.skipTest(f"the reference vectors of {TORCH} (shared) are not there")
         for target in TORCH_CASES:
             with self.subTest(target):
                 self.check(TORCH, target)
 
     def test_the_awkward_gguf_files(self):
-        if not GGUF.is_dir():
-            self.skipTest(f"the reference vectors of {GGUF} (shared) are not there")
         for target in GGUF_CASES:
             with self.subTest(target):
                 self.check(GGUF, target)
 
     def test_a_name_that_is_there_twice(self):
-        if not VECTORS.is_dir():
-            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
-        done = subprocess.run([COMMAND, "ls", "--json", "ok_duplicate_key.safetensors"], cwd=VECTORS, capture_output=True)
+        done = subprocess.run([COMMAND, "ls", "--json", "ok_duplicate_key.safetensors"], cwd=SAFETENSORS, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (4, b""))
 
     def test_the_digest_does_not_depend_on_sharding(self):
-        if not VECTORS.is_dir():
-            self.skipTest(f"the reference vectors of {VECTORS} (shared) are not there")
         whole = self.folder / "whole.safetensors"
-        subprocess.run([COMMAND, "convert", "-q", VECTORS / "sharded_transformers", whole], check=True)
+        subprocess.run([COMMAND, "convert", "-q", SAFETENSORS / "sharded_transformers", whole], check=True)
         digests = [json.loads(subprocess.run([COMMAND, "hash", "--json", target], capture_output=True, check=True).stdout)["digest"]
-                   for target in (VECTORS / "sharded_transformers", whole)]
+                   for target in (SAFETENSORS / "sharded_transformers", whole)]
         self.assertEqual(digests[0], digests[1])
 
 

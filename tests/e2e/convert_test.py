@@ -1,6 +1,7 @@
 """convert between formats: what happens to names, dtypes, tied tensors and values, and how the result is checked."""
 
 import unittest
+import zipfile
 
 from support import *
 
@@ -101,6 +102,33 @@ class Checked(TestCase):
         self.ballast("cat", PT, "state_dict.embed.weight", "-o", "raw.bin")
         self.assertEqual(raw, (self.folder / "raw.bin").read_bytes())
         self.assertEqual(self.names_in_folder(), ["raw.bin"])
+
+
+class Npz(TestCase):
+    def test_an_npz_is_a_zip_of_arrays_and_the_same_checkpoint(self):
+        self.write("in.safetensors", {"a.weight": ("F32", [2, 2], [1.0, 2, 3, 4]), "b": ("I64", [], [7])})
+        self.ballast("convert", "in.safetensors", "out.npz")
+        with zipfile.ZipFile(self.folder / "out.npz") as archive:
+            self.assertEqual(archive.namelist(), ["a.weight.npy", "b.npy"])
+            self.assertIsNone(archive.testzip())
+            array = archive.read("a.weight.npy")
+        self.assertEqual(array[:6], b"\x93NUMPY")
+        self.assertEqual(array[-16:], pack("F32", [1, 2, 3, 4]))
+        self.ballast("diff", "in.safetensors", "out.npz")
+        self.assertEqual(self.ballast("info", "out.npz", "--json").json()["format"], "npz")
+        self.ballast("convert", "out.npz", "again.safetensors")
+        self.ballast("diff", "in.safetensors", "again.safetensors")
+
+    def test_what_numpy_has_not_is_refused_with_the_way_out(self):
+        self.write("in.safetensors", {"w": ("BF16", [2], bytes(4))})
+        self.refused("convert", "in.safetensors", "out.npz", code=UNSUPPORTED, says="BF16", hint="--dtype F32")
+        self.ballast("convert", "in.safetensors", "out.npz", "--dtype", "F32")
+        self.write("up.safetensors", {"../w": ("F32", [1], [1.0])})
+        self.refused("convert", "up.safetensors", "up.npz", code=UNSUPPORTED, says="out of its folder", hint="--rename")
+        self.assertEqual(self.names_in_folder(), ["in.safetensors", "out.npz", "up.safetensors"])
+
+    def test_the_help_knows_every_ending(self):
+        self.assertIn(".npz", self.ballast("convert", "--help").out)
 
 
 class Compressed(TestCase):

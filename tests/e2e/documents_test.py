@@ -84,31 +84,112 @@ for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
         add_test(document)
 
 
+def option_names(text):
+    return set(re.findall(r"--[a-z][a-z-]*", text))
+
+
+def lowest(commands):
+    """Those that something can be asked of: "meta get", but not "meta"."""
+    return [path for path in commands if path and not any(other.startswith(path + " ") for other in commands)]
+
+
+class CommandPage(TestCase):
+    """docs/cli.md has the verbs and the options that the parser has, each option for the verbs that have it, and no others."""
+
+    def setUp(self):
+        super().setUp()
+        self.page = (SOURCE / "docs/cli.md").read_text()
+        self.commands = parser_commands()
+        self.sections = dict(re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", self.page))
+        self.assertGreater(len(lowest(self.commands)), 10)
+
+    def rows(self, section):
+        """The cells of every row of every table of options: the options, the verbs that have them if a third column says so, the meaning."""
+        inside = False
+        for line in self.sections[section].splitlines():
+            inside = line.startswith("|") and (inside or line.startswith("| option |"))
+            if inside and "`" in line:
+                yield [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+    def verbs_of(self, cell, group=""):
+        """The commands that a cell names: a list, of words after `group` if there is one, or "every verb but" a list."""
+        words = {f"{group} {word}".strip() for word in re.findall(r"`([^`]+)`", cell)}
+        self.assertLessEqual(words, set(lowest(self.commands)), cell)
+        self.assertTrue(words, f"no verb in: {cell}")
+        return set(lowest(self.commands)) - words if cell.startswith("every verb but") else words
+
+    def test_the_first_table_lists_every_verb(self):
+        table = {verb: row for row, verb in re.findall(r"(?m)^(\| \[`.*\]\(#([a-z]+)\) \|.*)$", self.page)}
+        self.assertEqual(list(table), parser_verbs())
+        for command in self.commands:
+            for word in command.split()[1:]:
+                self.assertRegex(table[command.split()[0]], rf"\b{word}\b", command)
+
+    def test_every_verb_has_a_section_in_that_order(self):
+        self.assertEqual([title for title in self.sections if title in parser_verbs()], parser_verbs())
+
+    def test_the_tables_of_options_are_those_of_the_parser(self):
+        said = {path: set() for path in ["", *lowest(self.commands)]}
+        for option, *verbs, meaning in self.rows("What holds everywhere"):
+            for path in self.verbs_of(verbs[0]) if verbs else [""]:
+                said[path] |= option_names(option)
+            for name in option_names(option) if verbs else []:
+                have_it = [path for path in lowest(self.commands) if name in self.commands[path]]
+                self.assertEqual(sorted(self.verbs_of(verbs[0])), sorted(have_it), name)
+        for verb in parser_verbs():
+            for option, *verbs, meaning in self.rows(verb):
+                for path in self.verbs_of(verbs[0], verb) if verbs else [verb]:
+                    said[path] |= option_names(option)
+        for path in said:
+            self.assertEqual(sorted(said[path]), sorted(self.commands[path]), path or "options of every verb")
+
+    def test_describes_the_schema_of_every_verb_that_has_json(self):
+        for verb in {path.split()[0] for path in lowest(self.commands) if "--json" in self.commands[path]}:
+            self.assertRegex(self.page, rf"`ballast\.{verb}/\d`")
+
+
+class Manual(TestCase):
+    """The man page has the verbs and the options that the parser has, and no others."""
+
+    def setUp(self):
+        super().setUp()
+        page = (SOURCE / "docs/ballast.1").read_text()
+        self.commands = parser_commands()
+        self.synopsis = re.search(r"(?m)^\.Cm (info .*)$", page).group(1).split(" | ")
+        verbs, options = re.search(r"(?ms)^\.Ss Verbs\n(.*)^\.Ss Options\n(.*?)^\.Sh ", page).groups()
+        self.items = re.split(r"(?m)^(?=\.It Cm )", verbs)[1:]
+        self.everywhere = self.options(options)
+
+    def options(self, text):
+        flags = set(re.findall(r"\bFl (-?[a-z][a-z-]*)", text))
+        return {"--output" if flag == "o" else f"-{flag}" for flag in flags if flag.startswith("-") or flag == "o"}
+
+    def test_the_synopsis_lists_every_verb(self):
+        self.assertEqual(self.synopsis, parser_verbs())
+
+    def test_describes_every_verb(self):
+        for path in lowest(self.commands):
+            self.assertTrue(any(re.match(rf"\.It Cm {path}\b", item) for item in self.items), path)
+
+    def test_describes_every_option_and_no_other(self):
+        for verb in parser_verbs():
+            said = self.options("".join(item for item in self.items if item.startswith(f".It Cm {verb}")))
+            here = set().union(*(options for path, options in self.commands.items() if path.split()[:1] == [verb]))
+            self.assertEqual(sorted(here - said - self.everywhere), [], f"{verb}: the page does not have these")
+            self.assertEqual(sorted(said - here - self.commands[""]), [], f"{verb}: the parser does not have these")
+        self.assertEqual(sorted(self.commands[""] - self.everywhere), [], "the page does not have these")
+        self.assertEqual(sorted(self.everywhere - set().union(*self.commands.values())), [], "the parser does not have these")
+
+
 class Reference(TestCase):
-    """The pages that list everything do list everything."""
-
-    def options(self):
-        found = set()
-        for verb in ([], ["info"], ["ls"], ["cat"], ["stats"], ["hash"], ["verify"], ["diff"], ["meta", "get"],
-                     ["meta", "set"], ["meta", "unset"], ["convert"], ["plan"], ["adapter", "info"], ["adapter", "extract"], ["adapter", "inject"],
-                     ["adapter", "convert"], ["adapter", "merge"], ["adapter", "from-diff"], ["cache", "path"], ["cache", "list"],
-                     ["cache", "clear"], ["completion"]):
-            found.update(re.findall(r"(?m)^  .{4}--([a-z-]+)", self.ballast(*verb, "--help").out))
-        return sorted(found)
-
-    def test_cli_md_and_the_man_page_describe_every_option(self):
-        page = (SOURCE / "docs/cli.md").read_text()
-        manual = (SOURCE / "docs/ballast.1").read_text()
-        self.assertGreater(len(self.options()), 20)
-        for option in self.options():
-            self.assertIn(f"--{option}", page)
-            if option != "output":  # the manual knows it as -o
-                self.assertIn(f"-{option}", manual)
-
-    def test_cli_md_describes_every_schema(self):
-        page = (SOURCE / "docs/cli.md").read_text()
-        for verb in "info ls cat stats hash verify diff meta convert plan adapter cache".split():
-            self.assertIn(f"ballast.{verb}/1", page)
+    def test_the_pages_have_the_exit_codes_of_the_help(self):
+        block = self.ballast("--help").out.split("\nExit codes\n")[1]
+        codes = re.findall(r"(?:^|   *)(\d+) [a-z]", block, re.MULTILINE)
+        self.assertEqual(codes, ["0", "1", "2", "3", "4", "5", "6", "130"])
+        page = re.search(r"(?ms)^\| exit code \|.*?\n\n", (SOURCE / "docs/cli.md").read_text()).group()
+        self.assertEqual(re.findall(r"(?m)^\| (\d+) \|", page), codes)
+        manual = (SOURCE / "docs/ballast.1").read_text().split(".Sh EXIT STATUS\n")[1].split(".Sh ")[0]
+        self.assertEqual(re.findall(r"(?m)^\.It (\d+)$", manual), codes)
 
     def test_the_man_page_is_well_formed(self):
         page = SOURCE / "docs/ballast.1"

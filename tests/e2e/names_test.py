@@ -148,6 +148,15 @@ class Names(TestCase):
                          self.halves(tensors["blk.0.attn_k.weight"], self.HEADS_KV))
         self.assertEqual(out[layer + "self_attn.v_proj.weight"], tensors["blk.0.attn_v.weight"])
 
+    def test_only_what_a_rule_casts_changes_its_dtype(self):
+        tensors = self.llama()
+        self.write_gguf("in.gguf", self.LLAMA_FIELDS, tensors)
+        self.ballast("convert", "in.gguf", "half.gguf", "--dtype", "BF16")
+        self.ballast("convert", "half.gguf", "out.safetensors", "--names", "hf", "--dtype", "*norm.weight=F16")
+        listed = {each["name"]: each["dtype"] for each in self.ballast("ls", "--json", "out.safetensors").json()["tensors"]}
+        self.assertEqual({name: dtype for name, dtype in listed.items() if "norm" not in name and dtype != "BF16"}, {})
+        self.assertEqual({dtype for name, dtype in listed.items() if "norm" in name}, {"F16"})
+
     def test_llama_and_back(self):
         tensors = self.llama()
         self.write_gguf("in.gguf", self.LLAMA_FIELDS, tensors)

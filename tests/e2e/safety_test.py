@@ -1,7 +1,7 @@
 """No file runs, writes or fetches anything. Every command here runs confined: see confinement.py.
 
-The hostile files that the test makes itself are always there; the collected ones lie beside the repository, and their
-tests say that they are skipped where they do not.
+The hostile files that the test makes itself are always there; the collected ones lie beside the repository, and the tests
+of them say that they were skipped if those files are not there.
 """
 
 import functools
@@ -14,11 +14,7 @@ import zipfile
 import confinement
 from support import *
 
-SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
-FIXTURES = SHARED / "fixtures"
 MALICIOUS = FIXTURES / "malicious"
-
-needs_fixtures = unittest.skipUnless(MALICIOUS.is_dir(), f"the shared files are not there: {MALICIOUS}")
 
 
 @functools.cache

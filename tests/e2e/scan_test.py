@@ -13,8 +13,7 @@ import zlib
 
 from support import *
 
-SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
-FIXTURES, FOUND = SHARED / "fixtures", SHARED / "vectors" / "found"
+FOUND = VECTORS / "found"
 
 
 def text(word):
@@ -293,10 +292,9 @@ class Report(Scanned):
         self.assertEqual([pathlib.Path(one["file"]).name for one in report["findings"]], ["modeling.py"])
 
 
-@unittest.skipUnless(FIXTURES.is_dir(), f"the shared files are not there: {FIXTURES}")
-class Shared(Scanned):
+class Files(Scanned):
     HARMLESS = ("module_py", "od_")
-    OTHERS = ("poly_",)  # two formats in one file: detect_test.py's matter
+    OTHERS = ("poly_",)  # two formats in one file: one_meaning_test.cpp's matter
 
     def test_what_was_found_is_not_called_safe(self):
         for path in sorted(FOUND.iterdir()):
@@ -308,6 +306,7 @@ class Shared(Scanned):
                 if safe is False:
                     self.assertRefused(path)
 
+    @needs_fixtures
     def test_the_table_of_the_document_is_what_comes_out(self):
         document = (SOURCE / "docs" / "scan.md").read_text()
         for folder in ("benign", "adapters", "gguf", "safetensors", "malicious/control-benign"):

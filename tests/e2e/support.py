@@ -19,6 +19,8 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TINY = SOURCE / "examples" / "tiny.safetensors"
+VECTORS = SOURCE / "tests" / "vectors"  # a part of the repository: a test fails if one is missing
+FIXTURES = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared")) / "fixtures"  # beside it
 
 if "BALLAST_COMMAND" not in os.environ:
     sys.exit("set BALLAST_COMMAND to the built command")
@@ -43,6 +45,14 @@ def environment(**changes):
             if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "BALLAST_CACHE")}
     kept.update({"TERM": "xterm-256color", "XDG_CACHE_HOME": CACHE_HOME} | changes)
     return {key: value for key, value in kept.items() if value is not None}
+
+
+def needs_fixtures(test):
+    """Skips a test, or a class of tests, if the fixtures are not there; if BALLAST_REQUIRE_SHARED is set, the script fails."""
+    absent = f"the fixtures are not there: {FIXTURES}"
+    if not FIXTURES.is_dir() and "BALLAST_REQUIRE_SHARED" in os.environ:
+        sys.exit(absent)
+    return unittest.skipUnless(FIXTURES.is_dir(), absent)(test)
 
 
 def pack(dtype, values):
@@ -103,6 +113,22 @@ class Result:
 
     def __repr__(self):
         return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def parser_commands():
+    """{"meta get": {"--json", ...}, ...}: every verb of the command's own parser with the options that it adds; "" has the options of every verb.
+
+    The parser writes the completion scripts, so this reads the one for bash.
+    """
+    script = subprocess.run([COMMAND, "completion", "bash"], capture_output=True, text=True, check=True, env=environment()).stdout
+    rows = re.findall(r"(?m)^    '([^']*)'\) words='[^']*' options='([^']*)' ;;$", script)
+    found = {path.strip(): {word for word in options.split() if word.startswith("--")} for path, options in rows}
+    return {path: options - found[""] if path else options for path, options in found.items()}
+
+
+def parser_verbs():
+    """The first words of these: info, ls, ..."""
+    return list(dict.fromkeys(path.split()[0] for path in parser_commands() if path))
 
 
 class TestCase(unittest.TestCase):

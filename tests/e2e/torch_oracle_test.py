@@ -20,8 +20,7 @@ except ImportError:
 
 from support import *
 
-SHARED = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared"))
-VECTORS = SHARED / "vectors" / "torch2"
+TORCH = VECTORS / "torch2"
 
 # Those that even an old torch knows, with the bytes of an element.
 DTYPES = {
@@ -136,31 +135,28 @@ class TorchOracle(TestCase):
             self.assertRegex(file, r"^pytorch_model-0000[1-3]-of-00003\.bin$")
             self.assertEqual(raw(torch.load(self.folder / file, weights_only=True)[name]), tensors[name][2])
 
-    @unittest.skipUnless(VECTORS.is_dir(), "the shared files are not there")
     def test_views_of_torch_files_stay_what_they_are(self):
         for name in ("views.pt", "tied.pt", "views_bf16.pt", "many_small.pt", "big_storage_small_views.pt"):
             with self.subTest(name=name):
-                before = torch.load(VECTORS / name)
-                after = torch.load(self.convert(VECTORS / name, name), weights_only=True)
+                before = torch.load(TORCH / name)
+                after = torch.load(self.convert(TORCH / name, name), weights_only=True)
                 self.assertEqual(len(after), sum(1 for _ in leaves(before)))
                 for path, tensor in leaves(before):
                     self.assertEqual(after[path].shape, tensor.shape, path)
                     self.assertEqual(raw(after[path]), raw(tensor), path)
 
-    @unittest.skipUnless(VECTORS.is_dir(), "the shared files are not there")
     def test_quantized_tensors_stay_quantized(self):
         for name in ("quantized.pt", "quantized_float_qparams.pt", "quantized_quint4x2.pt"):
             with self.subTest(name=name):
-                before = torch.load(VECTORS / name)
-                after = torch.load(self.convert(VECTORS / name, name))
+                before = torch.load(TORCH / name)
+                after = torch.load(self.convert(TORCH / name, name))
                 self.assertEqual(set(after), set(before))
                 for key, tensor in before.items():
                     self.assertEqual(after[key].qscheme(), tensor.qscheme(), key)
                     self.assertTrue(torch.equal(after[key].dequantize(), tensor.dequantize()), key)
 
-    @unittest.skipUnless(VECTORS.is_dir(), "the shared files are not there")
     def test_dtypes_that_this_torch_may_not_know_are_pickled_as_a_later_one_does(self):
-        for path in sorted(VECTORS.glob("exotic_*.pt")) + [VECTORS / "quantized_quint2x4.pt", VECTORS / "all_dtypes.pt"]:
+        for path in sorted(TORCH.glob("exotic_*.pt")) + [TORCH / "quantized_quint2x4.pt", TORCH / "all_dtypes.pt"]:
             with self.subTest(path=path.name):
                 ours = Pickled(io.BytesIO(opcodes(self.convert(path, path.name)))).load()
                 self.assertEqual(ours, Pickled(io.BytesIO(opcodes(path))).load())

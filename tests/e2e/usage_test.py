@@ -7,7 +7,7 @@ import unittest
 
 from support import *
 
-VERBS = "info ls cat stats hash verify diff meta convert completion".split()
+VERBS = parser_verbs()
 
 
 class Usage(TestCase):
@@ -29,10 +29,14 @@ class Usage(TestCase):
             self.assertIn(f"Usage: ballast {verb}", text)
             self.assertIn("Options of every verb", text)
             self.assertEqual(self.ballast("help", verb).out, text)
-        for verb in ("get", "set", "unset"):
-            self.assertIn(f"ballast meta {verb} TARGET", self.ballast("meta", verb, "--help").out)
+        for command in parser_commands():
+            self.assertIn(f"Usage: ballast {command}".rstrip(), self.ballast(*command.split(), "--help").out)
         for line in self.ballast("--help").lines():
             self.assertLessEqual(len(line), 110)
+
+    def test_help_lists_the_verbs_that_completion_offers(self):
+        block = self.ballast("--help").out.split("\nVerbs\n")[1].split("\n\n")[0]
+        self.assertEqual(re.findall(r"(?m)^  ([a-z-]+) +\w", block), VERBS)
 
     def test_version_and_limits(self):
         self.assertRegex(self.ballast("--version").out, r"^ballast \d+\.\d+\.\d+\n$")

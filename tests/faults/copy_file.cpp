@@ -5,15 +5,15 @@
 #include <string>
 
 #include <ballast/error.hpp>
+#include <ballast/source.hpp>
 
-#include "io/byte_source.hpp"
 #include "io/sink.hpp"
 
 namespace {
 
 void copy(const std::string& in, const std::string& out, const ballast::io::OutputOptions& options) {
   constexpr std::uint64_t kPiece = 64 << 10;  // so that there are several writes to fail
-  const auto source = ballast::io::open_file(in);
+  const auto source = ballast::file_source(in);
   const auto sink = ballast::io::create_file(out, options);
   sink->reserve(source->size_bytes());
   const auto bytes = source->mapped();

@@ -51,6 +51,21 @@ TEST(GgufEdit, RefusesWhatWouldMoveTensors) {
   EXPECT_ERROR(gguf::with_fields(header, fields, {}), Errc::unsupported, "every tensor would have to move");
   fields.set(Field::of("general.alignment", std::uint32_t{32}));
   EXPECT_NO_THROW(gguf::with_fields(header, fields, {}));
+
+  const auto packed =
+      gguf::read_editable(*test::source_of(GgufBuilder().alignment(1).tensor("a", kF32, {1}).text()), {});
+  Fields nearly = packed.fields;
+  nearly.set(Field::of("general.alignment", std::uint32_t{2}));
+  EXPECT_ERROR(gguf::with_fields(packed, nearly, {}), Errc::unsupported, "cannot be set to 2");
+}
+
+TEST(GgufEdit, MakesNoHeaderThatNobodyReads) {
+  const auto header = gguf::read_editable(*test::source_of(kFile.text()), {});
+  Limits limits;
+  limits.max_header_bytes = kFile.header().size();
+  EXPECT_NO_THROW(gguf::with_fields(header, header.fields, limits));
+  limits.max_header_bytes -= 1;
+  EXPECT_ERROR(gguf::with_fields(header, header.fields, limits), Errc::limit, "more than the");
 }
 
 TEST(GgufEdit, LeavesOldAndBigEndianFilesAlone) {

@@ -18,7 +18,7 @@ using test::kF32;
 
 using Build = std::function<GgufBuilder(std::size_t count)>;
 
-double seconds_to_read(const io::ByteSourcePtr& source) {
+double seconds_to_read(const SourcePtr& source) {
   double best = 1e9;
   for (int round = 0; round < 3; ++round) {
     const double start = test::cpu_seconds();

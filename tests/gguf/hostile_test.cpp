@@ -74,6 +74,9 @@ std::vector<Hostile> kv_cases() {
   const auto arrays = [](const std::string& inner) {
     return GgufBuilder().array("k", test::kArray, 1, inner).data(64);
   };
+  const auto old_arrays = [](GgufBuilder file) {
+    return file.array("k", test::kArray, 1, file.number(std::uint32_t{test::kU8}) + file.length(0)).data(64);
+  };
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += b.number(std::uint32_t{test::kArray}) + b.number(std::uint64_t{1});
   return {
@@ -101,6 +104,13 @@ std::vector<Hostile> kv_cases() {
        "element count is 18446744073709551615"},
       {"array_in_array_of_bad_type", arrays(b.number(13u) + b.number(std::uint64_t{1})), Errc::malformed,
        "element type 13"},
+      {"array_of_arrays_in_array_too_long", arrays(b.number(std::uint32_t{test::kArray}) + b.number(kMinusOne)),
+       Errc::malformed, "element count is 18446744073709551615"},
+      {"strings_in_array_too_many", arrays(b.number(std::uint32_t{test::kString}) + b.number(kMinusOne)),
+       Errc::malformed, "element count is 18446744073709551615"},
+      {"array_of_arrays_of_version_1", old_arrays(GgufBuilder(1)), Errc::unsupported, "an old or big-endian file"},
+      {"array_of_arrays_big_endian", old_arrays(GgufBuilder(3, std::endian::big)), Errc::unsupported,
+       "an old or big-endian file"},
       {"arrays_too_deep", arrays(deep), Errc::limit, "too deep"},
       {"string_in_array_too_long", GgufBuilder().array("k", test::kString, 1, b.number(kMinusOne)).data(64),
        Errc::malformed, "length of the string"},
@@ -131,6 +141,11 @@ std::vector<Hostile> tensor_cases() {
        "tensor \"w\" ends where 64 bits cannot count"},
       {"empty_tensor_far_away", with_tensor({0}, kF32, std::uint64_t{1} << 60), Errc::malformed,
        "tensor \"w\" has 0 bytes from byte"},
+      {"empty_tensor_one_byte_away", GgufBuilder().alignment(1).tensor_at("w", kF32, {0}, 65).data(64), Errc::malformed,
+       "tensor \"w\" has 0 bytes from byte 65"},
+      {"tensor_of_a_byte_past_the_file", with_tensor({1}, test::kI8, 64), Errc::malformed,
+       "tensor \"w\" has 1 bytes from byte 64"},
+      {"type_of_1024", with_tensor({32}, {1024, 1, 1}), Errc::malformed, "type 1024 is none that ggml has"},
       {"half_a_block", with_tensor({48}, kQ4_0), Errc::malformed, "no whole blocks of Q4_0 (32 each)"},
       {"blocks_across_rows", with_tensor({64, 4}, kQ4_K), Errc::malformed, "rows of 64 elements"},
       {"a_scalar_of_blocks", with_tensor({}, kQ4_0), Errc::malformed, "rows of 1 elements"},
@@ -184,6 +199,47 @@ TEST(HostileGgufThatIsNot, Reads) {
             1u);                                                                               // TENSORS_BAD_NAME_SIZE
   EXPECT_EQ(read_gguf(GgufBuilder().tensor("z", kF32, {0})).checkpoint.size(), 1u);            // TENSORS_ZERO_DIM
   EXPECT_EQ(read_gguf(GgufBuilder().tensor("n", {43, 1, 1}, {32})).unknown_types.size(), 1u);  // TENSORS_BAD_TYPE
+  EXPECT_EQ(read_gguf(GgufBuilder().tensor("n", {1023, 1, 1}, {32})).unknown_types.size(), 1u);
+  EXPECT_EQ(read_gguf(GgufBuilder().alignment(1).tensor_at("z", kF32, {0}, 64).data(64)).checkpoint.size(), 1u);
+  EXPECT_EQ(read_gguf(GgufBuilder().alignment(1 << 20).tensor("a", kF32, {1})).alignment, 1u << 20);
+}
+
+GgufBuilder nested_arrays(int inner) {
+  const GgufBuilder b;
+  std::string value;
+  for (int i = 0; i < inner; ++i) value += b.number(std::uint32_t{test::kArray}) + b.number(std::uint64_t{1});
+  value += b.number(std::uint32_t{test::kU8}) + b.number(std::uint64_t{1}) + "x";
+  return GgufBuilder().array("k", test::kArray, 1, value).data(64);
+}
+
+TEST(HostileGgufAtItsLimits, Reads) {
+  EXPECT_EQ(read_gguf(nested_arrays(7)).fields.size(), 1u);
+  EXPECT_ERROR(read_gguf(nested_arrays(8)), Errc::limit, "arrays lie inside each other too deep");
+
+  const GgufBuilder two = GgufBuilder().kv("a", 1u).kv("b", 1u).tensor("a", kF32, {1}).tensor("b", kF32, {1});
+  gguf::ReadOptions options;
+  options.limits.max_metadata_keys = options.limits.max_tensors = 2;
+  EXPECT_EQ(read_gguf(two, options).checkpoint.size(), 2u);
+  options.limits.max_tensors = 1;
+  EXPECT_ERROR(read_gguf(two, options), Errc::limit, "2 tensors are more than the 1");
+  options.limits = {};
+  options.limits.max_metadata_keys = 1;
+  EXPECT_ERROR(read_gguf(two, options), Errc::limit, "2 keys are more than the 1");
+
+  options.limits = {};
+  options.limits.max_header_bytes = two.header().size();
+  EXPECT_EQ(read_gguf(two, options).checkpoint.size(), 2u);
+  options.limits.max_header_bytes -= 1;
+  EXPECT_ERROR(read_gguf(two, options), Errc::limit, "the header has more than the");
+}
+
+// The smallest tensor takes 24 bytes of a header, and the preamble as many.
+TEST(HostileGgufWithOneTooMany, IsRefusedByItsCount) {
+  const std::string bytes = GgufBuilder().data(240).text();
+  const std::uint64_t most = (bytes.size() - 24) / 24;
+  EXPECT_ERROR(read_gguf(GgufBuilder().data(240).tensor_count(most + 1)), Errc::malformed,
+               "the tensor count is " + std::to_string(most + 1));
+  EXPECT_ERROR(read_gguf(GgufBuilder().data(240).tensor_count(most)), Errc::malformed, "tensor \"\"");
 }
 
 // A file cut anywhere is refused or, where only padding is missing, the same.

@@ -9,9 +9,10 @@
 #include "kernels/digest.hpp"
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
+#include "support/fixtures.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 #include "tensor/decoded_storage.hpp"
 
 namespace ballast {
@@ -107,14 +108,13 @@ void expect_tensors(const gguf::GgufFile& file, const Json& expected) {
 }
 
 TEST(GgufVectors, ReadAsGgufPyWroteThem) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
-  const auto files = test::shared_files("vectors/gguf", ".gguf.expected.json");
+  const auto files = test::vector_files("gguf", ".gguf.expected.json");
   EXPECT_GE(files.size(), 22u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
     const Json expected = test::read_json(path);
     const auto source =
-        io::open_file(path.string().substr(0, path.string().size() - std::string_view(".expected.json").size()));
+        file_source(path.string().substr(0, path.string().size() - std::string_view(".expected.json").size()));
     const auto file = gguf::read(source);
     EXPECT_EQ(file.version, expected.at("version").count());
     EXPECT_EQ(file.is_big_endian, expected.at("endianness").text() == "big");
@@ -133,7 +133,6 @@ TEST(GgufVectors, ReadAsGgufPyWroteThem) {
 }
 
 TEST(GgufVectors, ThatAreDamagedAreRefusedForTheirReason) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
   const std::map<std::string_view, std::string_view> reasons = {
       {"bad_truncated_header.gguf", "key \"llama.attention.head_count\": the file ends inside"},
       {"bad_truncated_data.gguf", "bytes from byte"},
@@ -144,12 +143,12 @@ TEST(GgufVectors, ThatAreDamagedAreRefusedForTheirReason) {
       {"bad_alignment.gguf", "general.alignment is the u32 24"},
       {"bad_type_id.gguf", "type 4 was Q4_2"},
   };
-  const Json list = test::read_json(test::shared_path("vectors/gguf/bad_files.expected.json"));
+  const Json list = test::read_json(test::vector_path("gguf/bad_files.expected.json"));
   for (const Json& bad : list.at("files").list()) {
     const std::string& name = bad.at("file").text();
     SCOPED_TRACE(name);
-    const std::string path = test::shared_path("vectors/gguf/" + name);
-    const auto error = test::error_of([&] { gguf::read(io::open_file(path)); });
+    const std::string path = test::vector_path("gguf/" + name);
+    const auto error = test::error_of([&] { gguf::read(file_source(path)); });
     ASSERT_TRUE(error);
     EXPECT_NE(error->message().find(reasons.at(name)), std::string::npos) << error->what();
     EXPECT_TRUE(error->code() == Errc::malformed || error->code() == Errc::unsupported);
@@ -159,9 +158,8 @@ TEST(GgufVectors, ThatAreDamagedAreRefusedForTheirReason) {
 }
 
 TEST(GgufVectors, BigEndianTwinsAreEqual) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
-  const auto big = gguf::read(io::open_file(test::shared_path("vectors/gguf/big_endian_quant.gguf")));
-  const auto little = gguf::read(io::open_file(test::shared_path("vectors/gguf/little_endian_twin.gguf")));
+  const auto big = gguf::read(file_source(test::vector_path("gguf/big_endian_quant.gguf")));
+  const auto little = gguf::read(file_source(test::vector_path("gguf/little_endian_twin.gguf")));
   EXPECT_EQ(big.fields, little.fields);
   ASSERT_EQ(big.checkpoint.size(), little.checkpoint.size());
   for (const auto& [name, tensor] : little.checkpoint) {
@@ -172,13 +170,13 @@ TEST(GgufVectors, BigEndianTwinsAreEqual) {
 
 // Real files from public repositories.
 TEST(GgufFixtures, ReadAsGgufPySays) {
-  SKIP_WITHOUT_SHARED("fixtures/gguf");
+  SKIP_WITHOUT_FIXTURES("gguf");
   std::size_t count = 0;
-  for (const auto& path : test::shared_files("fixtures/expected", ".gguf.json")) {
+  for (const auto& path : test::fixture_files("expected", ".gguf.json")) {
     SCOPED_TRACE(path.filename());
     const Json expected = test::read_json(path);
     const std::string& name = expected.at("file").text();
-    const auto source = io::open_file(test::shared_path("fixtures/" + name));
+    const auto source = file_source(test::fixture_path(name));
     // Its writer gave all tensors the offset 0. ggml refuses it, gguf-py believes it.
     const bool shares_bytes = name.ends_with("gguf__test_model.gguf");
     if (shares_bytes) {
@@ -216,29 +214,28 @@ TEST(GgufFixtures, ReadAsGgufPySays) {
 }
 
 TEST(GgufFixtures, ThatNoReaderTakesAreRefusedForTheReasonInTheirNote) {
-  SKIP_WITHOUT_SHARED("fixtures/gguf");
+  SKIP_WITHOUT_FIXTURES("gguf");
   const auto read = [](const char* name) {
-    return gguf::read(io::open_file(test::shared_path("fixtures/gguf/" + std::string(name))));
+    return gguf::read(file_source(test::fixture_path("gguf/" + std::string(name))));
   };
   EXPECT_ERROR(read("llama.cpp__hist1__ggml-vocab-llama.gguf"), Errc::unsupported, "never released");
   EXPECT_ERROR(read("llama.cpp__test_writer.gguf"), Errc::malformed, "value type 13");
 }
 
 TEST(GgufFixtures, OfVersion1Read) {
-  SKIP_WITHOUT_SHARED("fixtures/gguf");
-  const auto file =
-      gguf::read(io::open_file(test::shared_path("fixtures/gguf/llama.cpp__hist3__ggml-vocab-llama.gguf")));
+  SKIP_WITHOUT_FIXTURES("gguf");
+  const auto file = gguf::read(file_source(test::fixture_path("gguf/llama.cpp__hist3__ggml-vocab-llama.gguf")));
   EXPECT_EQ(file.version, 1u);
   EXPECT_EQ(file.fields.find("tokenizer.ggml.tokens")->count, 32000u);
   EXPECT_EQ((*++file.fields.find("tokenizer.ggml.tokens")->items().begin()).as_string(), "<s>");
 }
 
 TEST(GgufFixtures, BigEndianTwinsAreEqual) {
-  SKIP_WITHOUT_SHARED("fixtures/gguf");
+  SKIP_WITHOUT_FIXTURES("gguf");
   for (const char* name : {"bert-bge", "phi-3"}) {
     SCOPED_TRACE(name);
-    const std::string path = test::shared_path("fixtures/gguf/llama.cpp__models__ggml-vocab-" + std::string(name));
-    EXPECT_EQ(gguf::read(io::open_file(path + "-be.gguf")).fields, gguf::read(io::open_file(path + ".gguf")).fields);
+    const std::string path = test::fixture_path("gguf/llama.cpp__models__ggml-vocab-" + std::string(name));
+    EXPECT_EQ(gguf::read(file_source(path + "-be.gguf")).fields, gguf::read(file_source(path + ".gguf")).fields);
   }
 }
 

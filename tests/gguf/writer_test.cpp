@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "formats/gguf/format.hpp"
 #include "formats/gguf/split.hpp"
 #include "read_bytes.hpp"
+#include "save/plan.hpp"
 #include "second_reader.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -26,13 +29,13 @@ std::vector<const StateDict::Entry*> entries_of(const StateDict& tensors) {
 }
 
 // The file that a layout describes.
-std::string assemble(const gguf::Layout& layout) {
+std::string assemble(const SavePlan::File& layout) {
   std::string file(layout.size_bytes, '\0');
   std::copy_n(reinterpret_cast<const char*>(layout.head.data()), layout.head.size(), file.begin());
   std::uint64_t end = layout.head.size();
   for (const auto& item : layout.items) {
     EXPECT_GE(item.offset, end) << item.name;
-    const std::string bytes = test::text_of(*item.tensor);
+    const std::string bytes = test::text_of(item.tensor);
     end = item.offset + bytes.size();
     EXPECT_LE(end, file.size()) << item.name;
     std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(item.offset));
@@ -48,6 +51,10 @@ std::string written(const gguf::GgufFile& file) {
   return assemble(gguf::lay_out(entries_of(file.checkpoint.tensors), file.fields, file.unknown_types));
 }
 
+std::vector<SavePlan::File> parts_of(const Checkpoint& model, const std::string& path, std::uint64_t max_bytes) {
+  return plan_files(model, gguf::kFormat, path, {.max_shard_bytes = max_bytes}).files;
+}
+
 StateDict numbered_tensors(std::size_t count, std::uint64_t elements) {
   StateDict tensors;
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,9 +65,8 @@ StateDict numbered_tensors(std::size_t count, std::uint64_t elements) {
 }
 
 TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
   std::size_t count = 0;
-  for (const auto& path : test::shared_files("vectors/gguf", ".gguf")) {
+  for (const auto& path : test::vector_files("gguf", ".gguf")) {
     const std::string name = path.filename();
     // Not of version 3, not little-endian, or not by the rules.
     if (name.starts_with("bad_") || name.starts_with("version") || name.starts_with("big_endian")) continue;
@@ -76,9 +82,8 @@ TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
 }
 
 TEST(GgufWriter, MakesTheLittleEndianTwinOfABigEndianFile) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
-  const auto big = gguf::read(io::open_file(test::shared_path("vectors/gguf/big_endian_quant.gguf")));
-  EXPECT_TRUE(written(big) == test::read_whole_file(test::shared_path("vectors/gguf/little_endian_twin.gguf")));
+  const auto big = gguf::read(file_source(test::vector_path("gguf/big_endian_quant.gguf")));
+  EXPECT_TRUE(written(big) == test::read_whole_file(test::vector_path("gguf/little_endian_twin.gguf")));
 }
 
 TEST(GgufWriter, MakesVersion3OfOlderOnes) {
@@ -157,6 +162,8 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
   EXPECT_ERROR(lay_out_one("w", bytes(DType::f32, {1, 1, 1, 1, 1})), Errc::unsupported,
                "has 5 dimensions, and GGUF allows 4");
   EXPECT_ERROR(lay_out_one("w", Tensor(DType::f32, {4}, meta_storage(16))), Errc::unsupported, "no data");
+  EXPECT_ERROR(lay_out_one("w", bytes(DType::q8_0, {2, 16})), Errc::unsupported,
+               "has rows of 16 elements, which are no whole blocks of 32");
 
   Fields fields;
   fields.set(Field::of("general.alignment", std::uint32_t{24}));
@@ -167,18 +174,17 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
 }
 
 TEST(GgufWriter, SplitsAsGgufSplitDoes) {
-  const StateDict tensors = numbered_tensors(7, 8);  // of 32 bytes
-  Fields fields;
-  fields.set(Field::of("general.architecture", "llama"));
-  fields.set(Field::of("split.count", std::uint16_t{9}));  // of the set that it came from
-  const auto entries = entries_of(tensors);
-  const auto parts = gguf::lay_out_parts(entries, fields, "dir/model.gguf", 96);
+  Checkpoint model;
+  model.tensors = numbered_tensors(7, 8);  // of 32 bytes
+  model.fields.set(Field::of("general.architecture", "llama"));
+  model.fields.set(Field::of("split.count", std::uint16_t{9}));  // of the set that it came from
+  const auto parts = parts_of(model, "dir/model.gguf", 96);
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_EQ(parts[0].path, "dir/model-00001-of-00003.gguf");
   EXPECT_EQ(parts[2].path, "dir/model-00003-of-00003.gguf");
   std::size_t number = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string file = assemble(parts[i].layout);
+    const std::string file = assemble(parts[i]);
     const SecondReader second(file);
     EXPECT_EQ(second.values.size(), i == 0 ? 4u : 3u);
     EXPECT_EQ(second.uint_of("split.no"), i);
@@ -188,23 +194,23 @@ TEST(GgufWriter, SplitsAsGgufSplitDoes) {
   }
   EXPECT_EQ(number, 7u);
 
-  const auto whole = gguf::lay_out_parts(entries, fields, "dir/model.gguf", 0);
+  const auto whole = parts_of(model, "dir/model.gguf", 0);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].path, "dir/model.gguf");
-  const std::string file = assemble(whole[0].layout);
+  const std::string file = assemble(whole[0]);
   EXPECT_EQ(SecondReader(file).values.size(), 1u);
-  EXPECT_EQ(gguf::lay_out_parts(entries, fields, "m.gguf", 1).size(), 7u);  // a tensor that is too large has its own
+  EXPECT_EQ(parts_of(model, "m.gguf", 1).size(), 7u);  // a tensor that is too large has its own
 }
 
 TEST(GgufWriter, MakesTheSamePartsAsGgufPy) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
-  const std::string first = test::shared_path("vectors/gguf/split_by_tensors-00001-of-00003.gguf");
-  const auto whole = gguf::open_set(first);
-  const auto parts = gguf::lay_out_parts(entries_of(whole.checkpoint.tensors), whole.fields, "x.gguf", 3 * 128);
+  const std::string first = test::vector_path("gguf/split_by_tensors-00001-of-00003.gguf");
+  auto whole = test::open_set(first);
+  whole.checkpoint.fields = std::move(whole.fields);
+  const auto parts = parts_of(whole.checkpoint, "x.gguf", 3 * 128);
   ASSERT_EQ(parts.size(), 3u);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string path = gguf::part_path(gguf::parse_part_name(first)->prefix, i + 1, 3);
-    EXPECT_TRUE(assemble(parts[i].layout) == test::read_whole_file(path)) << path;
+    const std::string path = test::part_path(gguf::parse_part_name(first)->stem, i + 1, 3);
+    EXPECT_TRUE(assemble(parts[i]) == test::read_whole_file(path)) << path;
   }
 }
 

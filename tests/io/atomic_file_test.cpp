@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "builders/temp_dir.hpp"
-#include "io/byte_source.hpp"
+#include "io/section.hpp"
 #include "io/sink.hpp"
 #include "support/expect_error.hpp"
 
@@ -207,7 +207,7 @@ TEST(AtomicFile, DropsSetuid) {
 TEST(AtomicFile, CanReplaceTheVeryFileThatItIsMadeFrom) {
   const TempDir dir;
   const std::string content(100'000, 'x');
-  const auto source = open_file(dir.write("model", content));
+  const auto source = file_source(dir.write("model", content));
   std::filesystem::create_hard_link(dir / "model", dir / "hard");
   std::filesystem::create_symlink("model", dir / "soft");
   for (const char* name : {"model", "hard", "soft"}) {
@@ -355,7 +355,7 @@ TEST(AtomicFile, SurvivesSweepersThatComeBetweenCreationAndLock) {
 
 TEST(AtomicFile, TellsThatAMappedSourceShrank) {
   const TempDir dir;
-  const auto source = open_file(dir.write("in", std::string(100'000, 'x')));
+  const auto source = file_source(dir.write("in", std::string(100'000, 'x')));
   const auto map = source->mapped();
   ASSERT_EQ(truncate((dir / "in").c_str(), 10), 0);
   const auto file = create_file(dir / "out", kNew);

@@ -25,7 +25,9 @@ class PatchFile : public testing::Test {
  protected:
   PatchFile() { folder_.write("f", before_); }
 
-  void patch(const std::string& bytes) const { patch_file(*open_file(path_), std::as_bytes(std::span(bytes)), false); }
+  void patch(const std::string& bytes) const {
+    patch_file(*file_source(path_), std::as_bytes(std::span(bytes)), false);
+  }
 
   // What a process leaves that is killed between putting both versions aside, which is 80 kB, and its first byte of the
   // file, which lies behind 200: no file may be longer than 150.
@@ -66,7 +68,7 @@ TEST_F(PatchFile, ChangesWhatIsToBeChanged) {
 }
 
 TEST_F(PatchFile, LeavesAFileAloneThatTookThePlace) {
-  const auto source = open_file(path_);
+  const auto source = file_source(path_);
   folder_.write("g", "another");
   std::filesystem::rename(folder_ / "g", path_);
   EXPECT_ERROR(patch_file(*source, std::as_bytes(std::span(after_)), false), Errc::changed, "was replaced");
@@ -74,7 +76,7 @@ TEST_F(PatchFile, LeavesAFileAloneThatTookThePlace) {
 }
 
 TEST_F(PatchFile, LeavesAFileAloneThatChanged) {
-  const auto source = open_file(path_);
+  const auto source = file_source(path_);
   folder_.write("f", after_ + "more");
   EXPECT_ERROR(patch_file(*source, std::as_bytes(std::span(before_)), false), Errc::changed, "");
   EXPECT_EQ(folder_.read("f"), after_ + "more");

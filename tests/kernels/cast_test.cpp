@@ -17,7 +17,8 @@
 #include <hwy/targets.h>
 
 #include "kernels/cast_simd.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast::kernels {
 namespace {
@@ -425,13 +426,12 @@ TEST(Cast, UnpacksTheLowNibbleFirst) {
 }
 
 std::vector<std::byte> reference_file(const std::string& file) {
-  const std::string bytes = test::read_whole_file(test::shared_path("vectors/ggml/" + file));
+  const std::string bytes = test::read_whole_file(test::vector_path("ggml/" + file));
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
   return {data, data + bytes.size()};
 }
 
 TEST(Cast, AgreesWithGgml) {
-  SKIP_WITHOUT_SHARED("vectors/ggml");
   for (const DType half : {DType::f16, DType::bf16}) {
     const std::string prefix(name(half));
     for (const auto& [from, to, in_file, out_file] : {std::tuple{half, DType::f32, ".decode.blocks", ".decode.f32"},

@@ -17,8 +17,9 @@
 #include "kernels/ggml_decode_plain.hpp"
 #include "kernels/ggml_tables.hpp"
 #include "support/expect_error.hpp"
+#include "support/files.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast::kernels {
 namespace {
@@ -87,9 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Highway, GgmlDecodeOnTarget, testing::ValuesIn(hwy::Sup
                          [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
 
 TEST_P(GgmlDecodeOnTarget, GivesTheBitsOfGgml) {
-  SKIP_WITHOUT_SHARED("vectors/ggml");
   std::size_t files = 0;
-  for (const auto& path : test::shared_files("vectors/ggml", ".decode.blocks")) {
+  for (const auto& path : test::vector_files("ggml", ".decode.blocks")) {
     const std::string type_name = path.filename().string().substr(0, path.filename().string().find('.'));
     const auto type = dtype_from_name(type_name);
     ASSERT_TRUE(type) << type_name;
@@ -218,8 +218,7 @@ void expect_grid(const Json& tables, const char* table_name, const Grid& grid) {
 }
 
 TEST(GgmlTables, AreThoseOfGgml) {
-  SKIP_WITHOUT_SHARED("vectors/ggml");
-  const Json tables = test::read_json(test::shared_path("vectors/ggml/tables.json"));
+  const Json tables = test::read_json(test::vector_path("ggml/tables.json"));
   expect_grid(tables, "iq2xxs_grid", kIq2XxsGrid);
   expect_grid(tables, "iq2xs_grid", kIq2XsGrid);
   expect_grid(tables, "iq2s_grid", kIq2SGrid);
@@ -255,7 +254,7 @@ TEST(GgmlTables, HoldHalfOfEachScale) {
 
 // The bytes of each tensor in a file of the vectors, by the places that the expectations name.
 std::vector<std::pair<DType, Bytes>> tensors_of(const std::string& file) {
-  const std::string path = test::shared_path("vectors/gguf/" + file), bytes = test::read_whole_file(path);
+  const std::string path = test::vector_path("gguf/" + file), bytes = test::read_whole_file(path);
   const Json expected = test::read_json(path + ".expected.json");
   const std::uint64_t data = expected.at("data_offset").count();
   std::vector<std::pair<DType, Bytes>> tensors;
@@ -268,7 +267,6 @@ std::vector<std::pair<DType, Bytes>> tensors_of(const std::string& file) {
 }
 
 TEST(SwapBlockScales, TurnsABigEndianFileIntoItsTwin) {
-  SKIP_WITHOUT_SHARED("vectors/gguf");
   auto big = tensors_of("big_endian_quant.gguf");
   const auto little = tensors_of("little_endian_twin.gguf");
   ASSERT_EQ(big.size(), little.size());

@@ -11,7 +11,7 @@
 
 #include "kernels/ggml_decode.hpp"
 #include "kernels/ggml_encode.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
 
 namespace ballast {
 namespace {
@@ -45,7 +45,7 @@ TEST(GgmlDocuments, ListEveryTypeThatIsDecoded) {
   for (const DTypeInfo& type : all_dtypes()) {
     if (is_stored(type) && kernels::can_decode(type.dtype)) decoded.emplace(type.name);
   }
-  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "Every live type decodes:", ";"), decoded);
+  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "Every type that ggml still has is decoded:", ";"), decoded);
 }
 
 // "all but `IQ1`, `IQ2` and `IQ3`": what is not encoded, by the beginnings of the names.
@@ -57,7 +57,7 @@ TEST(GgmlDocuments, NameEveryTypeThatIsNotEncoded) {
   }
   EXPECT_EQ(named_behind(page("README.md"), "all but `", " encoded"), not_encoded);
   EXPECT_EQ(named_behind(page("CHANGELOG.md"), "all but `", " encoded"), not_encoded);
-  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "All but `", " are encoded"), not_encoded);
+  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "All types but `", " are encoded"), not_encoded);
   for (const DTypeInfo& type : all_dtypes()) {
     const std::string family(type.name.substr(0, type.name.find('_')));
     const bool is_excepted = is_stored(type) && not_encoded.contains(family);

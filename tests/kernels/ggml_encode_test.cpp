@@ -18,8 +18,9 @@
 #include "kernels/ggml_decode.hpp"
 #include "kernels/ggml_encode_plain.hpp"
 #include "support/expect_error.hpp"
+#include "support/files.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast::kernels {
 namespace {
@@ -127,10 +128,9 @@ void expect_row(DType type, std::span<const std::byte> got, std::span<const std:
 }
 
 TEST_P(GgmlEncodeOnTarget, GivesTheBytesOfGgml) {
-  SKIP_WITHOUT_SHARED("vectors/ggml");
-  const Json index = test::read_json(test::shared_path("vectors/ggml/index.json"));
+  const Json index = test::read_json(test::vector_path("ggml/index.json"));
   for (const DType type : encodable_types()) {
-    const auto path = test::shared_path("vectors/ggml/" + std::string(name(type)));
+    const auto path = test::vector_path("ggml") + "/" + std::string(name(type));
     const std::string source = test::read_whole_file(path + ".encode.src.f32");
     const std::string blocks = test::read_whole_file(path + ".encode.blocks");
     Floats values(source.size() / sizeof(float));

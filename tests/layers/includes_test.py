@@ -1,6 +1,7 @@
 """Reads every #include of the sources and fails on one that the layers do not allow.
 
-The tables below are the layers of src/README.md as data. A new layer, public header or third-party library is one line here.
+The tables below are the layers of src/README.md as data, and a test compares the two. A new layer, public header or
+third-party library is one line here.
 """
 
 import os
@@ -12,26 +13,28 @@ ROOT = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).
 
 # layer (a folder of src/) -> the layers that it may use, besides itself. In order: a layer uses only those above it.
 BELOW_FORMATS = {"core", "io", "kernels", "device", "tensor"}
-FORMATS = {"formats/safetensors", "formats/torch", "formats/gguf", "formats/npy"}
 UNDER_FORMATS = {"formats/archive", "formats/pickle"}
-BELOW_CHECKPOINT = BELOW_FORMATS | FORMATS | UNDER_FORMATS | {"save", "hub"}
+# Every other folder in formats/ is a format.
+FORMATS = {f"formats/{p.name}" for p in (ROOT / "src/formats").iterdir() if p.is_dir()} - UNDER_FORMATS
+ALL_FORMATS = FORMATS | UNDER_FORMATS | {"formats/format", "formats/all"}
+BELOW_CHECKPOINT = BELOW_FORMATS | ALL_FORMATS | {"save"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
     "kernels": {"core"},
     "device": {"core"},
     "tensor": {"core", "io", "kernels", "device"},
-    # Formats never see each other; zip, tar and pickle lie under those that come in them.
+    # Formats never see each other; zip, tar and pickle lie under those that come in them. What a format is lies under
+    # them as well (format.hpp), and the table of them above (all.cpp).
     "formats/archive": BELOW_FORMATS,
     "formats/pickle": BELOW_FORMATS,
-    "formats/safetensors": BELOW_FORMATS,
-    "formats/torch": BELOW_FORMATS | UNDER_FORMATS,
-    "formats/gguf": BELOW_FORMATS,
-    "formats/npy": BELOW_FORMATS | UNDER_FORMATS,
-    "save": BELOW_FORMATS | FORMATS | UNDER_FORMATS,
-    "hub": {"core", "io"},
+    "formats/format": BELOW_FORMATS | UNDER_FORMATS,
+    **{layer: BELOW_FORMATS | UNDER_FORMATS | {"formats/format"} for layer in sorted(FORMATS)},
+    "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
+    "save": BELOW_FORMATS | ALL_FORMATS,
     "checkpoint": BELOW_CHECKPOINT,
     "ops": BELOW_CHECKPOINT | {"checkpoint"},
+    "peft": BELOW_CHECKPOINT | {"checkpoint", "ops"},
 }
 
 # public header -> the layer whose face it is
@@ -43,6 +46,8 @@ PUBLIC_HEADERS = {
     "limits": "core",
     "overflows": "core",
     "progress": "core",
+    "range": "core",
+    "source": "io",
     "dtype": "core",
     "float16": "core",
     "shape": "core",
@@ -55,6 +60,8 @@ PUBLIC_HEADERS = {
     "provenance": "tensor",
     "device": "device",
     "bind": "tensor",
+    "open_options": "tensor",
+    "save_plan": "tensor",
     "open": "checkpoint",
     "cache": "checkpoint",
     "save": "save",
@@ -71,12 +78,12 @@ PUBLIC_HEADERS = {
     "summary": "ops",
     "scan": "checkpoint",
     "densify": "ops",
-    "adapter": "ops",
-    "merge": "ops",
+    "adapter": "peft",
+    "merge": "peft",
     "names": "ops",
     "fields": "tensor",
     "metadata": "ops",
-    "from_diff": "ops",
+    "from_diff": "peft",
     "ballast": "everything",
 }
 
@@ -96,6 +103,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 def layer_of(path):
     """The layer of a file in src/, given relative to it; None where there is no such layer."""
     parts = pathlib.PurePosixPath(path).parts
+    if parts[0] == "formats" and len(parts) == 2:
+        parts = ("formats", pathlib.PurePosixPath(path).stem, parts[1])  # a file between the folders is a layer
     depth = 2 if parts[0] == "formats" else 1
     layer = "/".join(parts[:depth])
     return layer if layer in LAYERS and len(parts) > depth else None
@@ -186,12 +195,41 @@ class TheTables(unittest.TestCase):
 
 
 class TheReadme(unittest.TestCase):
+    def test_has_the_layers_of_this_file_and_what_each_may_use(self):
+        readme = (ROOT / "src/README.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| `([a-z]+)` \|.*\| ([^|]*) \|$", readme, re.MULTILINE)
+        folder = {layer: layer.split("/")[0] for layer in LAYERS}
+        self.assertEqual([layer for layer, _ in rows], list(dict.fromkeys(folder.values())))
+        for i, (layer, may_use) in enumerate(rows):
+            above = {other for other, _ in rows[:i]}
+            said = above if may_use == "all above" else set(re.findall(r"`([a-z]+)`", may_use))
+            used = {folder[other] for name in LAYERS if folder[name] == layer for other in LAYERS[name]}
+            self.assertEqual(said, used - {layer}, layer)
+
+    def test_names_folders_and_files_that_are_there(self):
+        for layer in LAYERS:
+            here = ROOT / "src" / layer
+            self.assertTrue(here.is_dir() or here.with_suffix(".hpp").is_file(), layer)
+
     def test_has_a_sentence_for_every_file_and_for_no_other(self):
         readme = (ROOT / "src/README.md").read_text(encoding="utf-8")
         said = set(re.findall(r"^\* `([a-z_0-9/]+)`: ", readme, re.MULTILINE))
         here = {p.relative_to(ROOT / "src").with_suffix("").as_posix() for p in sources() if (ROOT / "src") in p.parents}
         self.assertEqual(sorted(here - said), [], "src/README.md says nothing about these")
         self.assertEqual(sorted(said - here), [], "src/README.md speaks of these, which are gone")
+
+
+class TheRecipe(unittest.TestCase):
+    """CONTRIBUTING.md lists the files that a new format has to change: few, and all of them there."""
+
+    def test_names_at_most_eight_files_that_exist(self):
+        text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        recipe = text.split("Existing files that have to change")[1].split("\n## ")[0]
+        files = re.findall(r"`([\w/]+\.\w+)`", recipe)
+        self.assertLessEqual(len(set(files)), 8)
+        self.assertIn("src/formats/all.cpp", files)
+        for file in files:
+            self.assertTrue((ROOT / file).is_file(), file)
 
 
 class TheCheck(unittest.TestCase):
@@ -213,16 +251,20 @@ class TheCheck(unittest.TestCase):
 
     def test_refuses_higher_layers(self):
         for layer, name in [
-            ("core", "io/byte_source.hpp"),
-            ("kernels", "io/byte_source.hpp"),
+            ("core", "io/section.hpp"),
+            ("kernels", "io/section.hpp"),
             ("tensor", "formats/safetensors/reader.hpp"),
             ("save", "ballast/open.hpp"),
-            ("hub", "tensor/source_storage.hpp"),
+            ("io", "tensor/source_storage.hpp"),
+            ("ops", "ballast/adapter.hpp"),
         ]:
             self.assertIsNotNone(self.check("src", layer, name), (layer, name))
 
     def test_refuses_formats_that_see_each_other(self):
         self.assertIsNotNone(self.check("src", "formats/npy", "formats/safetensors/header.hpp"))
+        self.assertIsNotNone(self.check("src", "formats/npy", "formats/all.hpp"))
+        self.assertIsNone(self.check("src", "formats/npy", "formats/format.hpp"))
+        self.assertIsNone(self.check("src", "formats/all", "formats/npy/format.hpp"))
 
     def test_keeps_the_command_to_the_public_headers(self):
         for name in ["ballast/open.hpp", "print.hpp", "CLI/CLI.hpp", "fmt/format.h", "unistd.h"]:

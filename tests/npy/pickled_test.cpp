@@ -4,6 +4,7 @@
 #include <ballast/open.hpp>
 
 #include "builders/torch_file.hpp"
+#include "formats/torch/latin1_storage.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
@@ -98,10 +99,20 @@ TEST(PickledNumpy, RefusesTextThatStandsForOtherBytes) {
   refused(text(far), 70'001, "70000 bytes in a pickle where 70001 are needed");
   refused(text(far + "\xe2\x82\xac"), 70'001, "above U+00FF");
   refused(text(far), 30'000, "where 30000 are needed");
+  std::string wide;  // two bytes a character
+  for (int i = 0; i < 35'000; ++i) wide += "\xc3\xa4";
+  refused(text(wide), 34'999, "70000 bytes in a pickle where 34999 are needed");
+  EXPECT_EQ(open_array(array(dtype("u1", py::text("|")), {35'000}, text(wide))).at("x").numel(), 35'000u);
+  EXPECT_EQ(values_of<char>(open_array(array(dtype("u1", py::text("|")), {70'000}, text(far))).at("x")).size(),
+            70'000u);
+  refused(text(far + "\xc3"), 70'001, "");
+  refused(text(far + "\xc3"
+                     "a"),
+          70'001, "above U+00FF");
 }
 
 TEST(PickledNumpy, RefusesDataOfAnotherSize) {
-  const auto refused = [](const Ops& object, const char* why) {
+  const auto refused = [](const Ops& object, const std::string& why) {
     EXPECT_ERROR(open_array(object), Errc::malformed, why);
   };
   refused(array(dtype("f4"), {7}, py::bytes(kSixPickled)), "24 bytes in a pickle where 28 are needed");
@@ -109,6 +120,13 @@ TEST(PickledNumpy, RefusesDataOfAnotherSize) {
   refused(array(dtype("f4"), {0x4000000000000001}, py::bytes("abcd")), "does not fit 64 bits");
   refused(array(dtype("f4"), {-1}, py::bytes("")), "the shape of an array holds -1");
   refused(array(dtype("f4"), {6}, integer(1)), "no bytes where bytes are needed");
+  refused(array(dtype("f4"), {0}, py::call("_codecs", "encode", {})), "no bytes where bytes are needed");
+  refused(array(dtype("u1", py::text("|")), {1}, py::call("_codecs", "encode", {latin1("a")})),
+          "no bytes where bytes are needed");
+  for (const std::int64_t nearly : {69'999, 70'001, 1})
+    refused(array(dtype("u1", py::text("|")), {nearly}, py::bytes(std::string(70'000, 'x'))),
+            "70000 bytes in a pickle where " + std::to_string(nearly) + " are needed");
+  EXPECT_NO_THROW(open_array(array(dtype("f4"), std::vector<std::int64_t>(64, 1), py::bytes("abcd"))));
   refused(array(dtype("f4"), std::vector<std::int64_t>(65, 1), py::bytes("abcd")), "the array has 65 dimensions");
   refused(py::build(py::call("numpy.core.multiarray", "_reconstruct", {}), py::tuple({integer(1)})),
           "takes 5 arguments");
@@ -121,6 +139,34 @@ TEST(PickledNumpy, KeepsArraysOfObjectsAndTextAsValues) {
   const Checkpoint texts = open_array(array(dtype("U2"), {1}, py::bytes(std::string("a\0\0\0b\0\0\0", 8))));
   EXPECT_TRUE(texts.tensors.empty());
   EXPECT_FALSE(texts.values.empty());
+}
+
+TEST(PickledNumpy, RefusesTextThatIsNoneBeforeItEnds) {
+  EXPECT_ERROR(torch::decode_latin1("a\xc3"), Errc::malformed, "above U+00FF");
+  EXPECT_ERROR(torch::decode_latin1("abc\xc3"), Errc::malformed, "above U+00FF");
+  EXPECT_ERROR(torch::decode_latin1("\xc3"
+                                    "a"),
+               Errc::malformed, "above U+00FF");
+  const auto read = [](std::string_view text, std::uint64_t size) {
+    std::vector<std::byte> out(static_cast<std::size_t>(size));
+    torch::latin1_storage(test::source_of(text), 0, text.size(), size)->read(0, out);
+  };
+  EXPECT_NO_THROW(read("ab\xc3\xa4", 3));
+  EXPECT_ERROR(read("ab", 3), Errc::malformed, "does not come to 3 bytes");
+  EXPECT_ERROR(read("ab\xc3", 3), Errc::malformed, "above U+00FF");
+  EXPECT_ERROR(read("abcd", 3), Errc::malformed, "does not come to 3 bytes");
+}
+
+TEST(PickledNumpy, OfJoblibHasAsManyDimensionsAsAreAllowed) {
+  const auto opened = [](std::uint64_t most) {
+    const Ops wrapper = py::build(py::global("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81",
+                                  py::dict({{"shape", py::integers({1, 2, 3})}, {"dtype", dtype("u1")}}));
+    OpenOptions options;
+    options.limits.max_rank = most;
+    return test::open_text("\x80\x03" + wrapper + "abcdef" + ".", options);
+  };
+  EXPECT_EQ(opened(3).tensors[0].tensor.rank(), 3u);
+  EXPECT_ERROR(opened(2), Errc::limit, "an array of joblib's has too many dimensions");
 }
 
 TEST(PickledNumpy, KeepsRecordsAsValues) {

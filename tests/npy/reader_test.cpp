@@ -86,6 +86,14 @@ TEST(Npy, RefusesHeadersThatLie) {
   refused(header_of("<f4", "(6 6)"), "no ')'");
   refused("{'descr': '<f4', 'fortran_order': 0, 'shape': (6,)}", "neither True nor False");
   refused("{'descr': '<f4', 'shape': (6,)}", "a key is missing");
+  refused("{'fortran_order': False, 'shape': (6,)}", "a key is missing");
+  refused("{'descr': '<f4', 'fortran_order': False}", "a key is missing");
+  refused("{'descr': '<f4', 'shape': (6,), 'fortran_order': False, 'shape': (6,)}", "unknown or there twice");
+  refused("{'descr': '<f4', 'fortran_order': False, 'fortran_order': False, 'shape': (6,)}", "unknown or there twice");
+  refused("{'descr': 4, 'fortran_order': False, 'shape': (6,)}", "no string");
+  refused("{4444: 4}", "no string");
+  refused("{'descr':", "no string");
+  refused("{'descr': [", "a NumPy array of records", Errc::unsupported);
   refused("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (6,)}", "unknown or there twice");
   refused("{'descr': '<f4', 'x': 1, 'fortran_order': False, 'shape': (6,)}", "the key \"x\" is unknown");
   refused(header_of("<f4", "(6,)") + "x", "something follows the dict");
@@ -107,8 +115,11 @@ TEST(Npy, RefusesToBeCutAnywhere) {
     EXPECT_ERROR(test::open_text(whole.substr(0, size)), Errc::malformed, "");
   EXPECT_ERROR(test::open_text(whole + "x"), Errc::malformed, "does not take the 25 bytes");
   EXPECT_ERROR(test::open_text(npy(header_of("<f4", "(6,)"), kSix, 4)), Errc::unsupported, "version 4");
-  EXPECT_ERROR(test::open_text("\x93NUMPY\x02" + std::string(1, '\0') + u32(UINT32_MAX)), Errc::limit,
-               "the NumPy header has");
+  EXPECT_ERROR(test::open_text(npy(header_of("<f4", "(6,)"), kSix, 0)), Errc::unsupported, "version 0");
+  const auto saying = [](std::uint64_t length) { return "\x93NUMPY\x02" + std::string(1, '\0') + u32(length); };
+  EXPECT_ERROR(test::open_text(saying(UINT32_MAX)), Errc::limit, "the NumPy header has");
+  EXPECT_ERROR(test::open_text(saying((1 << 20) + 1)), Errc::limit, "the NumPy header has 1048577 bytes");
+  EXPECT_ERROR(test::open_text(saying(1 << 20)), Errc::malformed, "ends early");
   EXPECT_ERROR(test::open_text("\x93NUMPY\x02" + std::string(1, '\0') + u32(1000) + "{"), Errc::malformed, "");
 }
 

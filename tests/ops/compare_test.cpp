@@ -155,6 +155,19 @@ TEST(Diff, TellsNamesShapesDtypesAndValuesApart) {
   EXPECT_DOUBLE_EQ(change("values").max_rel, 0.2);
 }
 
+TEST(Diff, SaysThatOnlyOneSideHasData) {
+  const Checkpoint real = one({1, 2, 3, 4});
+  Checkpoint skeleton;
+  for (const auto& [name, tensor] : real)
+    skeleton.tensors.insert(name, Tensor(tensor.dtype(), tensor.shape(), meta_storage(tensor.nbytes())));
+  for (const DiffReport& report : {diff(real, skeleton), diff(skeleton, real)}) {
+    ASSERT_EQ(report.changed.size(), 1u);
+    EXPECT_EQ(report.changed[0].what, DiffReport::What::data);
+  }
+  EXPECT_TRUE(diff(skeleton, skeleton).equal());
+  EXPECT_TRUE(diff(real, skeleton, {.values = false}).equal());
+}
+
 TEST(Diff, MayLeaveTheValuesAlone) {
   DiffOptions options;
   options.values = false;

@@ -15,8 +15,8 @@
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -432,12 +432,11 @@ TEST(Densify, IsSavedLikeAnyOtherTensor) {
 }
 
 TEST(Densify, HasTheBitsOfTorch) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
   std::size_t compared = 0;
   for (const char* file : {"sparse.pt", "sparse_legacy.pt", "quantized.pt", "quantized_legacy.pt",
                            "quantized_float_qparams.pt", "quantized_quint2x4.pt", "quantized_quint4x2.pt"}) {
     SCOPED_TRACE(file);
-    const std::string path = test::shared_path(std::string("vectors/torch2/") + file);
+    const std::string path = test::vector_path(std::string("torch2/") + file);
     const Json expected = test::read_json(path + ".expected.json");
     std::map<std::string, std::string> hashes;
     const Checkpoint dense = densify(open(path));

@@ -12,7 +12,7 @@
 #include "builders/temp_dir.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
 #include "support/tensor_values.hpp"
 
 namespace elsewhere {
@@ -195,6 +195,25 @@ TEST(LoadStateDict, CastsAsThePolicySays) {
   EXPECT_EQ(model.table, values_of(checkpoint.at("table")));
   load_state_dict(model, checkpoint, {.dtype_policy = DTypePolicy::to_one, .dtype = DType::f32});
   EXPECT_EQ(model.norms[0].dtype(), DType::f32);
+}
+
+TEST(LoadStateDict, CountsTheValuesThatDoNotFitTheModelsDtype) {
+  struct Half {
+    std::vector<float16> table;
+    auto fields() { return ballast::fields(field("table", table)); }
+  } model;
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("table", numbers({4}, 65503));  // F16 reaches 65504, and what is nearest to it is rounded
+  LoadStateDictOptions options;
+  options.dtype_policy = DTypePolicy::to_model;
+  const LoadReport report = load_state_dict(model, checkpoint, options);
+  EXPECT_EQ(report.overflows.count, 0u);
+  checkpoint.tensors.replace("table", numbers({4}, 70000));
+  const LoadReport beyond = load_state_dict(model, checkpoint, options);
+  EXPECT_EQ(beyond.overflows.count, 4u);
+  EXPECT_EQ(beyond.overflows.largest, 70003);
+  EXPECT_NE(to_string(beyond).find("overflows   4 finite values did not fit the model's dtype, the largest 70003"),
+            std::string::npos);
 }
 
 TEST(LoadStateDict, ServesTiedNamesFromEither) {

@@ -5,8 +5,10 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "builders/temp_dir.hpp"
 #include "io/page_cache.hpp"
+#include "support/counting_source.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/opencl_device.hpp"
@@ -60,6 +62,18 @@ void make_cold(const std::string& path) {
   fsync(file);
   posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   close(file);
+}
+
+TEST(Place, AnnouncesWhatItWillRead) {
+  test::SafetensorsFile file;
+  for (int i = 0; i < 100; ++i) file.tensor("small." + std::to_string(i), "F32", {25});
+  const auto source = std::make_shared<test::CountingSource>(test::source_named("far", file.text()), 4096);
+  const Checkpoint checkpoint = open(source);
+  source->forget();
+  expect_equal(realize(checkpoint.tensors, {.threads = 2}), checkpoint);
+  std::uint64_t announced = 0;
+  for (const ByteRange& range : source->announced()) announced += range.size;
+  EXPECT_EQ(announced, 100u * 100);
 }
 
 TEST(Load, ReadsIntoMemoryWhenTold) {

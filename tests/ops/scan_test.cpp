@@ -357,14 +357,31 @@ TEST(Scan, AndConvertAgreeAboutWhatIsDangerous) {
     std::copy_n(reinterpret_cast<const std::byte*>(file.data()), file.size(), bytes.begin());
     EXPECT_ERROR(refuse_dangerous(open_bytes(bytes, "<memory>")), Errc::unsafe, "names \"os.system\"");
   }
+  // What is dangerous without naming anything.
+  TorchZip script;
+  script.object(py::ordered_dict()).member("code/__torch__.py", "def forward(self): torch.save(self, \"x\")");
+  const std::string path = dir.write("script.pt", script.text());
+  EXPECT_EQ(scan(path).safe(), false);
+  EXPECT_ERROR(refuse_dangerous(open(path)), Errc::unsafe, "TorchScript code that opens or writes files");
 }
 
-TEST(Scan, StopsAtArchivesThatLieInsideEachOtherTooDeep) {
-  std::string file = ZipFile().stored("x", py::pickle(kSystem)).text();
-  for (int i = 0; i < 6; ++i) file = ZipFile().stored("x.zip", file).text();
-  const ScanReport report = scan_text(file);
+TEST(Scan, LooksIntoArchivesInEachOtherAsDeepAsIsAllowedAndSaysWhereItStops) {
+  std::string file = py::pickle(kSystem);
+  for (std::uint64_t i = 0; i < Limits{}.max_archive_depth; ++i) file = ZipFile().stored("x", file).text();
+  expect_system(scan_text(file), "x/x/x/x", 2);
+  const ScanReport report = scan_text(ZipFile().stored("x", file).text());
+  EXPECT_EQ(find(report, "system"), nullptr);
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_NE(report.findings[0].what.find("too deep"), std::string::npos);
+}
+
+TEST(Scan, LooksIntoTextsOfSixtyFourMebibytesAndNoMore) {
+  const TempDir dir;
+  const std::string path = dir.write("chat.jinja", "");
+  std::filesystem::resize_file(path, std::uintmax_t{64} << 20);
+  EXPECT_TRUE(scan(path).findings.empty());
+  std::filesystem::resize_file(path, (std::uintmax_t{64} << 20) + 1);
+  EXPECT_TRUE(has_finding(scan(path), "chat.jinja", "text of this size is not looked into"));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ Verdict verdict_of(std::string_view module, std::string_view name) {
   const pickle::Standing standing = standing_of(module, name);
   if (standing.is_dangerous() && (standing.row() == nullptr || standing.row()->given != pickle::Given::anything))
     return Verdict::dangerous;
-  return standing.row() != nullptr ? Verdict::known : standing.is_dangerous() ? Verdict::dangerous : Verdict::inert;
+  return standing.row() != nullptr ? Verdict::known : standing.is_dangerous() ? Verdict::dangerous : Verdict::unknown;
 }
 
 struct Row {
@@ -45,18 +45,18 @@ constexpr Row kRows[] = {
     {"torch.optim.adam", "Adam", Verdict::known},
     {"ultralytics.nn.tasks", "DetectionModel", Verdict::known},
 
-    {"model", "Net", Verdict::inert},
-    {"builtins", "print", Verdict::inert},
-    {"torch.nn.modules.linear", "helper", Verdict::inert},  // a function
-    {"torch.nn.modulesque", "Linear", Verdict::inert},
-    {"transformers.models.llama", "LlamaTokenizer", Verdict::inert},
-    {"test", "Net", Verdict::inert},  // somebody's test.py
-    {"", "", Verdict::inert},
-    {"model", "Net.Config", Verdict::inert},
-    {"model", "_Private.Config", Verdict::inert},
-    {"datetime", "datetime.fromisoformat", Verdict::inert},
-    {"builtins", "dict.fromkeys", Verdict::inert},
-    {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::inert},  // TorchScript's code, taken for a pickle
+    {"model", "Net", Verdict::unknown},
+    {"builtins", "print", Verdict::unknown},
+    {"torch.nn.modules.linear", "helper", Verdict::unknown},  // a function
+    {"torch.nn.modulesque", "Linear", Verdict::unknown},
+    {"transformers.models.llama", "LlamaTokenizer", Verdict::unknown},
+    {"test", "Net", Verdict::unknown},  // somebody's test.py
+    {"", "", Verdict::unknown},
+    {"model", "Net.Config", Verdict::unknown},
+    {"model", "_Private.Config", Verdict::unknown},
+    {"datetime", "datetime.fromisoformat", Verdict::unknown},
+    {"builtins", "dict.fromkeys", Verdict::unknown},
+    {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::unknown},  // TorchScript's code, taken for a pickle
 
     {"os", "system", Verdict::dangerous},
     {"osmium", "system", Verdict::dangerous},  // whatever module re-exports it
@@ -99,7 +99,7 @@ TEST(Globals, AreJudgedByATable) {
 TEST(Globals, OfAnyLengthAreJudgedQuickly) {
   const std::string dots(1 << 20, '.');
   EXPECT_EQ(verdict_of("torch", dots), Verdict::dangerous);
-  EXPECT_EQ(verdict_of(dots, "Net"), Verdict::inert);
+  EXPECT_EQ(verdict_of(dots, "Net"), Verdict::unknown);
 }
 
 TEST(Globals, OfWeightsOnlyAreTorchsOwn) {

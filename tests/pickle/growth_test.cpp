@@ -13,8 +13,8 @@
 #include "formats/pickle/scan.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
+#include "support/fixtures.hpp"
 #include "support/peak_memory.hpp"
-#include "support/shared_files.hpp"
 
 namespace ballast {
 namespace {
@@ -23,7 +23,7 @@ using pickle::Graph;
 using test::PickleWriter;
 using namespace std::string_view_literals;
 
-void run_whole(const io::ByteSourcePtr& source, const Limits& limits = {}) {
+void run_whole(const SourcePtr& source, const Limits& limits = {}) {
   Graph graph(source);
   static_cast<void>(pickle::run(graph, 0, source->size_bytes(), limits));
 }
@@ -130,7 +130,7 @@ TEST(PickleGrowth, AHugeMemoIndexCostsNothing) {
 
 using Build = std::function<PickleWriter(std::size_t count)>;
 
-double seconds_to_run(const io::ByteSourcePtr& source, bool scanned) {
+double seconds_to_run(const SourcePtr& source, bool scanned) {
   double best = 1e9;
   for (int round = 0; round < 3; ++round) {
     const double start = test::cpu_seconds();
@@ -234,9 +234,9 @@ TEST(PickleGrowth, ScansOfTextThatLooksLikePicklesAreLinear) {
 
 // Fixtures that would fill 256 GB of Python's memory.
 TEST(PickleGrowth, ABillionLaughsCostNothing) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  SKIP_WITHOUT_FIXTURES("malicious");
   for (const char* name : {"pickle_injector__billionLaughsAlt.pkl", "pickle_injector__globalLaughs.pt"}) {
-    const auto source = io::open_file(test::shared_path(std::string("fixtures/malicious/") + name));
+    const auto source = file_source(test::fixture_path(std::string("malicious/") + name));
     const auto look = [&] {
       run_whole(source);
       pickle::Scan scan;

@@ -32,7 +32,7 @@ Seen judged(const py::Ops& object, const std::vector<std::string>& trusted = {})
   const Judgements judgements = pickle::judge(graph, trusted);
   Seen seen;
   seen.loaded = judgements.loaded.size();
-  if (!judgements.nameless.empty() || !complaints.empty()) seen.weakest = Verdict::inert;
+  if (!judgements.nameless.empty() || !complaints.empty()) seen.weakest = Verdict::unknown;
   for (const Error& complaint : complaints) {
     if (complaint.code() == Errc::unsafe) seen.weakest = Verdict::dangerous;
   }
@@ -74,24 +74,25 @@ TEST(Judge, KnowsWhatIsOnTheAllowlistForThatUse) {
 }
 
 TEST(Judge, DoesNotKnowTheSameNamesForOtherUses) {
-  expect(Verdict::inert, py::call("torch.nn.modules.linear", "Linear", {py::integer(1)}), "a layer that is called");
-  expect(Verdict::inert, stored(built("torch.nn.modules.linear", "Linear"), py::text("a"), py::none()), "stored in");
-  expect(Verdict::inert, appended(py::ordered_dict(), py::integer(1)), "an OrderedDict that is appended to");
-  expect(Verdict::inert, py::call("torch.nn.modules.utils", "_pair", {py::integer(1)}), "a function among the layers");
-  expect(Verdict::inert, py::call("_codecs", "encode", {py::text("a"), py::text("utf-8")}), "another codec");
-  expect(Verdict::inert, py::call("builtins", "bytes", {py::list({py::integer(65)})}), "bytes of numbers");
-  expect(Verdict::inert, py::call("builtins", "str", {py::bytes("a"), py::text("utf-16")}), "text of bytes");
-  expect(Verdict::inert, py::call("builtins", "type", {py::text("A"), py::tuple({}), py::dict({})}), "a new class");
+  expect(Verdict::unknown, py::call("torch.nn.modules.linear", "Linear", {py::integer(1)}), "a layer that is called");
+  expect(Verdict::unknown, stored(built("torch.nn.modules.linear", "Linear"), py::text("a"), py::none()), "stored in");
+  expect(Verdict::unknown, appended(py::ordered_dict(), py::integer(1)), "an OrderedDict that is appended to");
+  expect(Verdict::unknown, py::call("torch.nn.modules.utils", "_pair", {py::integer(1)}),
+         "a function among the layers");
+  expect(Verdict::unknown, py::call("_codecs", "encode", {py::text("a"), py::text("utf-8")}), "another codec");
+  expect(Verdict::unknown, py::call("builtins", "bytes", {py::list({py::integer(65)})}), "bytes of numbers");
+  expect(Verdict::unknown, py::call("builtins", "str", {py::bytes("a"), py::text("utf-16")}), "text of bytes");
+  expect(Verdict::unknown, py::call("builtins", "type", {py::text("A"), py::tuple({}), py::dict({})}), "a new class");
 }
 
 TEST(Judge, CallsUnknownWhatIsCalledBuiltOrGivenAState) {
   EXPECT_EQ(judged(py::call("model", "make", {})).use, "called");
   EXPECT_EQ(judged(built("model", "Net")).use, "built");
-  EXPECT_EQ(judged(py::build(built("model", "Net"), py::dict({}))).weakest, Verdict::inert);
+  EXPECT_EQ(judged(py::build(built("model", "Net"), py::dict({}))).weakest, Verdict::unknown);
   EXPECT_EQ(judged(py::call("collections", "defaultdict", {py::global("model", "make")})).use, "handed to a call");
   expect(Verdict::known, py::list({py::global("torch.nn.functional", "relu")}), "what is only named");
-  expect(Verdict::inert, py::call("collections", "OrderedDict", {}) + ")R", "what was computed is called");
-  expect(Verdict::inert, py::build(py::ordered_dict(), py::dict({{"__class__", py::none()}})),
+  expect(Verdict::unknown, py::call("collections", "OrderedDict", {}) + ")R", "what was computed is called");
+  expect(Verdict::unknown, py::build(py::ordered_dict(), py::dict({{"__class__", py::none()}})),
          "a state that changes the class");
 }
 
@@ -140,7 +141,7 @@ TEST(Judge, CallsDangerousWhatLeadsToCodeUnderAnyName) {
 }
 
 TEST(Judge, TrustsNamesForOneRun) {
-  EXPECT_EQ(judged(built("mine.layers", "Net")).weakest, Verdict::inert);
+  EXPECT_EQ(judged(built("mine.layers", "Net")).weakest, Verdict::unknown);
   const Seen seen = judged(built("mine.layers", "Net"), {"other.*", "mine.*"});
   EXPECT_EQ(seen.weakest, Verdict::known);
   EXPECT_EQ(seen.rule, "trusted");
@@ -152,7 +153,7 @@ TEST(Judge, AsksForTheClassThatANestedClassIsOf) {
   };
   expect(Verdict::known, nested("torch.distributed.checkpoint.metadata", "Metadata", py::text("Inner")) + ")\x81",
          "built");
-  expect(Verdict::inert, nested("model", "Net", py::text("Inner")) + ")\x81", "of an unknown class");
+  expect(Verdict::unknown, nested("model", "Net", py::text("Inner")) + ")\x81", "of an unknown class");
   expect(Verdict::dangerous, nested("torch", "nn", py::text("Module")), "of a module");
   expect(Verdict::dangerous, nested("model", "Net", py::text("__globals__")), "the way out");
   expect(Verdict::dangerous, nested("model", "Net", py::text("forward")), "a function");
@@ -167,7 +168,7 @@ TEST(Judge, AsksWhatAFunctionIsCalledWithThatAnotherOneCalls) {
   };
   expect(Verdict::known, from_type(py::global("torch._utils", "_rebuild_tensor_v2"), py::none()), "a tensor");
   expect(Verdict::dangerous, from_type(py::global("os", "system"), py::text("id")), "a shell");
-  expect(Verdict::inert, from_type(py::global("model", "make"), py::none()), "an unknown function");
+  expect(Verdict::unknown, from_type(py::global("model", "make"), py::none()), "an unknown function");
   const py::Ops load = py::global("torch.storage", "_load_from_bytes");
   EXPECT_EQ(judged(from_type(load, py::bytes("abc"))).loaded, 1U);
   expect(Verdict::dangerous, from_type(load, py::call("builtins", "bytes", {py::list({})})), "computed bytes");
@@ -188,22 +189,23 @@ struct Way {
 
 std::vector<Way> ways() {
   return {
-      {"rot13", py::call("_codecs", "encode", {py::text("a"), py::text("rot13")}), Verdict::inert},
-      {"bytes of numbers", py::call("builtins", "bytes", {py::list({py::integer(1)})}), Verdict::inert},
-      {"an unknown call", py::call("model", "make", {}), Verdict::inert},
-      {"an unknown class", built("model", "Net"), Verdict::inert},
-      {"an unknown name", py::global("model", "make"), Verdict::inert},
-      {"a state of an unknown class", py::build(built("model", "Net"), py::dict({})), Verdict::inert},
+      {"rot13", py::call("_codecs", "encode", {py::text("a"), py::text("rot13")}), Verdict::unknown},
+      {"bytes of numbers", py::call("builtins", "bytes", {py::list({py::integer(1)})}), Verdict::unknown},
+      {"an unknown call", py::call("model", "make", {}), Verdict::unknown},
+      {"an unknown class", built("model", "Net"), Verdict::unknown},
+      {"an unknown name", py::global("model", "make"), Verdict::unknown},
+      {"a state of an unknown class", py::build(built("model", "Net"), py::dict({})), Verdict::unknown},
       {"a dangerous call", py::call("os", "system", {py::text("id")}), Verdict::dangerous},
       {"a dangerous name", py::global("os", "system"), Verdict::dangerous},
       {"an import by name", py::call("torch._utils", "_import_dotted_name", {py::text("os.system")}),
        Verdict::dangerous},
       {"a loader of computed bytes", loaded(py::call("builtins", "bytes", {py::list({})})), Verdict::dangerous},
       {"a list of one", py::list({py::call("os", "system", {})}), Verdict::dangerous},
-      {"a change of a call", stored(py::ordered_dict(), py::text("a"), py::call("model", "make", {})), Verdict::inert},
+      {"a change of a call", stored(py::ordered_dict(), py::text("a"), py::call("model", "make", {})),
+       Verdict::unknown},
       {"a computed import", latin1("os") + latin1("system") + "\x93", Verdict::dangerous},
-      {"a computed call", py::ordered_dict() + ")R", Verdict::inert},
-      {"a bytearray that grew", appended(byte_array("abc"), py::integer(1)), Verdict::inert},
+      {"a computed call", py::ordered_dict() + ")R", Verdict::unknown},
+      {"a bytearray that grew", appended(byte_array("abc"), py::integer(1)), Verdict::unknown},
   };
 }
 
@@ -239,7 +241,7 @@ TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverMuchIsShared) {
   py::Ops ops = py::put(py::tuple(many), 1) + "0" + py::put(py::dict(attributes), 2) + "0";
   py::Ops one = py::global("model", "make") + py::get(1) + "R" + py::get(2) + "b0";
   for (int i = 0; i < 20'000; ++i) ops += one;
-  EXPECT_EQ(judged(ops + "N").weakest, Verdict::inert);
+  EXPECT_EQ(judged(ops + "N").weakest, Verdict::unknown);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST(PickleGraph, SaysWhereEveryNodeLies) {
 
 TEST(PickleGraph, HoldsIntegersOfEverySize) {
   std::vector<std::int64_t> integers = {0, 1, -1, 255, 65535, -32768, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
-  pickle::Graph graph(io::from_memory({}, "none"));
+  pickle::Graph graph(memory_source({}, "none"));
   std::vector<NodeId> ids;
   for (const std::int64_t value : integers) ids.push_back(graph.add_integer(value, 0));
   for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(graph[ids[i]].integer, integers[i]);

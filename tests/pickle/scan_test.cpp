@@ -14,8 +14,8 @@
 #include "builders/pickle_writer.hpp"
 #include "formats/pickle/machine.hpp"
 #include "support/expect_error.hpp"
+#include "support/fixtures.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
 
 namespace ballast {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 using pickle::Scan;
 using test::PickleWriter;
 
-Scan scan_of(const io::ByteSourcePtr& source, std::uint64_t first = 0, const Limits& limits = {}) {
+Scan scan_of(const SourcePtr& source, std::uint64_t first = 0, const Limits& limits = {}) {
   Scan scan;
   pickle::scan_pickles(source, first, source->size_bytes(), "", limits, scan);
   return scan;
@@ -180,7 +180,7 @@ struct Expected {
 };
 
 std::vector<Expected> expected_globals() {
-  const Json list = test::read_json(test::shared_path("fixtures/expected/_malicious_globals.json"));
+  const Json list = test::read_json(test::fixture_path("expected/_malicious_globals.json"));
   std::vector<Expected> all;
   for (const Json& entry : list.list()) {
     for (const Json& stream : entry.at("streams").list()) {
@@ -197,9 +197,9 @@ std::vector<Expected> expected_globals() {
 }
 
 // The bytes that the list is about; none for archives that only lenient readers open.
-io::ByteSourcePtr source_of(const Expected& expected) {
-  const std::string path = test::shared_path("fixtures/" + expected.file);
-  if (expected.member.empty()) return io::open_file(path);
+SourcePtr source_of(const Expected& expected) {
+  const std::string path = test::fixture_path(expected.file);
+  if (expected.member.empty()) return file_source(path);
   const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, nullptr), zip_discard);
   zip_file_t* member = archive ? zip_fopen(archive.get(), expected.member.c_str(), 0) : nullptr;
   if (member == nullptr) return nullptr;
@@ -212,16 +212,16 @@ io::ByteSourcePtr source_of(const Expected& expected) {
 }
 
 // A NumPy file with objects in it is a pickle behind a header.
-std::uint64_t beginning_of(const io::ByteSourcePtr& source) {
+std::uint64_t beginning_of(const SourcePtr& source) {
   std::byte head[10] = {};
   if (source->size_bytes() < sizeof head) return 0;
-  source->read_at(0, head);
+  source->read(0, head);
   const bool is_npy = head[0] == std::byte{0x93} && head[1] == std::byte{'N'};
   return is_npy ? 10 + std::to_integer<std::uint64_t>(head[8]) + (std::to_integer<std::uint64_t>(head[9]) << 8) : 0;
 }
 
 TEST(PickleScan, NamesWhatRealAttacksNameAtTheirBytes) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  SKIP_WITHOUT_FIXTURES("malicious");
   std::size_t compared = 0;
   for (const Expected& expected : expected_globals()) {
     SCOPED_TRACE(expected.file + "!" + expected.member);
@@ -247,10 +247,10 @@ TEST(PickleScan, NamesWhatRealAttacksNameAtTheirBytes) {
 }
 
 TEST(PickleScan, NamesWhatIsHiddenInRealAttacks) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  SKIP_WITHOUT_FIXTURES("malicious");
   const auto scan = [](const char* name) {
-    return globals_of(scan_of(io::open_file(
-        test::shared_path(fmt::format("fixtures/malicious/modelaudit__samples__pickles__{}.pkl", name)))));
+    return globals_of(
+        scan_of(file_source(test::fixture_path(fmt::format("malicious/modelaudit__samples__pickles__{}.pkl", name)))));
   };
   EXPECT_EQ(scan("nested_pickle_raw"), Lines{"@74:30 builtins.print"});
   EXPECT_EQ(scan("nested_pickle_hex"), Lines{"@56:30 builtins.print"});
@@ -260,9 +260,9 @@ TEST(PickleScan, NamesWhatIsHiddenInRealAttacks) {
 }
 
 TEST(PickleScan, TellsOfImportedThingsThatAreChanged) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious");
+  SKIP_WITHOUT_FIXTURES("malicious");
   const auto scan =
-      scan_of(io::open_file(test::shared_path("fixtures/malicious/picklescan__data__sys_module_override_sploit.pkl")));
+      scan_of(file_source(test::fixture_path("malicious/picklescan__data__sys_module_override_sploit.pkl")));
   const auto findings = findings_of(scan);
   ASSERT_EQ(findings.size(), 4u);
   EXPECT_EQ(findings[0], ":128 calls what it has computed, whatever that is");
@@ -272,9 +272,9 @@ TEST(PickleScan, TellsOfImportedThingsThatAreChanged) {
 }
 
 TEST(PickleScan, CallsNothingDangerousThatIsNot) {
-  SKIP_WITHOUT_SHARED("fixtures/malicious/control-benign");
-  for (const auto& path : test::shared_files("fixtures/malicious/control-benign", ".pkl")) {
-    const auto scan = scan_of(io::open_file(path.string()));
+  SKIP_WITHOUT_FIXTURES("malicious/control-benign");
+  for (const auto& path : test::fixture_files("malicious/control-benign", ".pkl")) {
+    const auto scan = scan_of(file_source(path.string()));
     EXPECT_TRUE(scan.globals.empty()) << path;
     EXPECT_TRUE(scan.findings.empty()) << path << findings_of(scan).front();
   }

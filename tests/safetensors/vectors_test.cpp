@@ -8,8 +8,9 @@
 #include <map>
 
 #include "support/expect_error.hpp"
+#include "support/fixtures.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -48,8 +49,7 @@ void expect_metadata(const Checkpoint& checkpoint, const Json& expected) {
 }
 
 TEST(SafetensorsVectors, ReadAsTheReferenceLibraryWroteThem) {
-  SKIP_WITHOUT_SHARED("vectors/safetensors");
-  const auto files = test::shared_files("vectors/safetensors", ".safetensors.expected.json");
+  const auto files = test::vector_files("safetensors", ".safetensors.expected.json");
   EXPECT_GE(files.size(), 9u);
   for (const auto& path : files) {
     SCOPED_TRACE(path);
@@ -64,12 +64,11 @@ TEST(SafetensorsVectors, ReadAsTheReferenceLibraryWroteThem) {
 }
 
 TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
-  SKIP_WITHOUT_SHARED("vectors/safetensors");
-  const Json edge = test::read_json(test::shared_path("vectors/safetensors/edge_files.expected.json"));
+  const Json edge = test::read_json(test::vector_path("safetensors/edge_files.expected.json"));
   for (const Json& expected : edge.at("files").list()) {
     const std::string& file = expected.at("file").text();
     SCOPED_TRACE(file);
-    const std::string path = test::shared_path("vectors/safetensors/" + file);
+    const std::string path = test::vector_path("safetensors/" + file);
     const auto error = test::error_of([&] { open(path); });
     if (file == "ok_duplicate_key.safetensors") {  // two readers would see two tensors: refused on purpose
       EXPECT_TRUE(test::is_error(error, Errc::malformed, "tensor \"a\" is there twice"));
@@ -90,10 +89,9 @@ TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
 }
 
 TEST(SafetensorsVectors, OfWholeFoldersRead) {
-  SKIP_WITHOUT_SHARED("vectors/safetensors/sharded_hub");
   for (const char* folder : {"sharded_hub", "sharded_transformers", "single_transformers"}) {
     SCOPED_TRACE(folder);
-    const std::string path = test::shared_path(std::string("vectors/safetensors/") + folder);
+    const std::string path = test::vector_path(std::string("safetensors/") + folder);
     const Json expected = test::read_json(path + "/expected.json");
     const Checkpoint whole = open(path);
     EXPECT_TRUE(whole.notes.empty());
@@ -114,13 +112,12 @@ TEST(SafetensorsVectors, OfWholeFoldersRead) {
 
 // Real files from public repositories, by writers of all ages: unpadded headers, data askew.
 TEST(SafetensorsFixtures, ReadAsAnIndependentReaderSays) {
-  SKIP_WITHOUT_SHARED("fixtures/safetensors");
-  const auto files = test::shared_files("fixtures/safetensors", ".safetensors");
+  SKIP_WITHOUT_FIXTURES("safetensors");
+  const auto files = test::fixture_files("safetensors", ".safetensors");
   EXPECT_GE(files.size(), 18u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const std::string expectation =
-        test::shared_path("fixtures/expected/safetensors__" + path.filename().string() + ".json");
+    const std::string expectation = test::fixture_path("expected/safetensors__" + path.filename().string() + ".json");
     ASSERT_TRUE(std::filesystem::exists(expectation));
     const Json expected = test::read_json(expectation);
     const Checkpoint checkpoint = open(path.string());

@@ -10,8 +10,9 @@
 
 #include "builders/safetensors_file.hpp"
 #include "support/expect_error.hpp"
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -140,6 +141,10 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
   Checkpoint broken;
   broken.metadata["k"] = "\xFF";
   EXPECT_ERROR(saved(broken), Errc::unsupported, "metadata \"k\" is not UTF-8");
+  for (const char* key : {"k\xFF", "\xFF\xFF"}) {
+    broken.metadata = {{key, "v"}};
+    EXPECT_ERROR(saved(broken), Errc::unsupported, "is not UTF-8");
+  }
 }
 
 TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldTake) {
@@ -149,6 +154,8 @@ TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldTake) {
   EXPECT_ERROR(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), Errc::limit,
                "the header would have 72 bytes, more than the 64");
   EXPECT_HINT(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), "--max-shard-size");
+  options.limits.max_header_bytes = 63;
+  EXPECT_ERROR(saved(of("attn.0", DType::f32, {1, 2, 3}), options), Errc::limit, "64 bytes, more than the 63");
 }
 
 TEST(SafetensorsWriter, OverwritesTheFileThatItReadsFrom) {
@@ -165,9 +172,8 @@ TEST(SafetensorsWriter, OverwritesTheFileThatItReadsFrom) {
 // Files that the reference library wrote are written again to the byte. With more than one key of metadata its order is
 // that of a hash map, which nobody can repeat: such a file has the same bytes in another order.
 TEST(SafetensorsWriter, WritesWhatTheReferenceLibraryWrote) {
-  SKIP_WITHOUT_SHARED("vectors/safetensors");
   std::size_t compared = 0;
-  for (const auto& path : test::shared_files("vectors/safetensors", ".safetensors.expected.json")) {
+  for (const auto& path : test::vector_files("safetensors", ".safetensors.expected.json")) {
     const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
     const Checkpoint checkpoint = open(file);
     const std::string reference = test::read_whole_file(file);
@@ -182,8 +188,7 @@ TEST(SafetensorsWriter, WritesWhatTheReferenceLibraryWrote) {
 }
 
 TEST(SafetensorsWriter, WritesTheShardsThatTheHubLibraryWrote) {
-  SKIP_WITHOUT_SHARED("vectors/safetensors/sharded_hub");
-  const Checkpoint checkpoint = open(test::shared_path("vectors/safetensors/sharded_hub"));
+  const Checkpoint checkpoint = open(test::vector_path("safetensors/sharded_hub"));
   for (const auto& shard : checkpoint.files) {
     if (!shard.path.ends_with(".safetensors")) continue;
     EXPECT_EQ(saved(open(shard.path)), test::read_whole_file(shard.path)) << shard.path;

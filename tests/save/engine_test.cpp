@@ -10,7 +10,9 @@
 
 #include <ballast/ballast.hpp>
 
+#include "builders/safetensors_file.hpp"
 #include "builders/temp_dir.hpp"
+#include "support/counting_source.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 
@@ -75,6 +77,25 @@ TEST_P(FiveFakes, GoThroughOneWriter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, FiveFakes, testing::Values(1u, 2u, 5u));
+
+TEST(Engine, AnnouncesWhatItWillReadWhateverIsMadeOfIt) {
+  test::TempDir folder;
+  test::SafetensorsFile file;
+  for (int i = 0; i < 100; ++i) file.tensor("small." + std::to_string(i), "F32", {25});
+  file.tensor("large", "F32", {100'000});
+  const auto source = std::make_shared<test::CountingSource>(test::source_named("far", file.text()), 4096);
+  const Checkpoint checkpoint = open(source);
+  for (const unsigned threads : {1u, 3u}) {
+    source->forget();
+    save(cast(checkpoint, DType::bf16), folder / "out.safetensors", {.overwrite = true, .threads = threads});
+    std::uint64_t announced = 0;
+    for (const ByteRange& range : source->announced()) announced += range.size;
+    EXPECT_EQ(announced, 100u * 100 + 400'000) << "all of it, once";
+  }
+  source->forget();
+  save(checkpoint, folder / "out.safetensors", {.overwrite = true, .threads = 1});
+  EXPECT_LE(source->bursts, 2u) << "tensors of one file are announced together";
+}
 
 TEST(Engine, WritesTheSameBytesWhateverTheThreadCount) {
   test::TempDir folder;

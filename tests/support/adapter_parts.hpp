@@ -1,6 +1,7 @@
-// State dicts, configurations and adapters in a line: for tests of what is done with names and shapes.
+// State dicts, configurations and adapters in a line, for tests of names and shapes.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <numeric>
 #include <string>
@@ -11,18 +12,17 @@
 #include <ballast/adapter.hpp>
 
 #include "builders/temp_dir.hpp"
-#include "support/shared_files.hpp"
 
 namespace ballast::test {
 
-// 1, 2, 3, ... from `first` on.
+// The values are first, first + 1, ...
 inline Tensor counting(const Shape& shape, float first = 1) {
   std::vector<float> values(*shape.numel());
   std::iota(values.begin(), values.end(), first);
   return Tensor::from_values<float>(DType::f32, shape, values);
 }
 
-// Each tensor begins with another number.
+// Each tensor begins with a different number.
 inline StateDict state_of(const std::vector<std::pair<std::string, Shape>>& tensors) {
   StateDict state;
   float first = 1;
@@ -41,7 +41,7 @@ inline AdapterConfig config_of(std::string_view text) { return AdapterConfig::pa
 
 inline constexpr std::string_view kLora = R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"]})";
 
-// A at "q" reads 3 columns, B writes 4 rows.
+// A of "q" has 3 columns, B has 4 rows.
 inline Adapter small_lora(std::string_view config = kLora) {
   return {
       .config = config_of(config),

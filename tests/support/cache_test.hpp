@@ -1,5 +1,4 @@
-// CacheTest: a folder to cache in, folders for caches and for a key of the test's own, and a checkpoint that is worth
-// caching.
+// CacheTest: gives a test its own folders for files, for caches and for a key, and a checkpoint that is worth caching.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ namespace ballast::test {
 inline const OpenOptions kIgnore{.cache = Cache::ignore}, kAutomatic{.cache = Cache::automatic},
     kAlways{.cache = Cache::always};
 
-// A matrix that lies transposed in its file, and a vector that does not.
+// A matrix that is stored transposed, and a vector that is not.
 inline std::string strided_file(float first = 1) {
   return TorchZip()
       .object(py::dict({{"w", py::tensor(py::storage("Float", "0", 4), 0, {2, 2}, {1, 2})},

@@ -1,5 +1,4 @@
-// How long this thread has been at work: other than the clock on the wall, it stands still while the machine does
-// something else.
+// How long this thread has worked. Unlike a wall clock, this time stands still while the machine does other work.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// EXPECT_ERROR(expression, Errc::malformed, "ends at byte 16"): the expression throws that kind of Error, with this in
-// its what(). EXPECT_ERROR_AT names the byte too, and EXPECT_HINT what the user is told to do.
+// EXPECT_ERROR(expression, Errc::malformed, "ends at byte 16"): the expression throws an Error of this kind, and its
+// what() contains the text. EXPECT_ERROR_AT checks the byte too, and EXPECT_HINT checks the hint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace ballast::test {
 
-// The Error that a call ends in; nothing where it ends well.
+// The Error that the call throws; empty if it does not throw.
 template <class Call>
 std::optional<Error> error_of(Call&& call) {
   try {

@@ -1,4 +1,5 @@
-// Five storages that have nothing in common but the interface: what the engine must be able to write.
+// Four storages that have only the interface in common. With memory as the fifth, the engine must be able to write all
+// of them.
 #pragma once
 
 #include <zlib.h>
@@ -27,7 +28,7 @@ inline std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-// Deflated: one stream, that must be inflated from its beginning to get anywhere. Counts how often it began anew.
+// Deflated: one stream that has to be inflated from its beginning to reach any byte. Counts how often it began anew.
 class DeflatedStorage final : public Storage {
  public:
   explicit DeflatedStorage(const std::vector<std::byte>& plain)
@@ -83,7 +84,7 @@ class DeflatedStorage final : public Storage {
   mutable unsigned restarts_ = 0;
 };
 
-// Decoded: rows are made when they are read, whole. Counts reads that cut one.
+// Decoded: whole rows are made when they are read. Counts the reads that cut a row.
 class DecodedStorage final : public Storage {
  public:
   DecodedStorage(std::vector<std::byte> plain, std::uint64_t granule) : plain_(std::move(plain)), granule_(granule) {}
@@ -103,7 +104,7 @@ class DecodedStorage final : public Storage {
   mutable std::atomic<unsigned> cut_reads_ = 0;
 };
 
-// Needs preparation: nothing can be read before prepare(), which is to be called, and may be called often.
+// Needs preparation: nothing can be read before prepare(), which may be called several times.
 class PreparedStorage final : public Storage {
  public:
   explicit PreparedStorage(std::vector<std::byte> plain) : plain_(std::move(plain)) {}
@@ -123,7 +124,18 @@ class PreparedStorage final : public Storage {
   mutable std::atomic<bool> ready_ = false;
 };
 
-// Slow and remote: each request costs a journey, however many ranges it asks for.
+// Bytes that nobody will read, of any size.
+class VastStorage final : public Storage {
+ public:
+  explicit VastStorage(std::uint64_t size) : size_(size) {}
+  std::uint64_t size_bytes() const override { return size_; }
+  void read(std::uint64_t, std::span<std::byte>) const override {}
+
+ private:
+  std::uint64_t size_;
+};
+
+// Slow and remote: each request costs a round trip, however many ranges it asks for.
 class RemoteStorage final : public Storage {
  public:
   explicit RemoteStorage(std::vector<std::byte> plain) : plain_(std::move(plain)) {}

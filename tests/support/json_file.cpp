@@ -1,6 +1,6 @@
 #include "support/json_file.hpp"
 
-#include "support/shared_files.hpp"
+#include "support/files.hpp"
 
 namespace ballast::test {
 

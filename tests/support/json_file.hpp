@@ -1,4 +1,4 @@
-// Expectations come as JSON.
+// Reads expectations, which are JSON files.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,6 @@ namespace ballast::test {
 
 Json read_json(const std::filesystem::path& path);
 
-std::vector<std::uint64_t> counts(const Json& list);  // [2, 3]
+std::vector<std::uint64_t> counts(const Json& list);  // a list such as [2, 3]
 
 }  // namespace ballast::test

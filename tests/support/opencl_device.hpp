@@ -1,4 +1,4 @@
-// Tests that need an OpenCL device say so when there is none. PoCL is one that needs no hardware.
+// Tests that need an OpenCL device say so if there is none. PoCL is a device that needs no hardware.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@
 
 namespace ballast::test {
 
-// PoCL's threads and locks are not compiled with the sanitizer, which then sees races that are none.
+// PoCL's threads and locks are not compiled with the sanitizer, which then reports races that do not exist.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kCanWatchPocl = false;
 #else
 inline constexpr bool kCanWatchPocl = true;
 #endif
 
-// PoCL ends the program where it cannot see the processors (a chroot without /sys): a child is asked first.
+// PoCL ends the program if it cannot see the processors (a chroot without /sys), so a child process tries first.
 inline bool has_opencl_device() {
   static const bool has_one = [] {
     const pid_t child = fork();
@@ -33,7 +33,7 @@ inline bool has_opencl_device() {
 class OnOpenCl : public testing::Test {
  protected:
   void SetUp() override {
-    static const TempDir cache;  // or PoCL would keep one in the home of whoever runs the tests
+    static const TempDir cache;  // otherwise PoCL would keep a cache in the home folder of the user
     setenv("POCL_CACHE_DIR", (cache / "").c_str(), 1);
     if (!kCanWatchPocl) GTEST_SKIP() << "ThreadSanitizer does not see into PoCL";
     if (!has_opencl_device()) GTEST_SKIP() << "there is no OpenCL device here that works";

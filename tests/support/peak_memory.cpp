@@ -23,7 +23,7 @@ std::size_t peak_memory_of(const std::function<void()>& work) {
   work();
   return 0;
 #endif
-  malloc_trim(0);  // freed memory that is still held would serve the work
+  malloc_trim(0);  // otherwise the work would reuse freed memory that malloc still holds
   void* const shared = mmap(nullptr, sizeof(std::size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(shared, MAP_FAILED);
   auto* const grown = static_cast<std::size_t*>(shared);

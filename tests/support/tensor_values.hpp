@@ -1,4 +1,4 @@
-// What is in tensors, and small tensors in which that is easy to tell.
+// The values of tensors, and small tensors whose values are easy to check.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace ballast::test {
 
-// first, first + 1, ...
+// The values are first, first + 1, ...
 Tensor numbers(const Shape& shape, float first = 0, DType dtype = DType::f32);
 
 Tensor some_tensor(std::size_t size, unsigned seed);
 
-// As they are stored; as floats, what they mean.
+// The stored values; for floats, the tensor is cast to F32 first.
 template <class T = float>
 std::vector<T> values_of(const Tensor& tensor) {
   const Tensor stored = std::is_same_v<T, float> ? tensor.to(DType::f32) : tensor;
@@ -29,7 +29,7 @@ std::vector<T> values_of(const Tensor& tensor) {
 }
 
 std::vector<std::byte> bytes_of(const Tensor& tensor);
-std::string text_of(const Tensor& tensor);  // the same
+std::string text_of(const Tensor& tensor);  // the bytes as a text
 
 std::vector<std::string> names_of(const Checkpoint& checkpoint);  // in order
 

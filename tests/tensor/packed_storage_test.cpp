@@ -1,5 +1,7 @@
 // Compressed tensors: what is packed comes out again, whatever range is asked for; what is not as it was packed is
 // refused, with the tensor's name.
+#include <ballast/source.hpp>
+
 #include "tensor/packed_storage.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +14,6 @@
 #include <thread>
 
 #include "builders/temp_dir.hpp"
-#include "io/byte_source.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "tensor/packed_frames.hpp"
@@ -59,7 +60,7 @@ StoragePtr unpack_file(const Bytes& packed, DType dtype, std::uint64_t bytes) {
   const test::TempDir folder;
   std::string text(1000 + packed.size(), 'x');
   std::memcpy(text.data() + 1000, packed.data(), packed.size());
-  const auto source = io::open_file(folder.write("model", text));
+  const auto source = file_source(folder.write("model", text));
   return unpacked_storage(Tensor(DType::u8, Shape{packed.size()}, source_storage(source, 1000, packed.size())), dtype,
                           bytes, "w");
 }

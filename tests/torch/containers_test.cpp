@@ -166,6 +166,7 @@ TEST(TorchTar, HonoursViewsOfStorages) {
   };
   refused(py::integers({11, 10, 3, 2}), "it reaches outside the whole");
   refused(py::integers({11, 10, -1, 2}), "the offset is -1");
+  refused(py::integers({11, 10, INT64_MAX, 1}), "it reaches outside the whole");
   refused(py::integers({11, 10, 0, INT64_MAX}), "it reaches outside the whole");
   refused(py::integers({11, 12, 0, 1}), "the whole is no storage of this file");
   refused(py::integers({10, 10, 0, 1}), "storage \"10\" is there twice");
@@ -186,11 +187,14 @@ TEST(TorchTar, RefusesStoragesThatLie) {
   refused(py::pickle(integer(-1)), "the number of storages makes no sense");
   refused(py::pickle(integer(INT64_MAX)), "the number of storages makes no sense");
   refused(py::pickle(py::text("1")), "the number of storages makes no sense");
+  refused(py::pickle(integer(9)) + "........", "the number of storages makes no sense");
+  refused(py::pickle(integer(8)) + "........", "STOP finds nothing");
   refused(one + entry(floats) + u64(5) + kFour, "has 5 elements, more than the member has left");
   refused(one + entry(floats) + u64(0x4000000000000001) + kFour, "more than the member has left");
   refused(one + entry(floats) + u64(UINT64_MAX) + kFour, "the number of elements is negative");
   refused(one + entry(py::global("torch", "OddStorage")) + u64(4) + kFour, "the class of the storage is unknown");
   refused(one + entry(integer(1)) + u64(4) + kFour, "the class of the storage is unknown");
+  refused(one + entry(py::global("torch", "UntypedStorage")) + u64(4) + kFour, "the class of the storage is unknown");
   refused(one + py::pickle(py::tuple({integer(10)})) + u64(4) + kFour, "storage: takes 3 arguments");
   refused(one + entry(floats) + "xx", "");
   refused(py::pickle(integer(2)) + entry(floats) + u64(4) + kFour + entry(floats) + u64(4) + kFour, "is there twice");
@@ -206,6 +210,7 @@ TEST(TorchTar, RefusesTensorsThatLie) {
   refused(OldTar::tensor(20, 10, {1}, {1}, 4), "reaches outside");
   refused(OldTar::tensor(20, 10, {2}, {INT64_MAX}, 0), "reaches outside");
   refused(OldTar::tensor(20, 10, {UINT64_MAX}, {1}, 0), "the size is negative");
+  refused(OldTar::tensor(20, 10, {std::uint64_t{1} << 63}, {1}, 0), "the size is negative");
   refused(OldTar::tensor(20, 10, {2}, {UINT64_MAX}, 1), "the stride is negative");
   refused(OldTar::tensor(20, 10, {1}, {1}, UINT64_MAX), "the offset is negative");
   refused(OldTar::tensor(20, 12, {1}, {1}, 0), "its storage is not in this file");
@@ -214,6 +219,20 @@ TEST(TorchTar, RefusesTensorsThatLie) {
   refused(head + u32(65) + "junk", "the tensor has 65 dimensions");
   refused(head + u32(UINT32_MAX) + "junk", "dimensions");
   refused(head, "");
+  refused(py::pickle(py::tuple({integer(20), integer(10)})) + u32(0) + "junk" + u64(0), "tensor: takes 3 arguments");
+
+  OldTar tar;
+  tar.tensors = py::pickle(integer(1)) +
+                OldTar::tensor(20, 10, std::vector<std::uint64_t>(64, 1), std::vector<std::uint64_t>(64, 1), 0);
+  EXPECT_EQ(tar.open().at("w").rank(), 64u);
+  tar.tensors = py::pickle(integer(2)) + OldTar::tensor(20, 10, {1}, {1}, 0) + OldTar::tensor(20, 10, {1}, {1}, 0);
+  EXPECT_ERROR(tar.open(), Errc::malformed, "tensor \"20\" is there twice");
+}
+
+TEST(TorchTar, LeavesKeysAloneThatItDoesNotHave) {
+  OldTar tar;
+  tar.object = py::pickle(dict({{"w", integer(20) + "Q"}, {"x", integer(99) + "Q"}}));
+  EXPECT_EQ(tar.open().size(), 1u);
 }
 
 TEST(TorchTar, ListsItsStoragesWhereNobodySavedTensors) {
@@ -235,6 +254,10 @@ TEST(TorchTar, NamesWhatTheClassesInItsMembersAre) {
 TEST(TorchTar, IsRefusedByWeightsOnlyAndWhereItIsAnotherTar) {
   EXPECT_ERROR(test::open_text(OldTar().text(), {.safety = Safety::strict}), Errc::unsafe, "a tar of PyTorch 0.1");
   EXPECT_ERROR(test::open_text(TarFile().file("readme", "hello").text()), Errc::unsupported, "not one of PyTorch's");
+  const OldTar tar;
+  EXPECT_ERROR(test::open_text(TarFile().file("pickle", tar.object).text()), Errc::unsupported, "not one of PyTorch's");
+  EXPECT_ERROR(test::open_text(TarFile().file("storages", tar.storages).text()), Errc::unsupported,
+               "not one of PyTorch's");
 }
 
 }  // namespace

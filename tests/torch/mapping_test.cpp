@@ -9,8 +9,8 @@
 #include "builders/torch_file.hpp"
 #include "support/cpu_time.hpp"
 #include "support/peak_memory.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -185,11 +185,10 @@ TEST(TorchMapping, GivesTheStatesOfAnOptimizerTheNumbersOfTheirParameters) {
 }
 
 TEST(TorchMapping, OpensTheModulesThatWereFound) {
-  SKIP_WITHOUT_SHARED("vectors/found");
   for (const char* name : {"module_py2.pkl", "module_py3.pkl"})
-    EXPECT_EQ(names_of(open(test::shared_path(std::string("vectors/found/") + name))), Names{"model.w"}) << name;
+    EXPECT_EQ(names_of(open(test::vector_path(std::string("found/") + name))), Names{"model.w"}) << name;
   for (const char* name : {"od_list.pkl", "od_tuple.pkl"})
-    EXPECT_EQ(paths_of(open(test::shared_path(std::string("vectors/found/") + name))), (Names{"x.a", "x.b"})) << name;
+    EXPECT_EQ(paths_of(open(test::vector_path(std::string("found/") + name))), (Names{"x.a", "x.b"})) << name;
 }
 
 std::string many(std::size_t count, std::string_view ops) {

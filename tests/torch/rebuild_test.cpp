@@ -142,6 +142,10 @@ TEST(TorchRebuild, RefusesAStorageOfAnotherSizeThanItsRecord) {
   EXPECT_MALFORMED(py::tensor(storage("Double", "0", 6), 0, {1}, {1}), "has 48 bytes in the pickle");
   EXPECT_MALFORMED(py::tensor(storage("Float", "9", 6), 0, {1}, {1}), "has no member \"archive/data/9\"");
   EXPECT_MALFORMED(py::tensor(storage("Float", "../0", 6), 0, {1}, {1}), "has no member");
+  for (const std::int64_t nearly : {23, 25})
+    EXPECT_MALFORMED(py::tensor(storage("Byte", "0", nearly), 0, {1}, {1}),
+                     "bytes in the pickle, but its member has 24");
+  EXPECT_MALFORMED(py::tensor(storage("Byte", "9", 1), 0, {1}, {1}), "has no member \"archive/data/9\"");
 }
 
 TEST(TorchRebuild, NeedsNoRecordForAStorageWithoutElements) {
@@ -201,6 +205,22 @@ TEST(TorchRebuild, RefusesATensorThatIsWrappedInItself) {
   Ops deep = py::tensor(six(), 0, {1}, {1});
   for (int i = 0; i < 20; ++i) deep = rebuild("_rebuild_parameter", {deep, py::boolean(true), py::ordered_dict()});
   EXPECT_MALFORMED(deep, "wrapped in too many others");
+
+  const auto wrapped = [](int times) {
+    Ops tensor = py::tensor(six(), 0, {2}, {1});
+    for (int i = 0; i < times; ++i) tensor = rebuild("_rebuild_parameter", {tensor});
+    return tensor;
+  };
+  const auto sparse_of = [](const Ops& values) {
+    return rebuild("_rebuild_sparse_tensor",
+                   {py::global("torch", "sparse_coo"),
+                    py::tuple({py::tensor(three(), 0, {1, 2}, {2, 1}), values, integers({4})})});
+  };
+  EXPECT_NO_THROW(zip_of(wrapped(16)).open());
+  EXPECT_MALFORMED(wrapped(17), "wrapped in too many others");
+  EXPECT_NO_THROW(zip_of(sparse_of(wrapped(16))).open());
+  EXPECT_MALFORMED(sparse_of(wrapped(17)), "wrapped in too many others");
+  EXPECT_MALFORMED(sparse_of(py::build(parameter, py::tuple({py::get(1)}))), "wrapped in too many others");
 }
 
 TEST(TorchRebuild, LeavesOutAParameterThatHoldsNoTensor) {
@@ -208,6 +228,14 @@ TEST(TorchRebuild, LeavesOutAParameterThatHoldsNoTensor) {
   EXPECT_TRUE(test::has_note(noted(py::call("torch.nn.parameter", "Parameter", {})), "\"x\" is left out"));
   EXPECT_TRUE(test::has_note(noted(rebuild("_rebuild_parameter", {integer(1)})), "\"x\" is left out"));
   EXPECT_TRUE(test::has_note(noted(rebuild("_rebuild_parameter", {six()})), "\"x\" is left out"));
+  EXPECT_TRUE(test::has_note(noted(rebuild("_rebuild_parameter", {integer(1)})), "a tensor that is made of no tensor"));
+  EXPECT_TRUE(test::has_note(noted(py::call("torch._tensor", "_rebuild_from_type_v2",
+                                            {py::none(), py::global("torch", "Tensor"), py::tuple({}), py::dict({})})),
+                             "a tensor rebuilt by something that is no global"));
+  for (const Ops& dtype : {py::global("torch", "float3"), py::none()}) {
+    const Ops meta = rebuild("_rebuild_meta_tensor_no_storage", {dtype, integers({2})});
+    EXPECT_TRUE(test::has_note(noted(meta), "a tensor without data of an unknown dtype"));
+  }
   EXPECT_MALFORMED(rebuild("_rebuild_parameter", {}), "takes 1 arguments, but has 0");
   EXPECT_MALFORMED(py::call("torch._tensor", "_rebuild_from_type_v2", {py::global("torch", "x")}), "takes 3 arguments");
 }
@@ -235,9 +263,12 @@ TEST(TorchRebuild, AppliesConjugateAndNegativeBits) {
 TEST(TorchRebuild, RefusesMetadataOfAnotherLength) {
   std::vector<std::pair<std::string, Ops>> many;
   for (int i = 0; i < 17; ++i) many.emplace_back(std::to_string(i), py::none());
-  EXPECT_MALFORMED(rebuild("_rebuild_tensor_v2", {six(), integer(0), integers({1}), integers({1}), py::boolean(false),
-                                                  py::ordered_dict(), py::dict(many)}),
-                   "the metadata of a tensor is no short dict");
+  const auto with = [](const Ops& metadata) {
+    return rebuild("_rebuild_tensor_v2",
+                   {six(), integer(0), integers({1}), integers({1}), py::boolean(false), py::ordered_dict(), metadata});
+  };
+  EXPECT_MALFORMED(with(py::dict(many)), "the metadata of a tensor is no short dict");
+  EXPECT_NO_THROW(zip_of(with(py::dict({many.begin(), many.begin() + 16}))).open());
   // It would be looked through for every tensor.
   const Ops object = py::build(py::call("collections", "Counter", {}), py::dict(many));
   EXPECT_MALFORMED(rebuild("_rebuild_tensor_v2", {six(), integer(0), integers({1}), integers({1}), py::boolean(false),
@@ -451,6 +482,41 @@ TEST(TorchRebuild, RefusesANestedTensorOfFarTooManyRows) {
   EXPECT_ERROR(zip_of(nested(py::tensor(six(), 0, {6}, {1}), many, many, many)).open(), Errc::limit, "too many parts");
 }
 
+TEST(TorchRebuild, CountsTheRowsAndDimensionsOfANestedTensor) {
+  const auto of = [](const Ops& table, const Ops& offsets) {
+    return zip_of(nested(py::tensor(six(), 0, {6}, {1}), table, table, offsets));
+  };
+  const auto table = [](std::int64_t rows, std::int64_t rank) {
+    return py::tensor(three(), 1, {rows, rank}, {0, 0});  // all of them ones
+  };
+  const Ops offset = py::tensor(three(), 0, {1}, {1}), none = py::tensor(three(), 0, {0}, {1});
+  EXPECT_EQ(of(table(1, 64), offset).open().at("0").rank(), 64u);
+  EXPECT_ERROR(of(table(1, 65), offset).open(), Errc::malformed, "do not go together");
+  EXPECT_ERROR(of(table(500'000, 2), none).open(), Errc::malformed, "do not go together");
+  EXPECT_ERROR(of(py::tensor(three(), 1, {1'000'001, 1}, {0, 0}), none).open(), Errc::limit, "too many parts");
+
+  const Ops strided = py::tensor(six(), 0, {3}, {2});
+  EXPECT_MALFORMED(nested(strided, table(1, 1), table(1, 1), offset), "reaches outside its buffer");
+  EXPECT_ERROR(nested_file({3, 3, 3}, {INT64_MAX, INT64_MAX, INT64_MAX}, {0}, 3), Errc::malformed,
+               "reaches outside its buffer");
+}
+
+TEST(TorchRebuild, HasAsManyDimensionsAsAreAllowedInEveryKindOfTensor) {
+  const std::vector<std::int64_t> most(64, 1), more(65, 1);
+  const auto sparse = [](const std::vector<std::int64_t>& shape) {
+    return rebuild("_rebuild_sparse_tensor",
+                   {py::global("torch", "sparse_coo"), py::tuple({py::tensor(three(), 0, {1, 2}, {2, 1}),
+                                                                  py::tensor(six(), 0, {2}, {1}), integers(shape)})});
+  };
+  const auto meta = [](const std::vector<std::int64_t>& shape) {
+    return rebuild("_rebuild_meta_tensor_no_storage", {py::global("torch", "float32"), integers(shape)});
+  };
+  EXPECT_NO_THROW(zip_of(sparse(most)).open());
+  EXPECT_MALFORMED(sparse(more), "the sparse tensor has 65 dimensions");
+  EXPECT_NO_THROW(zip_of(meta(most)).open());
+  EXPECT_ERROR(zip_of(meta(more)).open(), Errc::limit, "too many dimensions");
+}
+
 TEST(TorchRebuild, KnowsTheTensorClassesOfTheOldestFiles) {
   const auto built = [](std::string_view name, const Ops& state) {
     return py::build(py::global("torch", name) + ")R", state);
@@ -478,6 +544,14 @@ TEST(TorchRebuild, OpensAFileInsideBytes) {
   EXPECT_EQ(floats_in(py::tensor(stored, 4, {2}, {1})), (Floats{4, 5}));
   EXPECT_MALFORMED(py::tensor(stored, 5, {2}, {1}), "reaches outside");
   EXPECT_MALFORMED(py::tensor(call, 0, {1}, {1}), "");
+  // Whose one tensor is no storage: a scalar, a matrix, every other element of a vector.
+  for (const Ops& other :
+       {py::tensor(six(), 0, {}, {}), py::tensor(six(), 0, {2, 3}, {3, 1}), py::tensor(six(), 0, {3}, {2})}) {
+    TorchZip file;
+    file.object(other).record("0", kSix);
+    EXPECT_MALFORMED(py::tensor(py::call("torch.storage", "_load_from_bytes", {py::bytes(file.text())}), 0, {1}, {1}),
+                     "a file inside a pickle is not the one storage that is needed here");
+  }
   EXPECT_MALFORMED(py::call("torch.storage", "_load_from_bytes", {integer(1)}), "_load_from_bytes of no bytes");
   EXPECT_MALFORMED(py::call("torch.storage", "_load_from_bytes", {}), "_load_from_bytes of no bytes");
 }
@@ -523,6 +597,12 @@ TEST(TorchRebuild, CountsElementsThatShareAByte) {
                     py::ordered_dict(), py::global("torch", "float4_e2m1fn_x2")});
   };
   EXPECT_EQ(tensor_in(f4({3, 4}, {4, 1})).shape(), (Shape{3, 8}));
+  const auto noted = [](const Ops& object) { return zip_of(py::dict({{"x", object}})).open(); };
+  EXPECT_TRUE(test::has_note(noted(f4({3, 4}, {4, 2})), "a strided view of F4"));
+  EXPECT_TRUE(test::has_note(noted(f4({}, {})), "a strided view of F4"));
+  const Ops inside = rebuild("_rebuild_qtensor", {storage("QUInt4x2", "0", 24), integer(1), integers({2}),
+                                                  integers({1}), py::tuple({per_tensor(), py::real(1), integer(0)})});
+  EXPECT_TRUE(test::has_note(noted(inside), "a view that begins inside a byte"));
   EXPECT_MALFORMED(f4({7, 4}, {4, 1}), "reaches outside");
   EXPECT_MALFORMED(f4({INT64_MAX}, {1}), "");
 }

@@ -118,6 +118,20 @@ TEST(TorchStream, RefusesAListOfKeysThatLies) {
   EXPECT_ERROR(with_keys(py::list({py::none()})), Errc::malformed, "");
   EXPECT_ERROR(with_keys(py::list({py::text("a"), py::text("b"), py::text("a")})), Errc::malformed, "");
   EXPECT_ERROR(with_keys(py::list({py::text("b"), py::text("a")})), Errc::malformed, "");
+
+  TorchStream twice;
+  twice.object(py::tensor(py::storage("Float", "a", 4), 0, {1}, {1}))
+      .record("a", 4, kFourInStream)
+      .record("a", 4, kFourInStream);
+  EXPECT_ERROR(twice.open(), Errc::malformed, "storage \"a\" is listed twice");
+}
+
+TEST(TorchStream, LeavesIdsAloneThatAreNoStorages) {
+  const Ops other = py::text("somebody else's") + "Q";
+  TorchStream stream;
+  stream.object(dict({{"id", other}, {"epoch", integer(3)}}));
+  EXPECT_TRUE(stream.open().tensors.empty());
+  EXPECT_TRUE(test::open_text(py::pickle(dict({{"id", other}, {"epoch", integer(3)}}))).tensors.empty());
 }
 
 TEST(TorchStream, RefusesACountThatLies) {
@@ -132,6 +146,11 @@ TEST(TorchStream, RefusesACountThatLies) {
   EXPECT_ERROR(with_count(0), Errc::malformed, "but 0 in the file");
   EXPECT_ERROR(with_count(UINT64_MAX), Errc::malformed, "more than the file has left");
   EXPECT_ERROR(with_count(0x4000000000000001), Errc::malformed, "more than the file has left");
+  for (const std::uint64_t nearly : {3u, 5u}) {
+    TorchStream stream;
+    stream.object(py::tensor(py::storage("Byte", "a", 4), 0, {1}, {1})).record("a", nearly, std::string(nearly, 'x'));
+    EXPECT_ERROR(stream.open(), Errc::malformed, "has 4 bytes in the pickle, but " + std::to_string(nearly));
+  }
 }
 
 // The width of a storage's elements is said by those that use it. They cannot say it twice, differently.

@@ -8,8 +8,9 @@
 #include <set>
 
 #include "support/expect_error.hpp"
+#include "support/fixtures.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -94,8 +95,7 @@ void expect_tensors(const Checkpoint& checkpoint, const std::vector<Expected>& e
 }
 
 TEST(TorchVectors, ReadAsTorchWroteThem) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
-  const auto files = test::shared_files("vectors/torch2", ".expected.json");
+  const auto files = test::vector_files("torch2", ".expected.json");
   EXPECT_GE(files.size(), 87u);
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
@@ -111,8 +111,7 @@ TEST(TorchVectors, ReadAsTorchWroteThem) {
 
 // Whatever names something that torch.load(weights_only=True) does not allow. (It refuses opcodes of protocol 4, too.)
 TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
-  for (const auto& path : test::shared_files("vectors/torch2", ".expected.json")) {
+  for (const auto& path : test::vector_files("torch2", ".expected.json")) {
     SCOPED_TRACE(path.filename());
     const Json expected = test::read_json(path);
     const std::string file = path.string().substr(0, path.string().size() - std::string(".expected.json").size());
@@ -128,12 +127,11 @@ TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
 
 // The values beside the tensors that JSON can hold as they are.
 TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
   std::size_t compared = 0;
   for (const char* name : {"leaves.pt", "leaves_protocol4.pt", "leaves_legacy.pt", "lightning_like.ckpt",
                            "checkpoint_nested.pt", "optimizer_adam.pt"}) {
     SCOPED_TRACE(name);
-    const std::string file = test::shared_path(std::string("vectors/torch2/") + name);
+    const std::string file = test::vector_path(std::string("torch2/") + name);
     const Json expected = test::read_json(file + ".expected.json");
     const Checkpoint checkpoint = open(file);
     std::map<std::string, const PlainValue*> values;
@@ -171,14 +169,14 @@ bool is_plain(const Json& path) {
 }
 
 TEST(TorchFixtures, HoldWhatAnIndependentReaderFound) {
-  SKIP_WITHOUT_SHARED("fixtures/benign");
-  const auto files = test::shared_files("fixtures/expected", ".json");
+  SKIP_WITHOUT_FIXTURES("benign");
+  const auto files = test::fixture_files("expected", ".json");
   std::size_t tensors = 0;
   for (const auto& path : files) {
     if (!path.filename().string().starts_with("benign__")) continue;
     SCOPED_TRACE(path.filename());
     const Json expected = test::read_json(path);
-    const Checkpoint checkpoint = open(test::shared_path("fixtures/" + text_of(expected, "file")));
+    const Checkpoint checkpoint = open(test::fixture_path(text_of(expected, "file")));
     const auto hashes = hashes_of(checkpoint);
     std::multiset<std::string> all_hashes;
     for (const auto& [name, sha256] : hashes) all_hashes.insert(sha256);
@@ -196,8 +194,8 @@ TEST(TorchFixtures, HoldWhatAnIndependentReaderFound) {
 }
 
 TEST(TorchFixtures, WithoutAnExpectationOpenAllTheSame) {
-  SKIP_WITHOUT_SHARED("fixtures/benign");
-  for (const auto& path : test::shared_files("fixtures/benign", "")) {
+  SKIP_WITHOUT_FIXTURES("benign");
+  for (const auto& path : test::fixture_files("benign", "")) {
     SCOPED_TRACE(path.filename());
     if (path.filename() == "burn__reader__broken.pt") {
       EXPECT_ERROR(open(path.string()), Errc::unsupported, "not a checkpoint");
@@ -205,13 +203,12 @@ TEST(TorchFixtures, WithoutAnExpectationOpenAllTheSame) {
     }
     EXPECT_NO_THROW(static_cast<void>(open(path.string())));
   }
-  const Checkpoint tar = open(test::shared_path("fixtures/benign/burn__reader__tar_multi_dtype.tar"));
+  const Checkpoint tar = open(test::fixture_path("benign/burn__reader__tar_multi_dtype.tar"));
   EXPECT_EQ(tar.size(), 3u);
   EXPECT_TRUE(tar.contains("storages.0"));
   EXPECT_EQ(tar.at("storages.1").dtype(), DType::f64);
 
-  const Checkpoint agent =
-      open(test::shared_path("fixtures/benign/rl-trained-agents__a2c__CartPole-v1_1__CartPole-v1.zip"));
+  const Checkpoint agent = open(test::fixture_path("benign/rl-trained-agents__a2c__CartPole-v1_1__CartPole-v1.zip"));
   EXPECT_EQ(agent.format, Format::archive);
   EXPECT_TRUE(agent.contains("policy.pth/mlp_extractor.policy_net.0.weight"));
 }

@@ -222,6 +222,8 @@ TEST(TorchWalk, StopsAtTheLimitOfTensors) {
   TorchZip zip;
   zip.object(py::list({one(), one(), one()})).record("0", test::raw<float>({0, 1, 2, 3, 4, 5}));
   EXPECT_ERROR(zip.open(options), Errc::limit, "too many tensors");
+  options.limits.max_tensors = 3;
+  EXPECT_EQ(zip.open(options).size(), 3u);
 }
 
 TEST(TorchWalk, RefusesListsThatLieInsideEachOtherDeeperThanPythonCouldWrite) {
@@ -230,6 +232,8 @@ TEST(TorchWalk, RefusesListsThatLieInsideEachOtherDeeperThanPythonCouldWrite) {
   };
   EXPECT_EQ(test::open_text(nested(5'000)).values.size(), 1u);
   EXPECT_ERROR(test::open_text(nested(1'000'000)), Errc::limit, "deeper than 10000");
+  EXPECT_EQ(test::open_text(nested(10'000)).values.size(), 1u);
+  EXPECT_ERROR(test::open_text(nested(10'001)), Errc::limit, "deeper than 10000");
 }
 
 // Each of these is some hundred kilobytes, and once took minutes or gigabytes. Sharing is what makes them small.

@@ -19,9 +19,10 @@
 #include "formats/torch/records.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/files.hpp"
 #include "support/json_file.hpp"
-#include "support/shared_files.hpp"
 #include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
 
 namespace ballast {
 namespace {
@@ -53,7 +54,7 @@ std::map<std::string, std::string> zip_members(const std::string& path) {
 
 // The checkpoint that a vector was written from: its tensors, each with the bytes of its own record.
 Checkpoint from_vector(const std::string& name) {
-  const std::string path = test::shared_path("vectors/torch2/" + name);
+  const std::string path = test::vector_path("torch2/" + name);
   const auto members = zip_members(path);
   const std::string folder = members.begin()->first.substr(0, members.begin()->first.find('/'));
   const Json expected = test::read_json(path + ".expected.json");
@@ -81,21 +82,19 @@ Tensor floats(std::uint64_t count, unsigned seed = 1) {
 }
 
 TEST(TorchWriter, WritesTheFileThatTorchWrites) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
   test::TempDir folder;
   save(from_vector("all_dtypes.pt"), folder / "all_dtypes.pt");
-  EXPECT_TRUE(folder.read("all_dtypes.pt") == test::read_whole_file(test::shared_path("vectors/torch2/all_dtypes.pt")));
+  EXPECT_TRUE(folder.read("all_dtypes.pt") == test::read_whole_file(test::vector_path("torch2/all_dtypes.pt")));
 }
 
 class StateDictVector : public testing::TestWithParam<const char*> {};
 
 // Torch's state dicts have an attribute behind their tensors, which ours have not.
 TEST_P(StateDictVector, HasTheSameOpcodesAndRecords) {
-  SKIP_WITHOUT_SHARED("vectors/torch2");
   const std::string name = GetParam();
   test::TempDir folder;
   save(from_vector(name), folder / name);
-  auto ours = zip_members(folder / name), theirs = zip_members(test::shared_path("vectors/torch2/" + name));
+  auto ours = zip_members(folder / name), theirs = zip_members(test::vector_path("torch2/" + name));
   ASSERT_EQ(ours.size(), theirs.size());
   for (const auto& [member, content] : theirs) {
     if (member.ends_with("/data.pkl")) {
@@ -288,7 +287,7 @@ TEST(TorchRecords, BundleWhatMustStayInOneFile) {
   for (const auto& entry : some) entries.push_back(&entry);
   const auto bundles = torch::bundles_of(torch::leaves_of(entries, {}));
   ASSERT_EQ(bundles.size(), 2u);
-  EXPECT_EQ(bundles[0].leaves, (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(bundles[0].members, (std::vector<std::size_t>{0, 2}));
   EXPECT_EQ(bundles[0].bytes, 40u);
 }
 
@@ -340,21 +339,15 @@ TEST(TorchWriter, PutsScalesAndZeroPointsIntoQuantizedTensors) {
   EXPECT_NE(pickle.find(std::string("G\x3F\xE0\0\0\0\0\0\0K\x80\x87", 12)), std::string::npos);
   EXPECT_EQ(plan_save(quantized, "m.pt").files[0].tensors, 2u);
 
-  quantized.tensors = StateDict();
-  quantized.tensors.insert("w", Tensor(DType::qi8, {3, 4}, memory_storage(some_bytes(12, 1))));
-  EXPECT_ERROR(plan_save(quantized, "m.pt"), Errc::unsupported, "its scales and zero points are not with it");
+  for (const std::string part : {"", "w.scales", "w.zero_points"}) {
+    StateDict less;
+    less.insert("w", quantized.at("w"));
+    if (!part.empty()) less.insert(part, quantized.at(part));
+    Checkpoint incomplete = quantized;
+    incomplete.tensors = less;
+    EXPECT_ERROR(plan_save(incomplete, "m.pt"), Errc::unsupported, "its scales and zero points are not with it");
+  }
 }
-
-// Bytes that nobody will read, of any size.
-class VastStorage final : public Storage {
- public:
-  explicit VastStorage(std::uint64_t size) : size_(size) {}
-  std::uint64_t size_bytes() const override { return size_; }
-  void read(std::uint64_t, std::span<std::byte>) const override {}
-
- private:
-  std::uint64_t size_;
-};
 
 std::string le64(std::uint64_t value) {
   const auto bytes = std::bit_cast<std::array<char, 8>>(value);
@@ -369,11 +362,12 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 TEST(TorchWriter, WritesZip64FieldsWhereAndOnlyWhereTorchDoes) {
   constexpr std::uint64_t kVast = (std::uint64_t{1} << 32) + 4096;
   Checkpoint big;
-  big.tensors.insert("big", Tensor(DType::u8, {kVast}, std::make_shared<VastStorage>(kVast)));
+  big.tensors.insert("big", Tensor(DType::u8, {kVast}, std::make_shared<test::VastStorage>(kVast)));
   big.tensors.insert("small", floats(3));
   std::vector<const StateDict::Entry*> entries;
   for (const auto& entry : big) entries.push_back(&entry);
-  const torch::Layout layout = torch::lay_out(torch::leaves_of(entries, {}), "big.pt");
+  std::vector<Note> notes;
+  const SavePlan::File layout = torch::lay_out(torch::leaves_of(entries, {}), "big.pt", notes);
   ASSERT_EQ(layout.items.size(), 2u);
   const std::uint32_t crc32s[] = {0x11111111, 0x22222222};
   const auto pieces = layout.finish(crc32s);
@@ -403,8 +397,8 @@ TEST(TorchWriter, WritesZip64FieldsWhereAndOnlyWhereTorchDoes) {
 TEST(TorchWriter, RefusesWhatNoFileCanHold) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   Checkpoint vast;
-  vast.tensors.insert("a", Tensor(DType::u8, {kHalf}, std::make_shared<VastStorage>(kHalf)));
-  vast.tensors.insert("b", Tensor(DType::u8, {kHalf}, std::make_shared<VastStorage>(kHalf)));
+  vast.tensors.insert("a", Tensor(DType::u8, {kHalf}, std::make_shared<test::VastStorage>(kHalf)));
+  vast.tensors.insert("b", Tensor(DType::u8, {kHalf}, std::make_shared<test::VastStorage>(kHalf)));
   EXPECT_ERROR(plan_save(vast, "m.pt"), Errc::limit, "larger than any file can be");
 }
 

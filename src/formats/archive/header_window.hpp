@@ -1,5 +1,5 @@
 // HeaderWindow: a few of a source's bytes in memory. Headers are small and often lie close together, so that one read
-// can serve many of them.
+// can serve many of them; and those that do not can be asked for in one call.
 #pragma once
 
 #include <cstddef>
@@ -7,32 +7,37 @@
 #include <span>
 #include <vector>
 
-#include "core/checked.hpp"
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::archive {
 
 class HeaderWindow {
  public:
-  explicit HeaderWindow(const io::ByteSource& source) : source_(source) {}
+  explicit HeaderWindow(const Source& source) : source_(source) {}
 
-  bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
-    return offset >= begin_ && is_inside(offset - begin_, size, bytes_.size());
-  }
-
-  // The bytes at `offset`, until the next call. Where they must be read, `ahead` bytes are read at once if there are so
+  // The bytes at `offset`, until the next call. If they must be read, `ahead` bytes are read at once if there are so
   // many: the caller knows how many are worth it. A range outside of the source is Errc::malformed.
-  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t size, std::uint64_t ahead = 0) {
-    if (!holds(offset, size)) load(offset, size, ahead);
-    return std::span(bytes_).subspan(static_cast<std::size_t>(offset - begin_), static_cast<std::size_t>(size));
-  }
+  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t size, std::uint64_t ahead = 0);
+
+  // Reads ranges of the source, ascending and apart from each other, in one call. They are held until the next such
+  // call, whatever else is read.
+  void load(std::span<const ByteRange> ranges);
 
  private:
-  void load(std::uint64_t offset, std::uint64_t size, std::uint64_t ahead);
+  struct Piece {
+    std::uint64_t offset = 0;  // in the source
+    std::span<const std::byte> bytes;
 
-  const io::ByteSource& source_;
-  std::uint64_t begin_ = 0;
-  std::vector<std::byte> bytes_;
+    bool holds(std::uint64_t first, std::uint64_t size) const noexcept;
+    std::span<const std::byte> at(std::uint64_t first, std::uint64_t size) const noexcept;
+  };
+
+  const Piece* find_loaded(std::uint64_t offset, std::uint64_t size) const noexcept;
+
+  const Source& source_;
+  std::vector<std::byte> bytes_, loaded_bytes_;
+  Piece piece_;                // of what was read last
+  std::vector<Piece> loaded_;  // ascending
 };
 
 }  // namespace ballast::archive

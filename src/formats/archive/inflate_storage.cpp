@@ -25,7 +25,7 @@ constexpr std::size_t kWindowBytes = 64 << 10;
 // One pass over a raw deflate stream.
 class Inflater {
  public:
-  Inflater(const io::ByteSource& source, std::uint64_t offset, std::uint64_t packed_bytes)
+  Inflater(const Source& source, std::uint64_t offset, std::uint64_t packed_bytes)
       : source_(source),
         next_(offset),
         end_(offset + packed_bytes),
@@ -87,13 +87,13 @@ class Inflater {
 
   void refill() {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(end_ - next_, input_.size()));
-    source_.read_at(next_, std::span(input_).first(size));
+    source_.read(next_, std::span(input_).first(size));
     next_ += size;
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
     stream_.avail_in = static_cast<uInt>(size);
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t next_, end_;  // of the input that is not yet in the window
   std::vector<std::byte> input_;
   z_stream stream_{};
@@ -103,7 +103,7 @@ class Inflater {
 
 class InflateStorage final : public Storage {
  public:
-  InflateStorage(io::ByteSourcePtr source, DeflatedRange range, StreamEnd end)
+  InflateStorage(SourcePtr source, DeflatedRange range, StreamEnd end)
       : source_(std::move(source)), range_(std::move(range)), end_(end) {}
 
   std::uint64_t size_bytes() const override { return range_.bytes; }
@@ -111,7 +111,7 @@ class InflateStorage final : public Storage {
   std::optional<std::uint32_t> declared_crc32() const override { return range_.crc32; }
   void check_unchanged() const override { source_->check_unchanged(); }
   Derivation derivation() const override {
-    const auto place = source_->file_position(range_.offset);
+    const auto place = source_->location(range_.offset);
     return {"inflate", {}, place ? std::optional(Location{place->file, place->offset}) : std::nullopt};
   }
 
@@ -166,7 +166,7 @@ class InflateStorage final : public Storage {
         .at_byte(offset);
   }
 
-  io::ByteSourcePtr source_;
+  SourcePtr source_;
   DeflatedRange range_;
   StreamEnd end_;
   mutable std::mutex mutex_;
@@ -176,11 +176,11 @@ class InflateStorage final : public Storage {
 
 }  // namespace
 
-StoragePtr inflate_storage(io::ByteSourcePtr source, DeflatedRange range, StreamEnd end) {
+StoragePtr inflate_storage(SourcePtr source, DeflatedRange range, StreamEnd end) {
   return std::make_shared<InflateStorage>(std::move(source), std::move(range), end);
 }
 
-InflatedSize measure_inflated(const io::ByteSource& source, std::uint64_t offset, std::uint64_t packed_bytes,
+InflatedSize measure_inflated(const Source& source, std::uint64_t offset, std::uint64_t packed_bytes,
                               std::uint64_t limit) {
   Inflater stream(source, offset, packed_bytes);
   std::vector<std::byte> window(kWindowBytes);

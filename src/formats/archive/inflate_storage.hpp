@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <ballast/source.hpp>
 #include <ballast/storage.hpp>
-
-#include "io/byte_source.hpp"
 
 namespace ballast::archive {
 
@@ -24,7 +23,7 @@ enum class StreamEnd : std::uint8_t {
 
 // Reading forwards costs what is inflated; reading backwards begins anew. Memory is bounded, whatever the sizes, and
 // given back at the end of the stream. Errors are Errc::malformed, at a byte of the source.
-StoragePtr inflate_storage(io::ByteSourcePtr source, DeflatedRange range, StreamEnd end = StreamEnd::exact);
+StoragePtr inflate_storage(SourcePtr source, DeflatedRange range, StreamEnd end = StreamEnd::exact);
 
 // What a stream really inflates to, up to `limit`: for archives that lie.
 struct InflatedSize {
@@ -33,7 +32,7 @@ struct InflatedSize {
   bool is_whole = false;           // whether it ended
   bool is_over_limit = false;      // whether there is more of it
 };
-InflatedSize measure_inflated(const io::ByteSource& source, std::uint64_t offset, std::uint64_t packed_bytes,
+InflatedSize measure_inflated(const Source& source, std::uint64_t offset, std::uint64_t packed_bytes,
                               std::uint64_t limit);
 
 }  // namespace ballast::archive

@@ -12,6 +12,7 @@
 #include "core/text.hpp"
 #include "formats/archive/repeated_names.hpp"
 #include "formats/archive/tar_header.hpp"
+#include "io/section.hpp"
 
 namespace ballast::archive {
 namespace {
@@ -48,7 +49,7 @@ bool is_zero(std::span<const std::byte> bytes) {
 
 class TarReader {
  public:
-  TarReader(const io::ByteSource& source, const Limits& limits)
+  TarReader(const Source& source, const Limits& limits)
       : source_(source), size_(source.size_bytes()), limits_(limits) {}
 
   std::vector<TarMember> read() {
@@ -64,7 +65,7 @@ class TarReader {
     header_offset_ = at_;
     std::array<std::byte, kTarBlockBytes> block;
     if (size_ - at_ < block.size()) fail(Errc::malformed, "ends inside a tar header");
-    source_.read_at(at_, block);
+    source_.read(at_, block);
     if (is_zero(block)) {
       check_padding();
       return false;
@@ -102,7 +103,7 @@ class TarReader {
     if (header.bytes > kMaxDescriptionBytes)
       fail(Errc::limit, fmt::format("the description of a member has {} bytes", header.bytes));
     std::string text(static_cast<std::size_t>(header.bytes), '\0');
-    source_.read_at(data_offset, std::as_writable_bytes(std::span(text)));
+    source_.read(data_offset, std::as_writable_bytes(std::span(text)));
     return text;
   }
 
@@ -158,7 +159,7 @@ class TarReader {
   void check_padding() {
     if (size_ - at_ > kMaxPaddingBytes) fail(Errc::malformed, fmt::format("{} bytes follow its end", size_ - at_));
     std::vector<std::byte> rest(static_cast<std::size_t>(size_ - at_));
-    source_.read_at(at_, rest);
+    source_.read(at_, rest);
     if (is_zero(rest)) return;
     const auto found = std::find_if(rest.begin(), rest.end(), [](std::byte b) { return b != std::byte{0}; });
     header_offset_ = at_ + static_cast<std::uint64_t>(found - rest.begin());
@@ -176,7 +177,7 @@ class TarReader {
     throw Error(code, "a tar archive: " + what).at_byte(header_offset_);
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t size_;
   const Limits& limits_;
   std::uint64_t at_ = 0;
@@ -196,7 +197,7 @@ const TarMember* Tar::find(std::string_view name) const noexcept {
 
 bool looks_like_tar(std::span<const std::byte> first_bytes) noexcept { return has_tar_checksum(first_bytes); }
 
-Tar read_tar(const io::ByteSourcePtr& source, const Limits& limits) {
+Tar read_tar(const SourcePtr& source, const Limits& limits) {
   try {
     return {source, TarReader(*source, limits).read()};
   } catch (Error& error) {
@@ -204,7 +205,7 @@ Tar read_tar(const io::ByteSourcePtr& source, const Limits& limits) {
   }
 }
 
-io::ByteSourcePtr member_source(const Tar& tar, const TarMember& member) {
+SourcePtr member_source(const Tar& tar, const TarMember& member) {
   return io::section(tar.source, member.data_offset, member.bytes, tar.source->name() + "!/" + member.name);
 }
 

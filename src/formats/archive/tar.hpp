@@ -10,8 +10,7 @@
 #include <vector>
 
 #include <ballast/limits.hpp>
-
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::archive {
 
@@ -22,7 +21,7 @@ struct TarMember {
 };
 
 struct Tar {
-  io::ByteSourcePtr source;
+  SourcePtr source;
   std::vector<TarMember> members;
 
   const TarMember* find(std::string_view name) const noexcept;
@@ -31,8 +30,8 @@ struct Tar {
 // Whether the first 512 bytes are a tar header with a right checksum (old ones have no magic).
 bool looks_like_tar(std::span<const std::byte> first_bytes) noexcept;
 
-Tar read_tar(const io::ByteSourcePtr& source, const Limits& limits);
+Tar read_tar(const SourcePtr& source, const Limits& limits);
 
-io::ByteSourcePtr member_source(const Tar& tar, const TarMember& member);  // "FILE!/MEMBER"
+SourcePtr member_source(const Tar& tar, const TarMember& member);  // "FILE!/MEMBER"
 
 }  // namespace ballast::archive

@@ -19,19 +19,19 @@ constexpr std::size_t kPieceBytes = 64 << 10;
 // The source front to back, a piece at a time.
 class Pieces {
  public:
-  explicit Pieces(const io::ByteSource& source) : source_(source), buffer_(kPieceBytes) {}
+  explicit Pieces(const Source& source) : source_(source), buffer_(kPieceBytes) {}
 
   // Empty at the end.
   std::span<std::byte> next() {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, source_.size_bytes() - at_));
     const std::span<std::byte> piece(buffer_.data(), size);
-    source_.read_at(at_, piece);
+    source_.read(at_, piece);
     at_ += size;
     return piece;
   }
 
  private:
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t at_ = 0;
   std::vector<std::byte> buffer_;
 };
@@ -56,7 +56,7 @@ struct StreamInflater {
   bool is_ready = false;
 };
 
-Unpacked inflate_all(const io::ByteSource& source, Packing packing, std::uint64_t most) {
+Unpacked inflate_all(const Source& source, Packing packing, std::uint64_t most) {
   Unpacked unpacked;
   StreamInflater inflater(packing);
   if (!inflater.is_ready) return unpacked;
@@ -86,7 +86,7 @@ Unpacked inflate_all(const io::ByteSource& source, Packing packing, std::uint64_
   return unpacked;
 }
 
-Unpacked decompress_all(const io::ByteSource& source, std::uint64_t most) {
+Unpacked decompress_all(const Source& source, std::uint64_t most) {
   Unpacked unpacked;
   const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   if (!context) return unpacked;
@@ -127,7 +127,7 @@ std::optional<Packing> packing_of(std::string_view first) noexcept {
   return std::nullopt;
 }
 
-Unpacked unpack(const io::ByteSource& source, Packing packing, std::uint64_t most) {
+Unpacked unpack(const Source& source, Packing packing, std::uint64_t most) {
   return packing == Packing::zstd ? decompress_all(source, most) : inflate_all(source, packing, most);
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::archive {
 
@@ -26,6 +26,6 @@ struct Unpacked {
 
 // What the stream unpacks to, and no more than `most` bytes of it. Several gzip members or zstd frames behind each
 // other are one stream. Bytes behind the end are `broken`: two programs could see two things there.
-Unpacked unpack(const io::ByteSource& source, Packing packing, std::uint64_t most);
+Unpacked unpack(const Source& source, Packing packing, std::uint64_t most);
 
 }  // namespace ballast::archive

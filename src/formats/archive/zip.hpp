@@ -5,18 +5,19 @@
 //   zip64 end record, zip64 locator                  where needed, and allowed where not
 //   end record, comment                              ends at the last byte
 //
-// Reading a directory reads the headers and no member's data.
+// Reading a directory reads the headers and no member's data. If the source is far away (Source::bytes_per_round_trip),
+// a strict reading leaves the local headers for later: each is read and checked when its member is read.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ballast/limits.hpp>
+#include <ballast/source.hpp>
 #include <ballast/storage.hpp>
-
-#include "io/byte_source.hpp"
 
 namespace ballast::archive {
 
@@ -28,7 +29,8 @@ struct ZipMember {
   std::uint64_t packed_bytes = 0;  // in the file
   std::uint64_t bytes = 0;         // unpacked
   std::uint64_t header_offset = 0;
-  std::uint64_t data_offset = 0;
+  std::uint64_t data_offset = 0;  // 0: the local header, which says it, is read with the data
+  std::uint64_t next_offset = 0;  // of such a member: where the next one, or the directory, begins
 
   bool is_stored() const noexcept { return method == 0; }
   bool is_folder() const noexcept { return name.ends_with('/'); }
@@ -46,7 +48,7 @@ enum class ZipReading : std::uint8_t {
 };
 
 struct Zip {
-  io::ByteSourcePtr source;
+  SourcePtr source;
   std::vector<ZipMember> members;    // in the order of the central directory
   std::vector<ZipFinding> findings;  // of a lenient reading; a strict one has none
   ZipReading reading = ZipReading::strict;
@@ -54,7 +56,10 @@ struct Zip {
   const ZipMember* find(std::string_view name) const noexcept;  // linear: for a handful of questions
 };
 
-Zip read_zip(const io::ByteSourcePtr& source, const Limits& limits, ZipReading reading = ZipReading::strict);
+// Whether the first bytes of a file are those of a zip.
+bool looks_like_zip(std::span<const std::byte> first_bytes);
+
+Zip read_zip(const SourcePtr& source, const Limits& limits, ZipReading reading = ZipReading::strict);
 
 // The bytes of a member: a view of the file where it is stored, inflated as it is read (sequentially, never past the
 // declared size) where it is deflated. Both declare their CRC-32.
@@ -62,6 +67,9 @@ StoragePtr member_storage(const Zip& zip, const ZipMember& member);
 
 // A member as a source of its own, called "FILE!/MEMBER". A deflated one is inflated whole into memory, up to
 // Limits::max_inflated_bytes.
-io::ByteSourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& limits);
+SourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& limits);
+
+// These members will be read soon.
+void prefetch(const Zip& zip, std::span<const ZipMember* const> members);
 
 }  // namespace ballast::archive

@@ -78,7 +78,7 @@ EndRecord read_zip64_end_record(std::span<const std::byte> bytes, std::uint64_t 
 // Python takes the last signature even if it stands in the comment of a record that fits better, and libzip takes the
 // one that fits: so what follows the record must be its comment, whole, and free of signatures. Those before it, in the
 // data of members, nobody minds: archives of archives are real.
-std::optional<EndRecord> find_end_record(const io::ByteSource& source, HeaderWindow& window, ZipReport& report) {
+std::optional<EndRecord> find_end_record(const Source& source, HeaderWindow& window, ZipReport& report) {
   const std::uint64_t size = source.size_bytes();
   const std::uint64_t tail_bytes = std::min(size, kEndRecordBytes + 0xFFFF);
   const std::uint64_t tail_offset = size - tail_bytes;
@@ -185,7 +185,7 @@ std::optional<ZipDirectory> locate(const EndRecord& end, ZipReport& report) {
 
 }  // namespace
 
-std::optional<ZipDirectory> find_directory(const io::ByteSource& source, HeaderWindow& window, ZipReport& report) {
+std::optional<ZipDirectory> find_directory(const Source& source, HeaderWindow& window, ZipReport& report) {
   const auto end = find_end_record(source, window, report);
   if (!end) return std::nullopt;
 

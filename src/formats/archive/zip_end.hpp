@@ -17,6 +17,6 @@ struct ZipDirectory {
 };
 
 // Nothing where a lenient reading finds no end record, or one that leads nowhere.
-std::optional<ZipDirectory> find_directory(const io::ByteSource& source, HeaderWindow& window, ZipReport& report);
+std::optional<ZipDirectory> find_directory(const Source& source, HeaderWindow& window, ZipReport& report);
 
 }  // namespace ballast::archive

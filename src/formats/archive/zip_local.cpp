@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,9 +24,15 @@ namespace {
 // torch pads the extra field to align the data by 64, and may have a zip64 field in it: so much is read with a header.
 constexpr std::uint64_t kUsualExtraBytes = 4 + 63 + 28;
 
-// One read serves the headers of several members where so few bytes of data lie between them, up to so many in all.
+// So few bytes of data between two headers are read with them. So many bytes in all are held at once.
 constexpr std::uint64_t kWorthSkipping = 512;
-constexpr std::uint64_t kBatchBytes = 64 << 10;
+constexpr std::uint64_t kBatchBytes = 8 << 20;
+
+constexpr std::uint64_t kMostDescriptorBytes = 24;
+
+std::uint64_t usual_header_bytes(const ZipMember& member) {
+  return kLocalHeaderBytes + member.name.size() + kUsualExtraBytes;
+}
 
 bool has_descriptor(const ZipMember& member) { return (member.flags & kHasDescriptor) != 0; }
 
@@ -95,99 +102,121 @@ void check_descriptor(const ZipMember& member, std::span<const std::byte> bytes,
           .at_byte(offset));
 }
 
+void complain(ZipReport& report, std::uint64_t offset, std::string what) {
+  report.add(Error(Errc::malformed, std::move(what)).at_byte(offset));
+}
+
+// What lies between the data of one member and whatever comes next is its descriptor, or nothing.
+void check_gap(const ZipMember& member, std::uint64_t data_end, std::uint64_t next, HeaderWindow& window,
+               ZipReport& report) {
+  if (report.is_full()) return;
+  if (data_end > next)
+    return complain(report, member.header_offset,
+                    fmt::format("the data of member {} end at byte {}, but the next thing begins at byte {}",
+                                quote(member.name), data_end, next));
+
+  const std::uint64_t gap = next - data_end;
+  if (!has_descriptor(member)) {
+    if (gap != 0)
+      complain(
+          report, data_end,
+          fmt::format("{} bytes lie behind the data of member {}, where nothing belongs", gap, quote(member.name)));
+  } else if (gap == 12 || gap == 16 || gap == 20 || gap == kMostDescriptorBytes) {
+    check_descriptor(member, window.at(data_end, gap), data_end, report);
+  } else {
+    complain(
+        report, data_end,
+        fmt::format("{} bytes lie behind the data of member {}, where a descriptor belongs", gap, quote(member.name)));
+  }
+}
+
+std::uint64_t data_end_of(const ZipMember& member) {
+  return checked_add(member.data_offset, member.packed_bytes).value_or(UINT64_MAX);
+}
+
+// Fills in where the data begin.
+ZipLocalHeader check_header(ZipMember& member, HeaderWindow& window, ZipReport& report) {
+  ZipLocalHeader local = read_local_header(member.header_offset, window, report);
+  member.data_offset = local.member.data_offset;
+  check_version(local.member.name, local.version, member.header_offset, report);
+  check_names_agree(member, local.member, report);
+  check_numbers_agree(member, local.member, report);
+  check_spare_agrees(member, local, report);
+  return local;
+}
+
+// Writers put the members in the order of the directory, but nothing says that they must.
+std::vector<std::size_t> in_order_of_the_file(const std::vector<ZipMember>& members) {
+  std::vector<std::size_t> order(members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto is_before = [&](std::size_t a, std::size_t b) {
+    return members[a].header_offset < members[b].header_offset;
+  };
+  if (!std::is_sorted(order.begin(), order.end(), is_before)) std::stable_sort(order.begin(), order.end(), is_before);
+  return order;
+}
+
 class LocalHeaders {
  public:
-  LocalHeaders(const io::ByteSource& source, const ZipDirectory& directory, HeaderWindow& window,
+  LocalHeaders(const Source& source, const ZipDirectory& directory, HeaderWindow& window,
                std::vector<ZipMember>& members, ZipReport& report)
-      : source_(source), directory_(directory), window_(window), members_(members), report_(report) {}
+      : source_(source),
+        directory_(directory),
+        window_(window),
+        members_(members),
+        report_(report),
+        order_(in_order_of_the_file(members)) {}
 
   void read_all() {
-    order_by_place();
-    std::uint64_t begin = 0;  // of what is not yet explained: first the file's, then the end of a member's data
     const ZipMember* previous = nullptr;
     for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (i == loaded_) load_from(i);
       ZipMember& member = members_[order_[i]];
-      load_batch(i, std::min(begin, member.header_offset));
-      close(previous, begin, member.header_offset);
-      if (!read_one(member)) continue;
-      previous = &member;
-      begin = checked_add(member.data_offset, member.packed_bytes).value_or(UINT64_MAX);
+      close(previous, member.header_offset);
+      if (read_one(member)) previous = &member;
     }
-    close(previous, begin, directory_.offset);
+    close(previous, directory_.offset);
     if (!report_.is_strict()) keep_what_was_found();
   }
 
  private:
-  // Writers put the members in the order of the directory, but nothing says that they must.
-  void order_by_place() {
-    order_.resize(members_.size());
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    const auto is_before = [&](std::size_t a, std::size_t b) {
-      return members_[a].header_offset < members_[b].header_offset;
-    };
-    if (!std::is_sorted(order_.begin(), order_.end(), is_before))
-      std::stable_sort(order_.begin(), order_.end(), is_before);
+  // The header of a member, with the descriptor of the one before it; at the end, the last descriptor.
+  ByteRange range_of(std::size_t i) const {
+    const bool is_header = i < order_.size();
+    const std::uint64_t at = is_header ? members_[order_[i]].header_offset : directory_.offset;
+    const std::uint64_t begin = at - std::min(at, kMostDescriptorBytes);
+    const std::uint64_t size = is_header ? usual_header_bytes(members_[order_[i]]) : 0;
+    return {begin, std::min(at + size, source_.size_bytes()) - begin};
   }
 
-  // Reads the descriptor of one member and the header of the next at once, and more of them where little lies between.
-  void load_batch(std::size_t i, std::uint64_t begin) {
-    const auto usual_end = [&](std::size_t k) {
-      const ZipMember& member = members_[order_[k]];
-      return std::min(member.header_offset + kLocalHeaderBytes + member.name.size() + kUsualExtraBytes,
-                      source_.size_bytes());
-    };
-    // What lies before may be a gap of any size; then only the header is wanted.
-    const std::uint64_t header = members_[order_[i]].header_offset;
-    if (header - begin > kWorthSkipping) begin = header;
-    if (window_.holds(begin, header + kLocalHeaderBytes - begin)) return;
-
-    std::uint64_t end = usual_end(i);
-    for (std::size_t k = i + 1; k < order_.size(); ++k) {
-      const std::uint64_t next = members_[order_[k]].header_offset;
-      if (next > end && next - end > kWorthSkipping) break;
-      if (next - begin > kBatchBytes) break;
-      end = std::max(end, usual_end(k));
+  // Asks for the headers from number `i` on, as many as may be held at once: all of them as a rule.
+  void load_from(std::size_t i) {
+    std::vector<ByteRange> ranges;
+    std::uint64_t total = 0;
+    for (; i <= order_.size() && total < kBatchBytes; ++i) {
+      const ByteRange next = range_of(i);
+      const std::uint64_t end = ranges.empty() ? 0 : ranges.back().offset + ranges.back().size;
+      if (ranges.empty() || next.offset > end + kWorthSkipping) {
+        ranges.push_back(next);
+        total += next.size;
+      } else if (next.offset + next.size > end) {
+        ranges.back().size = next.offset + next.size - ranges.back().offset;
+        total += next.offset + next.size - end;
+      }
     }
-    window_.at(begin, end - begin);
+    window_.load(ranges);
+    loaded_ = i;
   }
 
-  // What lies between the data of one member and whatever comes next is its descriptor, or nothing.
-  void close(const ZipMember* member, std::uint64_t data_end, std::uint64_t next) {
-    if (report_.is_full()) return;
-    if (member == nullptr) {
-      if (next != 0) complain(0, fmt::format("{} bytes lie before the first member", next));
-      return;
-    }
-    if (data_end > next)
-      return complain(member->header_offset,
-                      fmt::format("the data of member {} end at byte {}, but the next thing begins at byte {}",
-                                  quote(member->name), data_end, next));
-
-    const std::uint64_t gap = next - data_end;
-    if (!has_descriptor(*member)) {
-      if (gap != 0)
-        complain(data_end, fmt::format("{} bytes lie behind the data of member {}, where nothing belongs", gap,
-                                       quote(member->name)));
-    } else if (gap == 12 || gap == 16 || gap == 20 || gap == 24) {
-      check_descriptor(*member, window_.at(data_end, gap), data_end, report_);
-    } else {
-      complain(data_end, fmt::format("{} bytes lie behind the data of member {}, where a descriptor belongs", gap,
-                                     quote(member->name)));
-    }
-  }
-
-  void complain(std::uint64_t offset, std::string what) {
-    report_.add(Error(Errc::malformed, std::move(what)).at_byte(offset));
+  void close(const ZipMember* member, std::uint64_t next) {
+    if (member != nullptr) return check_gap(*member, data_end_of(*member), next, window_, report_);
+    if (next != 0 && !report_.is_full())
+      complain(report_, 0, fmt::format("{} bytes lie before the first member", next));
   }
 
   bool read_one(ZipMember& member) {
     try {
-      ZipLocalHeader local = read_local_header(member.header_offset, window_, report_);
-      member.data_offset = local.member.data_offset;
-      check_version(local.member.name, local.version, member.header_offset, report_);
-      check_names_agree(member, local.member, report_);
-      check_numbers_agree(member, local.member, report_);
-      check_spare_agrees(member, local, report_);
+      ZipLocalHeader local = check_header(member, window_, report_);
       if (!report_.is_strict()) consider_local_view(member, std::move(local.member));
       return true;
     } catch (const Error& error) {
@@ -218,12 +247,13 @@ class LocalHeaders {
     }
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   const ZipDirectory& directory_;
   HeaderWindow& window_;
   std::vector<ZipMember>& members_;
   ZipReport& report_;
   std::vector<std::size_t> order_;
+  std::size_t loaded_ = 0;  // the number of the first header that was not asked for yet
   std::vector<ZipMember> others_;
 };
 
@@ -270,9 +300,37 @@ ZipLocalHeader read_local_header(std::uint64_t offset, HeaderWindow& window, Zip
   return header;
 }
 
-void read_local_headers(const io::ByteSource& source, const ZipDirectory& directory, HeaderWindow& window,
+void read_local_headers(const Source& source, const ZipDirectory& directory, HeaderWindow& window,
                         std::vector<ZipMember>& members, ZipReport& report) {
   LocalHeaders(source, directory, window, members, report).read_all();
+}
+
+void put_off_local_headers(const ZipDirectory& directory, std::vector<ZipMember>& members, ZipReport& report) {
+  std::uint64_t next = directory.offset;
+  for (const std::size_t i : std::views::reverse(in_order_of_the_file(members))) {
+    ZipMember& member = members[i];
+    member.next_offset = next;
+    next = member.header_offset;
+    const auto least = checked_add(kLocalHeaderBytes + member.name.size(), member.packed_bytes);
+    if (!least || *least > member.next_offset - member.header_offset)
+      complain(report, member.header_offset,
+               fmt::format("member {} has {} bytes of data, but the next thing begins at byte {}", quote(member.name),
+                           member.packed_bytes, member.next_offset));
+  }
+  if (next != 0 && !members.empty()) complain(report, 0, fmt::format("{} bytes lie before the first member", next));
+}
+
+std::vector<ByteRange> ranges_of_local_header(const ZipMember& member) {
+  const std::uint64_t end = std::min(member.header_offset + usual_header_bytes(member), member.next_offset);
+  const std::uint64_t descriptor = std::max(member.next_offset - kMostDescriptorBytes, end);
+  std::vector<ByteRange> ranges = {{member.header_offset, end - member.header_offset}};
+  if (has_descriptor(member)) ranges.push_back({descriptor, member.next_offset - descriptor});
+  return ranges;
+}
+
+void check_local_header(ZipMember& member, HeaderWindow& window, ZipReport& report) {
+  check_header(member, window, report);
+  check_gap(member, data_end_of(member), member.next_offset, window, report);
 }
 
 }  // namespace ballast::archive

@@ -23,7 +23,14 @@ ZipLocalHeader read_local_header(std::uint64_t offset, HeaderWindow& window, Zip
 
 // Fills in where the data of each member begin. A lenient reading drops a member without a local header, and adds one
 // wherever the local header tells of another one than the directory; the data of all then lie inside the file.
-void read_local_headers(const io::ByteSource& source, const ZipDirectory& directory, HeaderWindow& window,
+void read_local_headers(const Source& source, const ZipDirectory& directory, HeaderWindow& window,
                         std::vector<ZipMember>& members, ZipReport& report);
+
+// The same later, member by member: fills in where the next thing begins, and checks that the data have room before it.
+void put_off_local_headers(const ZipDirectory& directory, std::vector<ZipMember>& members, ZipReport& report);
+
+// For such a member: what is to be read for the check, which then fills in where the data begin.
+std::vector<ByteRange> ranges_of_local_header(const ZipMember& member);
+void check_local_header(ZipMember& member, HeaderWindow& window, ZipReport& report);
 
 }  // namespace ballast::archive

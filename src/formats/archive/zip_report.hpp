@@ -13,7 +13,7 @@ namespace ballast::archive {
 
 class ZipReport {
  public:
-  ZipReport(const io::ByteSource& source, ZipReading reading) : source_(source), reading_(reading) {}
+  ZipReport(const Source& source, ZipReading reading) : source_(source), reading_(reading) {}
 
   bool is_strict() const noexcept { return reading_ == ZipReading::strict; }
   bool has_findings() const noexcept { return !findings_.empty(); }
@@ -41,7 +41,7 @@ class ZipReport {
   // Nobody reads more, and a hostile archive could have millions.
   static constexpr std::size_t kMaxFindings = 200;
 
-  const io::ByteSource& source_;
+  const Source& source_;
   ZipReading reading_;
   std::vector<ZipFinding> findings_;
 };

@@ -26,7 +26,7 @@ constexpr std::uint64_t kReadAhead = 64 << 10;  // one read serves many small me
 // Finds a text from the beginning of a source to its end, in one pass.
 class Search {
  public:
-  Search(const io::ByteSource& source, std::string_view text) : source_(source), text_(text) {}
+  Search(const Source& source, std::string_view text) : source_(source), text_(text) {}
 
   std::optional<std::uint64_t> next(std::uint64_t from) {
     while (is_inside(from, text_.size(), source_.size_bytes())) {
@@ -42,11 +42,11 @@ class Search {
   void load(std::uint64_t from) {
     constexpr std::uint64_t kBytes = 256 << 10;
     buffer_.resize(static_cast<std::size_t>(std::min(source_.size_bytes() - from, kBytes)));
-    source_.read_at(from, std::as_writable_bytes(std::span(buffer_)));
+    source_.read(from, std::as_writable_bytes(std::span(buffer_)));
     begin_ = from;
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::string_view text_;
   std::string buffer_;
   std::uint64_t begin_ = 0;
@@ -81,8 +81,8 @@ std::vector<std::uint64_t> header_offsets_of(const std::vector<ZipMember>& membe
 
 class Salvage {
  public:
-  Salvage(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
-          const Limits& limits, ZipReport& report)
+  Salvage(const Source& source, ZipDirectoryState directory, std::vector<ZipMember>& members, const Limits& limits,
+          ZipReport& report)
       : source_(source),
         directory_(directory),
         window_(source),
@@ -167,7 +167,7 @@ class Salvage {
     return true;
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   ZipDirectoryState directory_;
   HeaderWindow window_;
   Search headers_, signatures_;
@@ -178,12 +178,12 @@ class Salvage {
 
 }  // namespace
 
-void add_unlisted_members(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
+void add_unlisted_members(const Source& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
                           const Limits& limits, ZipReport& report) {
   Salvage(source, directory, members, limits, report).run();
 }
 
-void bound_overlaps(const io::ByteSource& source, std::vector<ZipMember>& members, ZipReport& report) {
+void bound_overlaps(const Source& source, std::vector<ZipMember>& members, ZipReport& report) {
   std::uint64_t left = fits(checked_mul(source.size_bytes(), kMaxOverlap), "four times the file");
   const auto is_too_much = [&](const ZipMember& member) {
     if (member.packed_bytes > left) return true;
@@ -194,7 +194,7 @@ void bound_overlaps(const io::ByteSource& source, std::vector<ZipMember>& member
   if (dropped != 0) report.note({0, fmt::format("the members overlap so often that {} of them are left out", dropped)});
 }
 
-void measure_deflated_members(const io::ByteSource& source, std::vector<ZipMember>& members, const Limits& limits,
+void measure_deflated_members(const Source& source, std::vector<ZipMember>& members, const Limits& limits,
                               ZipReport& report) {
   std::uint64_t left = limits.max_inflated_bytes;
   for (ZipMember& member : members) {

@@ -20,14 +20,14 @@ enum class ZipDirectoryState : std::uint8_t {
 };
 
 // Looks for local headers, and adds the members that are not there yet.
-void add_unlisted_members(const io::ByteSource& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
+void add_unlisted_members(const Source& source, ZipDirectoryState directory, std::vector<ZipMember>& members,
                           const Limits& limits, ZipReport& report);
 
 // Gives each deflated member the size that it really has.
-void measure_deflated_members(const io::ByteSource& source, std::vector<ZipMember>& members, const Limits& limits,
+void measure_deflated_members(const Source& source, std::vector<ZipMember>& members, const Limits& limits,
                               ZipReport& report);
 
 // Members may overlap here, but not so much that reading all of them takes forever: the rest is left out.
-void bound_overlaps(const io::ByteSource& source, std::vector<ZipMember>& members, ZipReport& report);
+void bound_overlaps(const Source& source, std::vector<ZipMember>& members, ZipReport& report);
 
 }  // namespace ballast::archive

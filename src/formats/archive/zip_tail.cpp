@@ -16,11 +16,11 @@ constexpr std::uint64_t kTailBytes = kEndRecordBytes + 0xFFFF;  // an end record
 
 class ZipTail {
  public:
-  explicit ZipTail(const io::ByteSource& source)
+  explicit ZipTail(const Source& source)
       : source_(source),
         first_(source.size_bytes() - std::min(source.size_bytes(), kTailBytes)),
         bytes_(static_cast<std::size_t>(source.size_bytes() - first_)) {
-    source.read_at(first_, bytes_);
+    source.read(first_, bytes_);
   }
 
   std::optional<std::uint64_t> find() const {
@@ -75,17 +75,17 @@ class ZipTail {
   template <std::size_t size>
   std::array<std::byte, size> read(std::uint64_t at) const {
     std::array<std::byte, size> bytes;
-    source_.read_at(at, bytes);
+    source_.read(at, bytes);
     return bytes;
   }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t first_;
   std::vector<std::byte> bytes_;
 };
 
 }  // namespace
 
-std::optional<std::uint64_t> find_zip_at_end(const io::ByteSource& source) { return ZipTail(source).find(); }
+std::optional<std::uint64_t> find_zip_at_end(const Source& source) { return ZipTail(source).find(); }
 
 }  // namespace ballast::archive

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::archive {
 
@@ -14,6 +14,6 @@ namespace ballast::archive {
 //
 // Among random bytes, one file in 2^47 has such a record: 2^16 places for the four bytes of its signature, and for each
 // two places where the four bytes of a directory's signature may lie.
-std::optional<std::uint64_t> find_zip_at_end(const io::ByteSource& source);
+std::optional<std::uint64_t> find_zip_at_end(const Source& source);
 
 }  // namespace ballast::archive

@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
 #include "formats/gguf/header.hpp"
 
 namespace ballast::gguf {
 
-EditableHeader read_editable(const io::ByteSource& source, const Limits& limits) try {
+EditableHeader read_editable(const Source& source, const Limits& limits) try {
   Header header = read_header(source, limits);
   if (header.version == 1 || header.order == std::endian::big) {
     throw Error(Errc::unsupported, fmt::format("a {}-endian file of version {} is not edited",
@@ -40,6 +41,20 @@ std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& f
   text += header.tensors;
   check_header_size(text.size(), limits);
   return padded(text, header.alignment);
+}
+
+EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits) {
+  const EditableHeader header = read_editable(*source, limits);
+  Fields fields = header.fields;
+  for (const std::string& key : edit.unset) {
+    if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
+  }
+  for (const auto& [key, value] : edit.set) {
+    const FieldAssignment field = parse_field_assignment(fmt::format("{}={}", key, value));
+    fields.set_from_text(field.key, field.text, field.type);
+  }
+  if (fields == header.fields) return {};
+  return {true, {}, {}, header.data_begin, with_fields(header, fields, limits)};
 }
 
 }  // namespace ballast::gguf

@@ -7,8 +7,9 @@
 
 #include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/source.hpp>
 
-#include "io/byte_source.hpp"
+#include "formats/format.hpp"
 
 namespace ballast::gguf {
 
@@ -22,10 +23,14 @@ struct EditableHeader {
 };
 
 // Little-endian files of version 2 and 3; others are Errc::unsupported.
-EditableHeader read_editable(const io::ByteSource& source, const Limits& limits);
+EditableHeader read_editable(const Source& source, const Limits& limits);
 
 // The new bytes before the data. Where they are as many as before, the data can stay where they lie. Throws
 // Errc::unsupported where the fields ask for another alignment, which would move every tensor.
 std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& fields, const Limits& limits);
+
+// Both at once. Values are typed as people type them: "KEY[:TYPE]=VALUE". Throws Errc::not_found for a key that is to
+// be removed and is not there.
+EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits);
 
 }  // namespace ballast::gguf

@@ -51,8 +51,7 @@ constexpr std::array kAncestors = {
 
 class HeaderReader {
  public:
-  HeaderReader(const io::ByteSource& source, const Limits& limits)
-      : in_(source, limits.max_header_bytes), limits_(limits) {}
+  HeaderReader(const Source& source, const Limits& limits) : in_(source, limits.max_header_bytes), limits_(limits) {}
 
   Header read() {
     read_preamble();
@@ -280,7 +279,7 @@ Header HeaderReader::finish() {
 
 }  // namespace
 
-Header read_header(const io::ByteSource& source, const Limits& limits) { return HeaderReader(source, limits).read(); }
+Header read_header(const Source& source, const Limits& limits) { return HeaderReader(source, limits).read(); }
 
 std::uint64_t alignment_of(const Fields& fields) {
   const Field* field = fields.find(kAlignmentKey);

@@ -22,9 +22,9 @@
 #include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/shape.hpp>
+#include <ballast/source.hpp>
 
 #include "formats/gguf/header_text.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast::gguf {
 
@@ -56,7 +56,7 @@ struct Header {
 };
 
 // Every rule about the header itself is checked; errors name the key or the tensor, and the byte.
-Header read_header(const io::ByteSource& source, const Limits& limits);
+Header read_header(const Source& source, const Limits& limits);
 
 // Throws Errc::malformed where it is no u32 or no power of two. 32 where it is not there.
 std::uint64_t alignment_of(const Fields& fields);

@@ -16,7 +16,7 @@ constexpr std::uint64_t kFirstRead = 64 << 10;  // all of a header without a voc
 
 }  // namespace
 
-HeaderText::HeaderText(const io::ByteSource& source, std::uint64_t max_bytes)
+HeaderText::HeaderText(const Source& source, std::uint64_t max_bytes)
     : source_(source), size_(source.size_bytes()), max_bytes_(std::min(max_bytes, size_)) {}
 
 void HeaderText::require_room_for(std::uint64_t count, std::uint64_t min_bytes_each, std::string_view what) const {
@@ -26,7 +26,8 @@ void HeaderText::require_room_for(std::uint64_t count, std::uint64_t min_bytes_e
       .hint("the file was damaged, or cut short: an interrupted download or copy?");
 }
 
-// More by half each time: so a header of any length is read at most one and a half times as far as it goes.
+// More by half each time, so that a header of any length is read at most one and a half times as far as it goes; of a
+// source that is far away, twice as much each time, and no less than what comes with one request.
 void HeaderText::load(std::uint64_t size, std::string_view what) {
   if (size > remaining()) {
     throw Error(Errc::malformed, fmt::format("the file ends inside the {}", what))
@@ -37,12 +38,14 @@ void HeaderText::load(std::uint64_t size, std::string_view what) {
     throw Error(Errc::limit, fmt::format("the header has more than the {} bytes that are allowed", max_bytes_))
         .at_byte(at_);
   }
-  const std::uint64_t wanted = std::max({at_ + size, loaded_ + loaded_ / 2, kFirstRead});
+  const std::uint64_t far = source_.bytes_per_round_trip();
+  const std::uint64_t more = far == 0 ? loaded_ / 2 : std::max(loaded_, far);
+  const std::uint64_t wanted = std::max({at_ + size, loaded_ + more, kFirstRead});
   const std::uint64_t end = std::min(wanted, max_bytes_);
   resize(end);
   const auto fresh = std::span(text_.get() + loaded_, static_cast<std::size_t>(end - loaded_));
   prefer_huge_pages(fresh.data(), fresh.size());
-  source_.read_at(loaded_, std::as_writable_bytes(fresh));
+  source_.read(loaded_, std::as_writable_bytes(fresh));
   loaded_ = end;
 }
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::gguf {
 
@@ -24,7 +24,7 @@ struct TextRange {
 class HeaderText {
  public:
   // `max_bytes` is the cap on what is read of the source (Errc::limit).
-  HeaderText(const io::ByteSource& source, std::uint64_t max_bytes);
+  HeaderText(const Source& source, std::uint64_t max_bytes);
 
   void set_order(std::endian order) noexcept { order_ = order; }
   std::uint64_t position() const noexcept { return at_; }
@@ -73,7 +73,7 @@ class HeaderText {
   static std::uint32_t swapped(std::uint32_t value) noexcept { return __builtin_bswap32(value); }
   static std::uint64_t swapped(std::uint64_t value) noexcept { return __builtin_bswap64(value); }
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t size_, max_bytes_;
   std::unique_ptr<char, Free> text_;
   std::uint64_t at_ = 0, loaded_ = 0;

@@ -1,6 +1,5 @@
 #include "formats/gguf/layout.hpp"
 
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,34 +55,13 @@ void check_can_store(const StateDict::Entry& entry, const Stored& as) {
   }
 }
 
-std::vector<Entries> split_by_bytes(Entries entries, std::uint64_t max_bytes) {
-  std::vector<Entries> parts;
-  std::uint64_t used = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::uint64_t size = entries[i]->tensor.nbytes();
-    if (i > begin && (size > max_bytes || used > max_bytes - size)) {
-      parts.push_back(entries.subspan(begin, i - begin));
-      begin = i;
-      used = 0;
-    }
-    used = checked_add(used, size).value_or(std::numeric_limits<std::uint64_t>::max());
-  }
-  parts.push_back(entries.subspan(begin));
-  return parts;
-}
-
-std::string without_ending(const std::string& path) {
-  constexpr std::string_view kEnding = ".gguf";
-  return path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
-}
-
 }  // namespace
 
-Layout lay_out(Entries entries, const Fields& fields, const UnknownTypes& unknown, const Limits& limits) {
+SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const Fields& fields,
+                       const UnknownTypes& unknown, const Limits& limits) {
   const std::uint64_t alignment = alignment_of(fields);
-  Layout layout;
-  layout.items.reserve(entries.size());
+  SavePlan::File file;
+  file.items.reserve(entries.size());
   std::string text;
   append_preamble(text, kVersion, entries.size(), fields.size());
   for (const Field& field : fields) append_field(text, field);
@@ -92,36 +70,49 @@ Layout lay_out(Entries entries, const Fields& fields, const UnknownTypes& unknow
     const Stored as = stored(*entry, unknown);
     check_can_store(*entry, as);
     append_tensor(text, entry->name, *as.shape, as.type, end);
-    layout.items.push_back({entry->name, &entry->tensor, end});
+    file.items.push_back({std::string(entry->name), entry->tensor, end});
     const std::uint64_t past = fits(checked_add(end, entry->tensor.nbytes()), "the size of all tensors together");
     end = fits(checked_align_up(past, alignment), "the size of all tensors together");
   }
   check_header_size(text.size(), limits);
 
-  layout.head = padded(text, alignment);
-  layout.size_bytes = fits(checked_add(layout.head.size(), end), "the size of the file");
-  for (Layout::Item& item : layout.items) item.offset += layout.head.size();
-  return layout;
+  file.head = padded(text, alignment);
+  file.size_bytes = fits(checked_add(file.head.size(), end), "the size of the file");
+  for (SavePlan::Item& item : file.items) item.offset += file.head.size();
+  return file;
 }
 
-std::vector<Part> lay_out_parts(Entries entries, const Fields& fields, const std::string& path, std::uint64_t max_bytes,
-                                const UnknownTypes& unknown, const Limits& limits) {
-  const auto shares = max_bytes == 0 ? std::vector{entries} : split_by_bytes(entries, max_bytes);
-  std::vector<Part> parts;
-  if (shares.size() == 1) {
-    if (const auto part = parse_part_name(path))
+namespace {
+
+class GgufLayouts final : public TensorLayouts {
+ public:
+  GgufLayouts(const Checkpoint& checkpoint, const Limits& limits)
+      : TensorLayouts(checkpoint), checkpoint_(checkpoint), limits_(limits) {}
+
+ private:
+  SavePlan::File lay_out_file(Entries chosen, const FilePlace& place) const override {
+    return gguf::lay_out(chosen, fields_for(place), checkpoint_.unknown_ggml, limits_);
+  }
+
+  Fields fields_for(const FilePlace& place) const {
+    const Fields& fields = checkpoint_.fields;
+    if (place.count > 1) return fields_of_part(fields, place.number, place.count, entries().size());
+    if (const auto part = parse_part_name(place.path))
       throw Error(Errc::invalid_argument,
                   fmt::format("a whole model cannot be called part {} of {}", part->number, part->count))
-          .in(path)
+          .in(place.path)
           .hint("give it a name that does not end in -00001-of-00002.gguf; --max-shard-size makes parts");
-    parts.push_back({path, lay_out(entries, split_of(fields) ? without_split(fields) : fields, unknown, limits)});
-    return parts;
+    return split_of(fields) ? without_split(fields) : fields;
   }
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    const Fields part = fields_of_part(fields, i, shares.size(), entries.size());
-    parts.push_back({part_path(without_ending(path), i + 1, shares.size()), lay_out(shares[i], part, unknown, limits)});
-  }
-  return parts;
+
+  const Checkpoint& checkpoint_;
+  const Limits& limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layouts> layouts(const Checkpoint& checkpoint, const SaveOptions& options) {
+  return std::make_unique<GgufLayouts>(checkpoint, options.limits);
 }
 
 }  // namespace ballast::gguf

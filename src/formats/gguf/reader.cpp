@@ -19,7 +19,7 @@
 namespace ballast::gguf {
 namespace {
 
-std::uint64_t data_bytes_of(const Header& header, const io::ByteSource& source) {
+std::uint64_t data_bytes_of(const Header& header, const Source& source) {
   return source.size_bytes() - std::min(header.data_offset, source.size_bytes());
 }
 
@@ -75,7 +75,7 @@ std::string and_more(std::uint64_t count) { return count == 0 ? "" : fmt::format
 // What is worth saying about a file that reads well.
 class Notes {
  public:
-  Notes(const Header& header, const Places& places, const io::ByteSource& source) : file_(source.name()) {
+  Notes(const Header& header, const Places& places, const Source& source) : file_(source.name()) {
     for (const std::string& oddity : places.oddities) add(oddity);
     note_long_names(header);
     note_nested_arrays(header);
@@ -122,7 +122,7 @@ class Notes {
     add(fmt::format("key {} is an array of arrays; llama.cpp refuses such files", quote(first->key)));
   }
 
-  void note_trailing_bytes(const Header& header, const Places& places, const io::ByteSource& source) {
+  void note_trailing_bytes(const Header& header, const Places& places, const Source& source) {
     const std::uint64_t bytes = data_bytes_of(header, source);
     if (bytes > places.end) add(fmt::format("{} bytes follow the last tensor; passed over", bytes - places.end));
   }
@@ -131,7 +131,7 @@ class Notes {
   std::vector<Note> notes_;
 };
 
-GgufFile read_file(const io::ByteSourcePtr& source, const ReadOptions& options) {
+GgufFile read_file(const SourcePtr& source, const ReadOptions& options) {
   Header header = read_header(*source, options.limits);
   const std::uint64_t data_bytes = data_bytes_of(header, *source);
   const Places places = place_tensors(header, data_bytes, options);
@@ -152,14 +152,14 @@ GgufFile read_file(const io::ByteSourcePtr& source, const ReadOptions& options) 
   file.checkpoint.notes = notes.take();
   file.checkpoint.format = Format::gguf;
   file.checkpoint.target = source->name();
-  file.checkpoint.files.push_back({source->name(), source->size_bytes()});
+  file.checkpoint.files.push_back({source->name(), source->size_bytes(), source});
   file.fields = std::move(header.fields);
   return file;
 }
 
 }  // namespace
 
-GgufFile read(const io::ByteSourcePtr& source, const ReadOptions& options) try {
+GgufFile read(const SourcePtr& source, const ReadOptions& options) try {
   return read_file(source, options);
 } catch (Error& error) {
   const auto joining = error.code() == Errc::malformed ? raw_split_hint(source->name()) : std::nullopt;

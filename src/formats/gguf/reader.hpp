@@ -9,8 +9,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
-
-#include "io/byte_source.hpp"
+#include <ballast/source.hpp>
 
 namespace ballast::gguf {
 
@@ -47,6 +46,6 @@ struct GgufFile {
 
 // Strict where readers could disagree (overlaps, duplicates, counts); what ggml refuses and is clear all the same reads
 // with a note: long names, holes between tensors, tensors in another order than their data.
-GgufFile read(const io::ByteSourcePtr& source, const ReadOptions& options = {});
+GgufFile read(const SourcePtr& source, const ReadOptions& options = {});
 
 }  // namespace ballast::gguf

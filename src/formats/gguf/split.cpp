@@ -1,13 +1,10 @@
 #include "formats/gguf/split.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,18 +17,6 @@ namespace {
 
 constexpr std::string_view kNumberKey = "split.no", kCountKey = "split.count", kTensorsKey = "split.tensors.count";
 constexpr std::string_view kEnding = ".gguf";
-constexpr std::size_t kDigits = 5;
-
-// Takes exactly so many digits from the end.
-std::optional<std::uint64_t> take_number(std::string_view& text, std::size_t digits) {
-  if (text.size() < digits) return std::nullopt;
-  const std::string_view last = text.substr(text.size() - digits);
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), number);
-  if (error != std::errc{} || end != last.data() + last.size()) return std::nullopt;
-  text.remove_suffix(digits);
-  return number;
-}
 
 bool take(std::string_view& text, std::string_view ending) {
   if (!text.ends_with(ending)) return false;
@@ -47,28 +32,33 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-void check_part(const GgufFile& part, std::uint64_t number, const PartName& name, const std::string& path) {
+void check_part(const GgufFile& part, const ShardName& name, const std::string& path) {
   const std::uint64_t count = part.split ? part.split->count : 0, index = part.split ? part.split->number : 0;
-  if (part.split && count == name.count && index == number - 1) return;
+  if (part.split && count == name.count && index == name.number - 1) return;
   const std::string says =
       part.split ? fmt::format("says that it is part {} of {}", index + 1, count) : "says that it is not a part";
-  throw Error(Errc::malformed, fmt::format("a file called part {} of {} {}", number, name.count, says))
+  throw Error(Errc::malformed, fmt::format("a file called part {} of {} {}", name.number, name.count, says))
       .in(path)
       .hint("the files were renamed, or are of two sets; rename them as gguf-split did");
 }
 
-std::vector<GgufFile> read_parts(const PartName& name, const ReadOptions& options) {
+SourcePtr open_part(const ShardName& name, const Files& files) try {
+  return files.open(name.text());
+} catch (const Error& error) {
+  if (error.code() != Errc::not_found) throw;
+  throw Error(Errc::not_found, fmt::format("part {} of {} is missing", name.number, name.count))
+      .in(name.text())
+      .hint("all parts must lie in one folder");
+}
+
+std::vector<GgufFile> read_parts(const SourcePtr& file, const ShardName& name, const Files& files,
+                                 const ReadOptions& options) {
   std::vector<GgufFile> parts;
-  for (std::uint64_t number = 1; number <= name.count; ++number) {
-    const std::string path = part_path(name.prefix, number, name.count);
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) {
-      throw Error(Errc::not_found, fmt::format("part {} of {} is missing", number, name.count))
-          .in(path)
-          .hint("all parts must lie in one folder");
-    }
-    parts.push_back(read(io::open_file(path), options));
-    check_part(parts.back(), number, name, path);
+  ShardName each = name;
+  for (each.number = 1; each.number <= name.count; ++each.number) {
+    const SourcePtr part = each.number == name.number ? file : open_part(each, files);
+    parts.push_back(read(part, options));
+    check_part(parts.back(), each, part->name());
   }
   return parts;
 }
@@ -109,18 +99,21 @@ GgufFile joined(std::vector<GgufFile> parts, const std::string& path) {
 
 }  // namespace
 
-std::optional<PartName> parse_part_name(const std::string& path) {
-  std::string_view rest = path;
-  if (!take(rest, kEnding)) return std::nullopt;
-  const auto count = take_number(rest, kDigits);
-  if (!count || !take(rest, "-of-")) return std::nullopt;
-  const auto number = take_number(rest, kDigits);
-  if (!number || !take(rest, "-") || *number == 0 || *number > *count) return std::nullopt;
-  return PartName{std::string(rest), *number, *count};
+std::optional<ShardName> parse_part_name(const std::string& path) {
+  return path.ends_with(kEnding) ? parse_usual_shard_name(path) : std::nullopt;
 }
 
-std::string part_path(const std::string& prefix, std::uint64_t number, std::uint64_t count) {
-  return fmt::format("{}-{:05}-of-{:05}{}", prefix, number, count, kEnding);
+std::vector<std::string> set_of(const std::string& path, const Limits& limits) {
+  auto name = parse_part_name(path);
+  if (!name || name->count == 1) return {path};
+  if (name->count > limits.max_shards) {
+    throw Error(Errc::limit,
+                fmt::format("{} parts are more than the {} that are allowed", name->count, limits.max_shards))
+        .in(path);
+  }
+  std::vector<std::string> parts;
+  for (name->number = 1; name->number <= name->count; ++name->number) parts.push_back(name->text());
+  return parts;
 }
 
 std::optional<Split> split_of(const Fields& fields) {
@@ -150,25 +143,19 @@ Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t c
   return fields;
 }
 
-GgufFile open_set(const std::string& path, const ReadOptions& options) {
-  const auto name = parse_part_name(path);
-  if (name && name->count > 1) {
-    if (name->count > options.limits.max_shards) {
-      throw Error(Errc::limit,
-                  fmt::format("{} parts are more than the {} that are allowed", name->count, options.limits.max_shards))
-          .in(path);
-    }
-    return joined(read_parts(*name, options), path);
-  }
-  GgufFile file = read(io::open_file(path), options);
-  if (file.split && file.split->count > 1) {
+GgufFile read_set(const SourcePtr& file, const Files& files, const ReadOptions& options) {
+  const std::string& path = file->name();
+  if (set_of(path, options.limits).size() > 1)
+    return joined(read_parts(file, *parse_part_name(path), files, options), path);
+  GgufFile alone = read(file, options);
+  if (alone.split && alone.split->count > 1) {
     throw Error(Errc::not_found, fmt::format("this is part {} of {}, but its name does not say where the others are",
-                                             file.split->number + 1, file.split->count))
+                                             alone.split->number + 1, alone.split->count))
         .in(path)
-        .hint(fmt::format("call it NAME-{:05}-of-{:05}.gguf, as gguf-split did", file.split->number + 1,
-                          file.split->count));
+        .hint(fmt::format("call it NAME-{:05}-of-{:05}.gguf, as gguf-split did", alone.split->number + 1,
+                          alone.split->count));
   }
-  return file;
+  return alone;
 }
 
 std::optional<std::string> raw_split_hint(const std::string& path) {

@@ -10,17 +10,17 @@
 
 #include <ballast/fields.hpp>
 
+#include "core/shard_name.hpp"
 #include "formats/gguf/reader.hpp"
 
 namespace ballast::gguf {
 
-// What a part's path says.
-struct PartName {
-  std::string prefix;                   // the folder too
-  std::uint64_t number = 0, count = 0;  // from 1
-};
-std::optional<PartName> parse_part_name(const std::string& path);
-std::string part_path(const std::string& prefix, std::uint64_t number, std::uint64_t count);
+// What a part's path says; nothing for one that is not called like a part.
+std::optional<ShardName> parse_part_name(const std::string& path);
+
+// The paths of all parts of the set that a part belongs to; of another file, its own. Errc::limit if there are too
+// many.
+std::vector<std::string> set_of(const std::string& path, const Limits& limits);
 
 // What the keys say; nothing where there are none, or where they say that the parts were joined (a count of 0).
 std::optional<Split> split_of(const Fields& fields);
@@ -29,10 +29,10 @@ std::optional<Split> split_of(const Fields& fields);
 Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors);
 Fields without_split(Fields fields);
 
-// The whole set that a part belongs to, whichever part it is: the tensors of all parts in order, the fields of the
-// first without split.*. A file that is no part is itself. Errc::not_found names the part that is missing; parts that
-// contradict each other are Errc::malformed.
-GgufFile open_set(const std::string& path, const ReadOptions& options = {});
+// The whole set that a file belongs to, whichever part it is: the tensors of all parts in order, the fields of the
+// first without split.*. The other parts are opened by their names. A file that is not a part is itself.
+// Errc::not_found names the part that is missing; parts that contradict each other are Errc::malformed.
+GgufFile read_set(const SourcePtr& file, const Files& files, const ReadOptions& options = {});
 
 // Files that were cut with `split` rather than by gguf-split are no GGUF files. What to do about one that has such a
 // name ("model.gguf.part1of2", "model.gguf-split-a"); nothing for other names.

@@ -131,11 +131,11 @@ class DictParser {
 
 }  // namespace
 
-Header read_header(const io::ByteSource& source, const Limits& limits) try {
+Header read_header(const Source& source, const Limits& limits) try {
   std::array<std::byte, kMagicBytes + 4> start;
   const auto known =
       std::span(start).first(static_cast<std::size_t>(std::min<std::uint64_t>(start.size(), source.size_bytes())));
-  source.read_at(0, known);
+  source.read(0, known);
   Cursor in(known);
   if (in.string(6, "magic") != std::string_view("\x93NUMPY", 6))
     throw Error(Errc::malformed, "not a NumPy file").at_byte(0);
@@ -148,7 +148,7 @@ Header read_header(const io::ByteSource& source, const Limits& limits) try {
 
   const std::uint64_t first = in.position();
   std::string text(static_cast<std::size_t>(length), '\0');
-  source.read_at(first, std::as_writable_bytes(std::span(text)));
+  source.read(first, std::as_writable_bytes(std::span(text)));
   Header header = DictParser(text, first).parse(limits);
   header.data_offset = first + length;
   return header;
@@ -156,7 +156,7 @@ Header read_header(const io::ByteSource& source, const Limits& limits) try {
   throw error.in(source.name());
 }
 
-Tensor read_tensor(const io::ByteSourcePtr& source, const Header& header) try {
+Tensor read_tensor(const SourcePtr& source, const Header& header) try {
   if (!header.type.dtype) {
     throw Error(Errc::unsupported, fmt::format("a NumPy array of {}", quote(header.type.code)))
         .hint("only arrays of numbers and of objects can be opened");

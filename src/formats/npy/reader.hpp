@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include <ballast/limits.hpp>
+#include <ballast/source.hpp>
 
-#include "io/byte_source.hpp"
 #include "tensor/numpy_view.hpp"
 
 namespace ballast::npy {
@@ -18,9 +18,9 @@ struct Header {
   std::uint64_t data_offset = 0;
 };
 
-Header read_header(const io::ByteSource& source, const Limits& limits);
+Header read_header(const Source& source, const Limits& limits);
 
 // The one array of the file, which must hold numbers. Bytes must be there for all of it, and none after it.
-Tensor read_tensor(const io::ByteSourcePtr& source, const Header& header);
+Tensor read_tensor(const SourcePtr& source, const Header& header);
 
 }  // namespace ballast::npy

@@ -66,7 +66,7 @@ std::string Graph::read_chars(NodeId id) const {
   const Node node = (*this)[id];
   if (!node.is_far) return std::string(chars(id));
   std::string all(static_cast<std::size_t>(length(id)), '\0');
-  source_->read_at(node.offset, std::as_writable_bytes(std::span(all)));
+  source_->read(node.offset, std::as_writable_bytes(std::span(all)));
   return all;
 }
 

@@ -17,9 +17,10 @@
 #include <string_view>
 #include <vector>
 
+#include <ballast/source.hpp>
+
 #include "formats/pickle/flat_array.hpp"
 #include "formats/pickle/links.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast::pickle {
 
@@ -75,7 +76,7 @@ struct GlobalName {
 
 class Graph {
  public:
-  explicit Graph(io::ByteSourcePtr source) : source_(std::move(source)) {}
+  explicit Graph(SourcePtr source) : source_(std::move(source)) {}
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
@@ -84,7 +85,7 @@ class Graph {
   std::size_t link_count() const noexcept { return links_.word_count(); }  // and what holds links together
   Node operator[](NodeId id) const noexcept;
   Kind kind(NodeId id) const noexcept { return nodes_[id].kind; }
-  const io::ByteSourcePtr& source() const noexcept { return source_; }
+  const SourcePtr& source() const noexcept { return source_; }
 
   // Of text, bytes, bytearray and the digits of a big integer, while they are near; empty where they are far. Valid as
   // long as the graph.
@@ -205,7 +206,7 @@ class Graph {
   char* room_ = nullptr;                         // what is left of the last one
   std::size_t room_bytes_ = 0;
   std::size_t arena_bytes_ = 0;
-  io::ByteSourcePtr source_;
+  SourcePtr source_;
 };
 
 class Graph::Globals {

@@ -125,7 +125,7 @@ std::optional<std::uint64_t> content_offset(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   if (node.is_far) return node.offset;
   std::array<char, 1> opcode{};
-  graph.source()->read_at(node.offset, std::as_writable_bytes(std::span(opcode)));
+  graph.source()->read(node.offset, std::as_writable_bytes(std::span(opcode)));
   const auto found = std::ranges::find(kLengthBytes, opcode[0], &LengthBytes::opcode);
   if (found == std::end(kLengthBytes)) return std::nullopt;
   return node.offset + 1 + found->bytes;

@@ -12,7 +12,7 @@ namespace ballast {
 std::string_view name(Verdict verdict) noexcept {
   switch (verdict) {
     case Verdict::known: return "known";
-    case Verdict::inert: return "unknown";
+    case Verdict::unknown: return "unknown";
     case Verdict::dangerous: return "dangerous";
   }
   return "unknown";
@@ -59,7 +59,7 @@ Judgement judge_use(Standing standing, Use use, bool is_given_well) {
   if (row != nullptr && is_given_well && allows(*row, use)) return {Verdict::known, use, Rule::allowlist};
   if (standing.is_dangerous()) return {Verdict::dangerous, use, standing.rule};
   if (use == Use::named) return {Verdict::known, use, Rule::only_named};
-  return {Verdict::inert, use, is_given_well || row == nullptr ? Rule::not_listed : Rule::given};
+  return {Verdict::unknown, use, is_given_well || row == nullptr ? Rule::not_listed : Rule::given};
 }
 
 class Judge {
@@ -207,7 +207,7 @@ class Judge {
 
   // The weakest counts; of equal ones, what is done with a name says more than that it is named.
   void take(std::size_t number, Judgement judgement) {
-    if (judgement.verdict == Verdict::inert && is_trusted(number)) {
+    if (judgement.verdict == Verdict::unknown && is_trusted(number)) {
       judgement.verdict = Verdict::known;
       judgement.rule = Rule::trusted;
     }

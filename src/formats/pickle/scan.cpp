@@ -15,6 +15,7 @@
 #include "formats/pickle/joblib.hpp"
 #include "formats/pickle/judge.hpp"
 #include "formats/pickle/machine.hpp"
+#include "io/section.hpp"
 
 namespace ballast::pickle {
 namespace {
@@ -33,7 +34,7 @@ constexpr std::uint64_t kMostGuessedNodes = 1'000'000;
 
 // A range of bytes to be looked at.
 struct Place {
-  io::ByteSourcePtr source;
+  SourcePtr source;
   std::uint64_t first, last;
   std::string member;
   std::uint64_t depth;  // 0 is what the caller asked about
@@ -112,7 +113,7 @@ class Scanner {
   static bool has_proto(const Place& place, std::uint64_t at) {
     char beginning[3] = {};
     if (place.last - at < sizeof beginning) return false;
-    place.source->read_at(at, std::as_writable_bytes(std::span(beginning)));
+    place.source->read(at, std::as_writable_bytes(std::span(beginning)));
     return begins_with_proto({beginning, sizeof beginning});
   }
 
@@ -171,7 +172,7 @@ class Scanner {
            std::ranges::any_of(attempt.complaints, [&](const Error& complaint) {
              const std::uint64_t at = complaint.offset().value_or(place.last);
              char opcode = 0;
-             if (at < place.last) place.source->read_at(at, std::as_writable_bytes(std::span(&opcode, 1)));
+             if (at < place.last) place.source->read(at, std::as_writable_bytes(std::span(&opcode, 1)));
              return opcode != 0 && kExtAndStackGlobal.find(opcode) != std::string_view::npos;
            });
   }
@@ -185,7 +186,7 @@ class Scanner {
     for (const NamelessUse& use : judgements.nameless) find(place, use.offset, std::string(use.what));
     for (const Error& complaint : attempt.complaints) {
       find(place, complaint.offset().value_or(place.first), complaint.message(),
-           complaint.code() == Errc::unsafe ? Verdict::dangerous : Verdict::inert);
+           complaint.code() == Errc::unsafe ? Verdict::dangerous : Verdict::unknown);
     }
     std::ranges::sort(judgements.loaded);
     const auto twice = std::ranges::unique(judgements.loaded);
@@ -211,7 +212,7 @@ class Scanner {
     return std::string(name.substr(0, kLongestShownName)) + "...";
   }
 
-  void find(const Place& place, std::uint64_t offset, std::string what, Verdict verdict = Verdict::inert) {
+  void find(const Place& place, std::uint64_t offset, std::string what, Verdict verdict = Verdict::unknown) {
     if (scan_.findings.size() < kMostFindings || verdict == Verdict::dangerous) {
       scan_.findings.push_back({place.member, offset, std::move(what), verdict});
     } else if (scan_.findings.size() == kMostFindings) {
@@ -251,12 +252,12 @@ class Scanner {
 
   static std::string beginning_of(const Place& place, const Graph& graph, NodeId far, std::uint64_t most) {
     std::string first(static_cast<std::size_t>(std::min(graph.length(far), most)), '\0');
-    place.source->read_at(graph[far].offset, std::as_writable_bytes(std::span(first)));
+    place.source->read(graph[far].offset, std::as_writable_bytes(std::span(first)));
     return first;
   }
 
   // Text stands for bytes: see from_latin1.
-  io::ByteSourcePtr content_of(const Place& place, const Graph& graph, NodeId id) const {
+  SourcePtr content_of(const Place& place, const Graph& graph, NodeId id) const {
     if (graph.kind(id) == Kind::text && graph.length(id) <= limits_.max_inflated_bytes) {
       const std::string text = graph.read_chars(id);
       return memory_of(place, from_latin1(text).value_or(text));
@@ -265,14 +266,14 @@ class Scanner {
     return io::section(place.source, graph[id].offset, graph.length(id), place.source->name());
   }
 
-  void take_file(const Place& place, std::uint64_t offset, io::ByteSourcePtr source, bool is_loaded) {
+  void take_file(const Place& place, std::uint64_t offset, SourcePtr source, bool is_loaded) {
     scan_.files.push_back({std::move(source), fmt::format("{}@{}", place.member, offset), place.depth + 1, is_loaded});
   }
 
   // What a loader is given is loaded, whatever it looks like. Who knows files of other kinds looks at it as one.
   void take_loaded(const Place& place, const Graph& graph, NodeId id) {
     const std::uint64_t offset = content_offset(graph, id).value_or(graph[id].offset);
-    io::ByteSourcePtr content = content_of(place, graph, id);
+    SourcePtr content = content_of(place, graph, id);
     if (is_file_ != nullptr) return take_file(place, offset, std::move(content), true);
     const std::uint64_t last = content->size_bytes();
     go_into(place, {std::move(content), 0, last, fmt::format("{}@{}", place.member, offset), place.depth + 1}, offset);
@@ -283,9 +284,9 @@ class Scanner {
     find(outer, offset, fmt::format("pickles inside each other, deeper than {}", limits_.max_archive_depth));
   }
 
-  static io::ByteSourcePtr memory_of(const Place& place, std::string_view bytes) {
+  static SourcePtr memory_of(const Place& place, std::string_view bytes) {
     const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-    return io::from_memory({first, first + bytes.size()}, place.source->name());
+    return memory_source({first, first + bytes.size()}, place.source->name());
   }
 
   // As it is. The bytes stay where they are in the file.
@@ -328,7 +329,7 @@ class Scanner {
 
   // Whether it is a pickle; then it is looked at later. One that begins with PROTO must end well or name something, one
   // that does not both, or harm whoever loads it: what Python makes of it before it breaks is made.
-  bool take(const Place& place, std::uint64_t offset, io::ByteSourcePtr source) {
+  bool take(const Place& place, std::uint64_t offset, SourcePtr source) {
     Place inner{std::move(source), 0, 0, fmt::format("{}@{}", place.member, offset), place.depth + 1};
     inner.last = inner.source->size_bytes();
     const bool proto = has_proto(inner, 0);
@@ -374,7 +375,7 @@ bool Scan::is_telling() const {
          });
 }
 
-void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
+void scan_pickles(const SourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
                   const Limits& limits, Scan& scan, FileTest is_file) {
   Scanner(limits, scan, is_file).look_at({source, first, last, member, 0});
 }

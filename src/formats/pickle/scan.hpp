@@ -19,12 +19,12 @@ struct ScanFinding {
   std::string member;
   std::uint64_t offset = 0;
   std::string what;
-  Verdict verdict = Verdict::inert;
+  Verdict verdict = Verdict::unknown;
 };
 
 // A string that is a file of another kind, for the caller to look into.
 struct HiddenFile {
-  io::ByteSourcePtr source;
+  SourcePtr source;
   std::string member;
   std::uint64_t depth = 0;  // 1 in a pickle that was asked about, 2 in one that lies in a string of that, ...
   bool is_loaded = false;   // the pickle hands it to a loader: it is one itself if it is nothing else
@@ -46,7 +46,7 @@ struct Scan {
 // Every pickle in [first, last) of the source, and every pickle inside their bytes and text (raw, hex or base64), down
 // to Limits::max_archive_depth. `member` is what the globals are reported under; offsets are positions in the source.
 // A nested pickle's member is "MEMBER@OFFSET", and so is that of a string for which `is_file` says yes.
-void scan_pickles(const io::ByteSourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
+void scan_pickles(const SourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
                   const Limits& limits, Scan& scan, FileTest is_file = nullptr);
 
 }  // namespace ballast::pickle

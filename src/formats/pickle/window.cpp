@@ -36,7 +36,7 @@ void Window::fill(std::size_t size, std::string_view what) {
     throw Error(Errc::limit, "the pickle is longer than Limits::max_pickle_bytes, large strings not counted")
         .at_byte(position());
   }
-  source_.read_at(next_, {buffer_.get() + kept, more});
+  source_.read(next_, {buffer_.get() + kept, more});
   next_ += more;
   filled_ += more;
   budget_ -= std::min<std::uint64_t>(budget_, more);
@@ -75,7 +75,7 @@ void Window::skip(std::uint64_t size, std::string_view what) {
   }
   // What had been read ahead was read in vain: neither count it nor do it again between many large strings.
   budget_ += there;
-  ahead_ = kLittle;
+  ahead_ = least_;
   next_ += size - there;
   at_ = filled_ = 0;
 }

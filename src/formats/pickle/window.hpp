@@ -11,8 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include <ballast/source.hpp>
+
 #include "core/cursor.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast::pickle {
 
@@ -21,12 +22,14 @@ class Window {
   static constexpr std::size_t kBytes = 65536;  // the most that bytes() can give at once
 
   // At most `budget` bytes are read, those that are skipped not counted; then Errc::limit.
-  Window(const io::ByteSource& source, std::uint64_t first, std::uint64_t last, std::uint64_t budget)
+  Window(const Source& source, std::uint64_t first, std::uint64_t last, std::uint64_t budget)
       : source_(source),
         next_(first),
         last_(last),
         budget_(budget),
-        capacity_(static_cast<std::size_t>(std::min<std::uint64_t>(last - first, kBytes))) {}
+        capacity_(static_cast<std::size_t>(std::min<std::uint64_t>(last - first, kBytes))),
+        least_(static_cast<std::size_t>(std::clamp<std::uint64_t>(source.bytes_per_round_trip(), kLittle, kBytes))),
+        ahead_(least_) {}
 
   std::uint64_t position() const noexcept { return next_ - (filled_ - at_); }
   std::uint64_t remaining() const noexcept { return last_ - position(); }
@@ -61,14 +64,15 @@ class Window {
   void require(std::uint64_t size, std::string_view what) const;
   void fill(std::size_t size, std::string_view what);
 
-  const io::ByteSource& source_;
+  const Source& source_;
   std::uint64_t next_;  // the byte of the source that would come into the buffer next
   std::uint64_t last_;
   std::uint64_t budget_;
   std::size_t capacity_;  // of the buffer; no more than there is to read
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t at_ = 0, filled_ = 0;
-  std::size_t ahead_ = kLittle;  // how much to read at once: little at first, as most pickles are short
+  const std::size_t least_;  // to read at once
+  std::size_t ahead_;        // how much to read at once: little at first, as most pickles are short
   std::string long_line_;
 };
 

@@ -4,13 +4,14 @@
 
 #include <string>
 
+#include "core/text.hpp"
 #include "formats/safetensors/encode.hpp"
 #include "formats/safetensors/reader.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast::safetensors {
 
-EditableHeader read_editable(const io::ByteSourcePtr& source, const Limits& limits) {
+EditableHeader read_editable(const SourcePtr& source, const Limits& limits) {
   EditableHeader editable;
   editable.text = read_header_text(*source, limits);
   editable.data_begin = kLengthBytes + editable.text->view().size();
@@ -39,6 +40,17 @@ std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadat
   text += rest;
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
   return frame_header(text, old.size(), limits);
+}
+
+EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits) {
+  const EditableHeader header = read_editable(source, limits);
+  Metadata metadata = header.metadata;
+  for (const std::string& key : edit.unset) {
+    if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key));
+  }
+  for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key, value);
+  if (metadata == header.metadata) return {};
+  return {true, header.metadata, metadata, header.data_begin, with_metadata(header, metadata, limits)};
 }
 
 }  // namespace ballast::safetensors

@@ -7,9 +7,10 @@
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/source.hpp>
 
+#include "formats/format.hpp"
 #include "formats/safetensors/header.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast::safetensors {
 
@@ -20,9 +21,12 @@ struct EditableHeader {
   std::uint64_t data_begin = 0;  // in the file
 };
 
-EditableHeader read_editable(const io::ByteSourcePtr& source, const Limits& limits);
+EditableHeader read_editable(const SourcePtr& source, const Limits& limits);
 
 // The new bytes before the data: as many as now where the padding has room, else more.
 std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadata& metadata, const Limits& limits);
+
+// Both at once. Throws Errc::not_found for a key that is to be removed and is not there.
+EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits);
 
 }  // namespace ballast::safetensors

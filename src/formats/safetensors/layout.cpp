@@ -43,27 +43,49 @@ bool goes_before(const StateDict::Entry* a, const StateDict::Entry* b) {
 
 }  // namespace
 
-Layout lay_out(std::vector<const StateDict::Entry*> entries, const Metadata& metadata, const Limits& limits) {
+SavePlan::File lay_out(Entries entries, const Metadata& metadata, const Limits& limits) {
   for (const auto* entry : entries) check_can_store(*entry);
   std::sort(entries.begin(), entries.end(), goes_before);
 
-  Layout layout;
-  layout.items.reserve(entries.size());
+  SavePlan::File file;
+  file.items.reserve(entries.size());
   std::string text = "{";
   if (!metadata.empty()) append_metadata(text, metadata);
   std::uint64_t end = 0;
   for (const auto* entry : entries) {
     if (text.size() > 1) text += ',';
     append_entry(text, *entry, end);
-    layout.items.push_back({entry->name, &entry->tensor, end});
+    file.items.push_back({std::string(entry->name), entry->tensor, end});
     end = fits(checked_add(end, entry->tensor.nbytes()), "the size of all tensors together");
   }
   text += '}';
 
-  layout.head = frame_header(text, 0, limits);
-  for (Layout::Item& item : layout.items) item.offset += layout.head.size();
-  layout.size_bytes = fits(checked_add(layout.head.size(), end), "the size of the file");
-  return layout;
+  file.head = frame_header(text, 0, limits);
+  for (SavePlan::Item& item : file.items) item.offset += file.head.size();
+  file.size_bytes = fits(checked_add(file.head.size(), end), "the size of the file");
+  return file;
+}
+
+namespace {
+
+class SafetensorsLayouts final : public TensorLayouts {
+ public:
+  SafetensorsLayouts(const Checkpoint& checkpoint, const Limits& limits)
+      : TensorLayouts(checkpoint), metadata_(checkpoint.metadata), limits_(limits) {}
+
+ private:
+  SavePlan::File lay_out_file(Entries entries, const FilePlace&) const override {
+    return safetensors::lay_out(std::move(entries), metadata_, limits_);
+  }
+
+  const Metadata& metadata_;
+  const Limits& limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layouts> layouts(const Checkpoint& checkpoint, const SaveOptions& options) {
+  return std::make_unique<SafetensorsLayouts>(checkpoint, options.limits);
 }
 
 }  // namespace ballast::safetensors

@@ -3,28 +3,16 @@
 // Byte for byte what the reference library writes for the same tensors, with the metadata sorted.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
+#include <memory>
 
-#include <ballast/checkpoint.hpp>
-#include <ballast/limits.hpp>
+#include "formats/format.hpp"
 
 namespace ballast::safetensors {
 
-struct Layout {
-  struct Item {
-    std::string_view name;
-    const Tensor* tensor;
-    std::uint64_t offset;  // in the file
-  };
-  std::vector<std::byte> head;
-  std::vector<Item> items;  // in the order of the file
-  std::uint64_t size_bytes = 0;
-};
+// Throws Errc::unsupported for a dtype that safetensors cannot store, Errc::limit for a header that no reader would
+// accept. The file has no path yet.
+SavePlan::File lay_out(Entries entries, const Metadata& metadata, const Limits& limits = {});
 
-// The entries must outlive the layout. Throws Errc::unsupported for a dtype that safetensors cannot store,
-// Errc::limit for a header that no reader would accept.
-Layout lay_out(std::vector<const StateDict::Entry*> entries, const Metadata& metadata, const Limits& limits = {});
+std::unique_ptr<Layouts> layouts(const Checkpoint& checkpoint, const SaveOptions& options);
 
 }  // namespace ballast::safetensors

@@ -13,14 +13,14 @@
 namespace ballast::safetensors {
 namespace {
 
-std::uint64_t header_bytes(const io::ByteSource& source, const Limits& limits) {
+std::uint64_t header_bytes(const Source& source, const Limits& limits) {
   if (is_too_short(source)) {
     throw Error(Errc::malformed, "a file of " + std::to_string(source.size_bytes()) +
                                      " bytes is too short for the length of a safetensors header")
         .hint("the file was cut short: an interrupted download or copy?");
   }
   std::array<std::byte, kLengthBytes> first;
-  source.read_at(0, first);
+  source.read(0, first);
   const std::uint64_t length = Cursor(first).u64("header's length");
   if (length > limits.max_header_bytes) {
     throw Error(Errc::limit, "the header is said to have " + std::to_string(length) + " bytes, more than the " +
@@ -51,25 +51,25 @@ bool begins_as_header(std::span<const std::byte> text) {
 }
 
 // A header is padded with fewer than eight spaces, or a few more.
-bool ends_as_header(const io::ByteSource& source, std::uint64_t length) {
+bool ends_as_header(const Source& source, std::uint64_t length) {
   constexpr std::uint64_t kMostSpaces = 64;
   std::array<std::byte, kMostSpaces> buffer;
   const auto last = std::span(buffer).first(static_cast<std::size_t>(std::min(length, kMostSpaces)));
-  source.read_at(kLengthBytes + length - last.size(), last);
+  source.read(kLengthBytes + length - last.size(), last);
   const auto end = std::find_if_not(last.rbegin(), last.rend(), is_space);
   return end != last.rend() && *end == std::byte{'}'};
 }
 
 }  // namespace
 
-std::shared_ptr<const PaddedText> read_header_text(const io::ByteSource& source, const Limits& limits) {
+std::shared_ptr<const PaddedText> read_header_text(const Source& source, const Limits& limits) {
   const std::uint64_t length = header_bytes(source, limits);
   auto text = std::make_shared<PaddedText>(length);
-  source.read_at(kLengthBytes, text->bytes());
+  source.read(kLengthBytes, text->bytes());
   return text;
 }
 
-Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options) try {
+Checkpoint read(const SourcePtr& source, const ReadOptions& options) try {
   const auto text = read_header_text(*source, options.limits);
   const std::uint64_t data_begin = kLengthBytes + text->view().size();
   const std::uint64_t data_bytes = source->size_bytes() - data_begin;
@@ -88,7 +88,7 @@ Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options) try
   }
   checkpoint.tensors = std::move(header.tensors);
   checkpoint.metadata = std::move(header.metadata);
-  checkpoint.files.push_back({source->name(), source->size_bytes()});
+  checkpoint.files.push_back({source->name(), source->size_bytes(), source});
   checkpoint.target = source->name();
   return checkpoint;
 } catch (Error& error) {
@@ -105,9 +105,9 @@ bool looks_like_safetensors(std::span<const std::byte> first_bytes) {
   return i < first_bytes.size() && first_bytes[i] == std::byte{'{'};
 }
 
-bool is_too_short(const io::ByteSource& source) { return source.size_bytes() < kLengthBytes; }
+bool is_too_short(const Source& source) { return source.size_bytes() < kLengthBytes; }
 
-bool looks_like_damaged_safetensors(const io::ByteSource& source, std::span<const std::byte> first_bytes) {
+bool looks_like_damaged_safetensors(const Source& source, std::span<const std::byte> first_bytes) {
   if (is_too_short(source)) return false;
   const auto length_bytes = first_bytes.first(kLengthBytes), text = first_bytes.subspan(kLengthBytes);
   const std::uint64_t length = Cursor(length_bytes).u64("header's length");

@@ -6,9 +6,9 @@
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
+#include <ballast/source.hpp>
 
 #include "formats/safetensors/header.hpp"
-#include "io/byte_source.hpp"
 
 namespace ballast::safetensors {
 
@@ -17,10 +17,10 @@ struct ReadOptions {
   bool lenient = false;  // trailing bytes after the last tensor become a note
 };
 
-Checkpoint read(const io::ByteSourcePtr& source, const ReadOptions& options);
+Checkpoint read(const SourcePtr& source, const ReadOptions& options);
 
 // The header's text, its length checked against the file and the limits.
-std::shared_ptr<const PaddedText> read_header_text(const io::ByteSource& source, const Limits& limits);
+std::shared_ptr<const PaddedText> read_header_text(const Source& source, const Limits& limits);
 
 // Whether the first bytes of a file can be a header's length and the beginning of a JSON object.
 bool looks_like_safetensors(std::span<const std::byte> first_bytes);
@@ -32,7 +32,7 @@ bool looks_like_safetensors(std::span<const std::byte> first_bytes);
 //   2. the length fits the file, and the bytes that it counts are text, or end as a header does: in '}' and spaces;
 //   3. there are only the eight bytes of a length, and the upper four are zeros.
 // Of a file that is_too_short() for a length nobody can tell what it was, unless something else claims it.
-bool is_too_short(const io::ByteSource& source);
-bool looks_like_damaged_safetensors(const io::ByteSource& source, std::span<const std::byte> first_bytes);
+bool is_too_short(const Source& source);
+bool looks_like_damaged_safetensors(const Source& source, std::span<const std::byte> first_bytes);
 
 }  // namespace ballast::safetensors

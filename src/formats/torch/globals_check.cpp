@@ -46,7 +46,7 @@ void check_globals(const pickle::Graph& graph, Safety safety, const std::string&
           .at_byte(global.offset)
           .hint("Ballast never runs it; leave out --weights-only to open the file");
     }
-    if (judgement.verdict == Verdict::inert) unknown.insert(full_name(global));
+    if (judgement.verdict == Verdict::unknown) unknown.insert(full_name(global));
     if (judgement.verdict != Verdict::dangerous || !dangerous.insert(full_name(global)).second) continue;
     checkpoint.dangerous.push_back({std::string(global.module), std::string(global.name), global.offset, member,
                                     judgement.verdict, why(judgement, standing)});

@@ -1,4 +1,4 @@
-// What the globals of a pickle mean for a checkpoint: refused, dangerous, or noted as inert.
+// What the globals of a pickle mean for a checkpoint: refused, dangerous, or noted as unknown.
 #pragma once
 
 #include <ballast/checkpoint.hpp>

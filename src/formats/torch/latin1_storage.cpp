@@ -43,14 +43,14 @@ Step decode(std::string_view text, std::span<std::byte> out) {
 
 class Latin1Storage final : public Storage {
  public:
-  Latin1Storage(io::ByteSourcePtr source, std::uint64_t offset, std::uint64_t text_bytes, std::uint64_t size)
+  Latin1Storage(SourcePtr source, std::uint64_t offset, std::uint64_t text_bytes, std::uint64_t size)
       : source_(std::move(source)), offset_(offset), text_bytes_(text_bytes), size_(size) {}
 
   std::uint64_t size_bytes() const override { return size_; }
   bool is_sequential() const override { return true; }
   void check_unchanged() const override { source_->check_unchanged(); }
   Derivation derivation() const override {
-    const auto place = source_->file_position(offset_);
+    const auto place = source_->location(offset_);
     return {"bytes from text", {}, place ? std::optional(Location{place->file, place->offset}) : std::nullopt};
   }
 
@@ -71,7 +71,7 @@ class Latin1Storage final : public Storage {
     std::array<char, kWindowBytes> window;
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), text_bytes_ - text_at_));
     if (size == 0) throw_wrong_size();
-    source_->read_at(offset_ + text_at_, std::as_writable_bytes(std::span(window).first(size)));
+    source_->read(offset_ + text_at_, std::as_writable_bytes(std::span(window).first(size)));
     const Step step = decode({window.data(), size}, out);
     if (step.read == 0) throw_not_latin1();
     text_at_ += step.read;
@@ -85,7 +85,7 @@ class Latin1Storage final : public Storage {
         .at_byte(offset_);
   }
 
-  io::ByteSourcePtr source_;
+  SourcePtr source_;
   std::uint64_t offset_, text_bytes_, size_;
   mutable std::mutex mutex_;
   mutable std::uint64_t text_at_ = 0, decoded_ = 0;
@@ -101,8 +101,7 @@ std::vector<std::byte> decode_latin1(std::string_view utf8) {
   return bytes;
 }
 
-StoragePtr latin1_storage(io::ByteSourcePtr source, std::uint64_t offset, std::uint64_t text_bytes,
-                          std::uint64_t size_bytes) {
+StoragePtr latin1_storage(SourcePtr source, std::uint64_t offset, std::uint64_t text_bytes, std::uint64_t size_bytes) {
   return std::make_shared<Latin1Storage>(std::move(source), offset, text_bytes, size_bytes);
 }
 

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <ballast/source.hpp>
 #include <ballast/storage.hpp>
-
-#include "io/byte_source.hpp"
 
 namespace ballast::torch {
 
@@ -16,7 +15,6 @@ namespace ballast::torch {
 std::vector<std::byte> decode_latin1(std::string_view utf8);
 
 // `text_bytes` of UTF-8 at `offset` of the source, which must come to `size_bytes`.
-StoragePtr latin1_storage(io::ByteSourcePtr source, std::uint64_t offset, std::uint64_t text_bytes,
-                          std::uint64_t size_bytes);
+StoragePtr latin1_storage(SourcePtr source, std::uint64_t offset, std::uint64_t text_bytes, std::uint64_t size_bytes);
 
 }  // namespace ballast::torch

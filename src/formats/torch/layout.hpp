@@ -12,37 +12,22 @@
 // directory, so most of what is no data can only be told when the data are written.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "formats/format.hpp"
 #include "formats/torch/records.hpp"
 
 namespace ballast::torch {
 
-struct Piece {
-  std::uint64_t offset;
-  std::vector<std::byte> bytes;
-};
+// The folder inside the archive is called after the file. Items are storages, each called like the first tensor in it;
+// some may be empty.
+SavePlan::File lay_out(std::span<const Leaf> leaves, const std::string& path, std::vector<Note>& notes);
 
-struct Layout {
-  struct Item {
-    std::string_view name;  // of the first tensor in the storage
-    Tensor tensor;
-    std::uint64_t offset;  // in the file
-  };
-  std::vector<std::byte> head;  // what comes before the first item
-  std::vector<Item> items;      // the storages, in the order of the file; some may be empty
-  std::uint64_t size_bytes = 0;
-  // What stands between and behind the items, from the CRC-32 of each. May be called when the layout is gone.
-  std::function<std::vector<Piece>(std::span<const std::uint32_t>)> finish;
-  std::vector<Note> notes;
-};
-
-// `path` is that of the file: the folder inside the archive is called after it. The leaves must outlive the layout.
-Layout lay_out(std::span<const Leaf> leaves, std::string_view path);
+// Throws Errc::unsupported, with a way out, for a tensor that torch cannot store. Tensors that share bytes go into one
+// file.
+std::unique_ptr<Layouts> layouts(const Checkpoint& checkpoint, const SaveOptions& options);
 
 }  // namespace ballast::torch

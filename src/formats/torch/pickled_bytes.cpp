@@ -5,6 +5,7 @@
 
 #include "formats/torch/calls.hpp"
 #include "formats/torch/latin1_storage.hpp"
+#include "io/section.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast::torch {
@@ -80,13 +81,13 @@ StoragePtr pickled_bytes(const Graph& graph, NodeId node, std::uint64_t size_byt
   return latin1_storage(graph.source(), first, length, size_bytes);
 }
 
-io::ByteSourcePtr pickled_bytes_source(const Graph& graph, NodeId node, const Limits& limits) {
+SourcePtr pickled_bytes_source(const Graph& graph, NodeId node, const Limits& limits) {
   const std::string name = fmt::format("{}@{}", graph.source()->name(), graph[node].offset);
   const auto spelling = spelling_of(graph, node);
   if (!spelling) throw Error(Errc::malformed, "no bytes where bytes are needed").at_byte(graph[node].offset);
-  if (spelling->chars == kNoNode) return io::from_memory({}, name);
+  if (spelling->chars == kNoNode) return memory_source({}, name);
   const pickle::Node& chars = graph[spelling->chars];
-  if (!chars.is_far) return io::from_memory(near_bytes(graph, *spelling), name);
+  if (!chars.is_far) return memory_source(near_bytes(graph, *spelling), name);
   const std::uint64_t length = graph.length(spelling->chars);
   if (!spelling->is_latin1_text) return io::section(graph.source(), chars.offset, length, name);
   if (length > limits.max_inflated_bytes) {
@@ -94,7 +95,7 @@ io::ByteSourcePtr pickled_bytes_source(const Graph& graph, NodeId node, const Li
                                          limits.max_inflated_bytes))
         .at_byte(chars.offset);
   }
-  return io::from_memory(decode_latin1(graph.read_chars(spelling->chars)), name);
+  return memory_source(decode_latin1(graph.read_chars(spelling->chars)), name);
 }
 
 }  // namespace ballast::torch

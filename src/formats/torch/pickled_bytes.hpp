@@ -21,6 +21,6 @@ std::optional<std::uint64_t> pickled_length(const pickle::Graph& graph, pickle::
 StoragePtr pickled_bytes(const pickle::Graph& graph, pickle::NodeId node, std::uint64_t size_bytes);
 
 // As a source: a section of the pickle's own where it can be, in memory (up to Limits::max_inflated_bytes) where not.
-io::ByteSourcePtr pickled_bytes_source(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits);
+SourcePtr pickled_bytes_source(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits);
 
 }  // namespace ballast::torch

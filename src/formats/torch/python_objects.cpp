@@ -258,7 +258,7 @@ std::optional<std::string> short_bytes(const Graph& graph, NodeId node) {
   if (!length || *length > kMost) return std::nullopt;
   const auto bytes = pickled_bytes_source(graph, node, {});
   std::string chars(static_cast<std::size_t>(bytes->size_bytes()), '\0');
-  bytes->read_at(0, std::as_writable_bytes(std::span(chars)));
+  bytes->read(0, std::as_writable_bytes(std::span(chars)));
   return chars;
 }
 

@@ -12,6 +12,7 @@
 
 #include "formats/archive/tar.hpp"
 #include "formats/archive/zip.hpp"
+#include "formats/pickle/machine.hpp"
 #include "formats/torch/rebuild.hpp"
 
 namespace ballast::torch {
@@ -30,7 +31,7 @@ bool is_torch_zip(const archive::Zip& zip);
 std::unordered_set<const archive::ZipMember*> storage_members(const archive::Zip& zip, const Limits& limits);
 
 Checkpoint read_zip(const archive::Zip& zip, const ReadOptions& options);
-Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options);
+Checkpoint read_tar(const SourcePtr& source, const ReadOptions& options);
 
 // The pickles between the numbers in a tar's "storages" and "tensors", as far as they can be told apart.
 struct TarPickle {
@@ -39,17 +40,25 @@ struct TarPickle {
 };
 std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& limits);
 
+// The first pickle of a file, run to its end.
+struct FirstPickle {
+  pickle::Graph graph;
+  pickle::Pickle pickle;
+};
+FirstPickle run_first_pickle(const SourcePtr& source, const Limits& limits);
+
 // A legacy stream or a bare pickle: the value of the first pickle tells them apart.
-Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options);
+Checkpoint read_stream(FirstPickle first, const ReadOptions& options);
+Checkpoint read_stream(const SourcePtr& source, const ReadOptions& options);
 
 // Where the pickles of a legacy stream end, and where its storages do; nothing where it is no such stream, or a broken
 // one. What lies between is numbers.
 struct StreamExtent {
   std::uint64_t pickles_end = 0, end = 0;
 };
-std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const Limits& limits);
+std::optional<StreamExtent> stream_extent(const SourcePtr& source, const Limits& limits);
 
 // The pickle at `first`, in a file of another kind (an npy of objects).
-Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options);
+Checkpoint read_pickle(const SourcePtr& source, std::uint64_t first, const ReadOptions& options);
 
 }  // namespace ballast::torch

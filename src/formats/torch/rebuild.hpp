@@ -30,7 +30,7 @@ struct Rebuilt {
 };
 
 // Opens a file that lies in the bytes of a pickle (torch.storage._load_from_bytes).
-using NestedReader = std::function<Checkpoint(const io::ByteSourcePtr& source)>;
+using NestedReader = std::function<Checkpoint(const SourcePtr& source)>;
 
 class Rebuilder {
  public:

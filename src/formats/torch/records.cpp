@@ -289,7 +289,7 @@ std::vector<Bundle> bundles_of(std::span<const Leaf> leaves) {
       if (const auto known = bundle_of[placement.record]) bundle = std::min(bundle, *known);
     }
     if (bundle == bundles.size()) bundles.emplace_back();
-    bundles[bundle].leaves.push_back(i);
+    bundles[bundle].members.push_back(i);
     for (const Placement& placement : mine) {
       if (bundle_of[placement.record]) continue;
       bundle_of[placement.record] = bundle;

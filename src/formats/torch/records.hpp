@@ -12,6 +12,8 @@
 
 #include <ballast/checkpoint.hpp>
 
+#include "formats/format.hpp"
+
 namespace ballast::torch {
 
 // One value of the dict: a tensor, or one with what makes its integers numbers.
@@ -46,11 +48,7 @@ struct Records {
 
 Records assign_records(std::span<const Leaf> leaves);
 
-// Leaves that belong into one file, because they share a storage: their numbers, and the bytes of their records.
-struct Bundle {
-  std::vector<std::size_t> leaves;
-  std::uint64_t bytes = 0, numel = 0;
-};
+// Leaves that belong into one file, because they share a storage, with the bytes of their records.
 std::vector<Bundle> bundles_of(std::span<const Leaf> leaves);
 
 // As torch counts: where it packs two elements into a byte and calls that an element, half of the last dimension.

@@ -35,9 +35,9 @@ bool is_magic(const Graph& graph, NodeId node) {
   return graph.kind(node) == Kind::big_integer && graph.chars(node) == kMagicNumber;
 }
 
-std::uint64_t read_count(const io::ByteSource& source, std::uint64_t offset) {
+std::uint64_t read_count(const Source& source, std::uint64_t offset) {
   std::array<std::byte, 8> bytes;
-  source.read_at(offset, bytes);
+  source.read(offset, bytes);
   return Cursor(bytes, offset).u64("number of elements");
 }
 
@@ -106,8 +106,8 @@ class StreamStorages final : public StorageTable {
     return widths;
   }
 
-  std::uint64_t add(const io::ByteSource& source, const io::ByteSourcePtr& pointer, const std::string& key,
-                    std::uint64_t width, std::uint64_t first) {
+  std::uint64_t add(const Source& source, const SourcePtr& pointer, const std::string& key, std::uint64_t width,
+                    std::uint64_t first) {
     const std::uint64_t count = read_count(source, first);
     const std::uint64_t data = first + 8;
     const auto size = checked_mul(count, width);
@@ -138,7 +138,7 @@ class NoStorages final : public StorageTable {
 };
 
 // It is no part of the checkpoint, but another program may read on: what is named there counts.
-void note_rest(const io::ByteSourcePtr& source, std::uint64_t end, const Limits& limits, Checkpoint& checkpoint) {
+void note_rest(const SourcePtr& source, std::uint64_t end, const Limits& limits, Checkpoint& checkpoint) {
   if (end == source->size_bytes()) return;
   checkpoint.notes.push_back(
       {source->name(), fmt::format("{} bytes after the checkpoint are ignored", source->size_bytes() - end)});
@@ -155,10 +155,9 @@ struct Stream {
   Pickle keys{};
 };
 
-// The five pickles, or the one.
-Stream run_stream(Graph& graph, const Limits& limits) {
+// The other four of five pickles, or none.
+Stream run_stream(Graph& graph, const Pickle& first, const Limits& limits) {
   const std::uint64_t last = graph.source()->size_bytes();
-  const Pickle first = pickle::run(graph, 0, last, limits);
   if (!is_magic(graph, first.root)) return {false, first};
   const Pickle version = pickle::run(graph, first.end, last, limits);
   const Pickle system = pickle::run(graph, version.end, last, limits);
@@ -179,16 +178,22 @@ Checkpoint read_object(const Graph& graph, const Pickle& object, const ReadOptio
 
 }  // namespace
 
-Checkpoint read_pickle(const io::ByteSourcePtr& source, std::uint64_t first, const ReadOptions& options) try {
+Checkpoint read_pickle(const SourcePtr& source, std::uint64_t first, const ReadOptions& options) try {
   Graph graph(source);
   return read_object(graph, pickle::run(graph, first, source->size_bytes(), options.limits), options);
 } catch (Error& error) {
   throw error.in(source->name());
 }
 
-std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const Limits& limits) try {
+FirstPickle run_first_pickle(const SourcePtr& source, const Limits& limits) {
   Graph graph(source);
-  const Stream stream = run_stream(graph, limits);
+  const Pickle pickle = pickle::run(graph, 0, source->size_bytes(), limits);
+  return {std::move(graph), pickle};
+}
+
+std::optional<StreamExtent> stream_extent(const SourcePtr& source, const Limits& limits) try {
+  auto [graph, first] = run_first_pickle(source, limits);
+  const Stream stream = run_stream(graph, first, limits);
   if (!stream.is_stream) return std::nullopt;
   const StreamStorages storages(graph, stream.keys.root, stream.keys.end);
   return StreamExtent{stream.keys.end, storages.end()};
@@ -196,9 +201,9 @@ std::optional<StreamExtent> stream_extent(const io::ByteSourcePtr& source, const
   return std::nullopt;
 }
 
-Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& options) try {
-  Graph graph(source);
-  const Stream stream = run_stream(graph, options.limits);
+Checkpoint read_stream(FirstPickle begun, const ReadOptions& options) try {
+  Graph& graph = begun.graph;
+  const Stream stream = run_stream(graph, begun.pickle, options.limits);
   if (!stream.is_stream) return read_object(graph, stream.object, options);
 
   Checkpoint checkpoint;
@@ -208,8 +213,14 @@ Checkpoint read_stream(const io::ByteSourcePtr& source, const ReadOptions& optio
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, stream.object.root, "", rebuilder, options.limits, checkpoint);
   note_unused(storages, checkpoint);
-  note_rest(source, storages.end(), options.limits, checkpoint);
+  note_rest(graph.source(), storages.end(), options.limits, checkpoint);
   return checkpoint;
+} catch (Error& error) {
+  throw error.in(begun.graph.source()->name());
+}
+
+Checkpoint read_stream(const SourcePtr& source, const ReadOptions& options) try {
+  return read_stream(run_first_pickle(source, options.limits), options);
 } catch (Error& error) {
   throw error.in(source->name());
 }

@@ -45,7 +45,7 @@ class MemberReader {
         pickles_(pickles) {}
 
   const Graph& graph() const noexcept { return graph_; }
-  const io::ByteSourcePtr& source() const noexcept { return source_; }
+  const SourcePtr& source() const noexcept { return source_; }
   std::uint64_t position() const noexcept { return at_; }
 
   NodeId pickle() {
@@ -66,7 +66,7 @@ class MemberReader {
 
   std::vector<std::uint64_t> numbers(std::size_t count, std::string_view what) {
     std::vector<std::byte> bytes(count * 8);
-    source_->read_at(at_, bytes);
+    source_->read(at_, bytes);
     Cursor cursor(bytes, at_);
     std::vector<std::uint64_t> values;
     for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ class MemberReader {
 
   std::uint32_t rank() {
     std::array<std::byte, 8> bytes;  // the last four are whatever the writer's memory held
-    source_->read_at(at_, bytes);
+    source_->read(at_, bytes);
     at_ += bytes.size();
     return Cursor(bytes, at_).u32("rank");
   }
@@ -87,7 +87,7 @@ class MemberReader {
   void skip(std::uint64_t size) { at_ += size; }
 
  private:
-  io::ByteSourcePtr source_;
+  SourcePtr source_;
   Graph graph_;
   const Limits& limits_;
   std::string name_;
@@ -248,7 +248,7 @@ std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& l
   return pickles;
 }
 
-Checkpoint read_tar(const io::ByteSourcePtr& source, const ReadOptions& options) try {
+Checkpoint read_tar(const SourcePtr& source, const ReadOptions& options) try {
   if (options.safety == Safety::strict) {
     throw Error(Errc::unsafe, "a tar of PyTorch 0.1, which weights_only does not allow")
         .hint("Ballast runs nothing of it; leave out --weights-only to open the file");

@@ -114,7 +114,7 @@ bool read_is_big_endian(const Zip& zip, const std::string& prefix, const Limits&
   if (member->bytes <= 8) {
     const auto source = archive::member_source(zip, *member, limits);
     std::string order(static_cast<std::size_t>(member->bytes), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(order)));
+    source->read(0, std::as_writable_bytes(std::span(order)));
     if (order == "little") return false;
     if (order == "big") return true;
   }
@@ -175,6 +175,17 @@ void add_storages(const Zip& zip, const ZipMember& pickle, const std::string& fo
   // It is broken, and whoever scans it says so. What comes behind the break names nothing.
 }
 
+// All that is read to open it, in one burst. A pickle with large arrays in it is read in pieces.
+void prefetch_small_members(const Zip& zip, const std::string& prefix) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
+  std::vector<const ZipMember*> members;
+  for (const std::string_view name : {"byteorder"sv, kObject, kConstants}) {
+    const ZipMember* member = zip.find(prefix + std::string(name));
+    if (member != nullptr && member->packed_bytes <= kMostBytes) members.push_back(member);
+  }
+  archive::prefetch(zip, members);
+}
+
 bool is_part_of_a_checkpoint(std::string_view name) {
   constexpr std::array kFiles = {kObject,       kConstants,          "version"sv,
                                  "byteorder"sv, ".format_version"sv, ".storage_alignment"sv};
@@ -219,6 +230,7 @@ Checkpoint read_zip(const Zip& zip, const ReadOptions& options) try {
     throw Error(Errc::unsafe, "a TorchScript archive, which weights_only does not allow")
         .hint("Ballast never runs its code; leave out --weights-only to open the file");
   }
+  prefetch_small_members(zip, prefix);
   Checkpoint checkpoint;
   checkpoint.format = is_script ? Format::torchscript : Format::torch_zip;
   const ZipReader reader(zip, prefix, options, checkpoint);

@@ -1,0 +1,44 @@
+// Sources made of sources: a part of one, and one whose beginning is in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ballast/source.hpp>
+
+#include "core/padded_text.hpp"
+
+namespace ballast::io {
+
+// Errc::malformed ("ends early") if a range does not lie inside the source.
+void require_inside(const Source& source, std::uint64_t offset, std::uint64_t size);
+
+// A part of another source, as a source of its own: a stored member of an archive. It must lie inside.
+SourcePtr section(SourcePtr source, std::uint64_t offset, std::uint64_t size, std::string name);
+
+// The same source, of which the first bytes (no more than there are) are read now and then come from memory.
+SourcePtr with_beginning(SourcePtr source, std::uint64_t size);
+
+// What lies behind sections, and where in it the byte at `offset` does: for those who keep a source for its data.
+struct Position {
+  SourcePtr source;
+  std::uint64_t offset = 0;
+};
+Position behind_sections(SourcePtr source, std::uint64_t offset);
+
+// The same ranges, counted from a byte that lies `by` bytes further to the front.
+template <class Range>
+std::vector<Range> shifted(std::span<const Range> ranges, std::uint64_t by) {
+  std::vector<Range> moved(ranges.begin(), ranges.end());
+  for (Range& range : moved) range.offset += by;
+  return moved;
+}
+
+// A whole small text; `limit` is a cap on its size (Errc::limit).
+std::shared_ptr<const PaddedText> read_text(const Source& source, std::uint64_t limit);
+std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit);
+
+}  // namespace ballast::io

@@ -1,0 +1,121 @@
+// GGUF, as llama.cpp's convert_lora_to_gguf.py writes it: general.type "adapter", adapter.type "lora", one
+// adapter.lora.alpha for all; "blk.0.attn_q.weight.lora_a", [rank, in], and ".lora_b", [out, rank], whose rows are in
+// the order of the base's rows. A of embeddings is [words, rank].
+#include <ballast/error.hpp>
+
+#include <algorithm>
+
+#include "core/text.hpp"
+#include "ops/names_match.hpp"
+#include "peft/computed.hpp"
+#include "peft/files/dialects.hpp"
+#include "peft/names.hpp"
+
+namespace ballast::peft {
+namespace {
+
+constexpr std::string_view kAlpha = "adapter.lora.alpha", kEmbedding = "token_embd.weight";
+
+// B stands for the weight, so that the converter reorders the rows of B as those of the weight. A weight that is
+// transposed leaves B as it is: A and B say which side is which.
+Checkpoint renamed(const Checkpoint& weights, NameStyle style, const NameOptions& options) {
+  Checkpoint result = to_names(weights, style, options);
+  const names::Architecture* architecture = names::find_architecture(result, options);
+  if (architecture == nullptr) return result;
+  for (const auto& [name, tensor] : weights) {
+    const auto match = names::match(*architecture, style, name);
+    if (match && match->change == names::Change::transpose) result.tensors.replace(match->name, tensor);
+  }
+  return result;
+}
+
+// An adapter that is only looked at may keep names that nobody knows: find_problems() says which, and so nothing else
+// is done with them.
+Checkpoint renamed_to_peft(const Checkpoint& weights, NameOptions options) {
+  options.allow_unknown_heads = true;
+  const bool is_known = names::find_architecture(weights, options) != nullptr || !options.architecture.empty();
+  return is_known ? renamed(weights, NameStyle::huggingface, options) : weights;
+}
+
+Checkpoint renamed_to_gguf(const Checkpoint& weights, const NameOptions& options) {
+  Checkpoint result = renamed(weights, NameStyle::gguf, options);
+  const names::Architecture* architecture = names::find_architecture(result, options);
+  for (const auto& [name, tensor] : weights) {
+    const auto match = architecture == nullptr ? std::nullopt : names::match(*architecture, NameStyle::gguf, name);
+    if (match && !match->is_left_out) continue;
+    throw Error(Errc::unsupported, "module " + quote(module_of(name)) + " has no name in GGUF for the architecture " +
+                                       std::string(architecture == nullptr ? "of the file" : architecture->name))
+        .hint("is --architecture right?");
+  }
+  return result;
+}
+
+}  // namespace
+
+LoraModules read_gguf(const Checkpoint& file, const NameOptions& options) {
+  const Field* field = file.fields.find(kAlpha);
+  const std::optional<double> alpha = field == nullptr ? std::nullopt : field->as_double();
+  Checkpoint weights;
+  weights.fields = file.fields;
+  for (const auto& [name, tensor] : file) {
+    if (name.ends_with(".lora_b"))
+      weights.tensors.insert(module_of(name), tensor);
+    else if (!name.ends_with(".lora_a"))
+      throw Error(Errc::unsupported, "tensor " + quote(name) + " is not a part of a LoRA");
+  }
+  const Checkpoint in_peft = renamed_to_peft(weights, options);
+  LoraModules modules;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::string_view name = weights.tensors[i].name;
+    const Tensor* a = file.find(std::string(name) + ".lora_a");
+    if (a == nullptr) throw Error(Errc::malformed, "tensor " + quote(name) + " has a .lora_b without its .lora_a");
+    LoraModule& module = modules[std::string(module_of(in_peft.tensors[i].name))];
+    module.is_embedding = name == kEmbedding;
+    module.a = module.is_embedding ? a->transpose() : *a;
+    module.b = in_peft.tensors[i].tensor;
+    module.alpha = alpha;
+  }
+  return modules;
+}
+
+Checkpoint write_gguf(const LoraModules& modules, const Adapter& adapter, const NameOptions& options) {
+  // The one alpha is that of most modules. The others have the difference multiplied into B.
+  std::map<double, std::uint64_t> alphas;
+  const auto alpha_of = [](const LoraModule& module) {
+    return *module.scaling * static_cast<double>(module.a->shape()[0]);
+  };
+  Checkpoint weights;
+  for (const auto& [name, module] : modules) {
+    ++alphas[alpha_of(module)];
+    if (module.bias || module.magnitude || module.a->rank() != 2) {
+      throw Error(Errc::unsupported, "the LoRA of module " + quote(name) + " is more than two matrices")
+          .hint("GGUF has no place for DoRA, biases and convolutions: merge the adapter into its base");
+    }
+  }
+  const double most = std::ranges::max_element(alphas, {}, [](const auto& entry) { return entry.second; })->first;
+  const double alpha = most != 0 ? most : 1;  // llama.cpp takes 0 as none
+  for (const auto& [name, module] : modules)
+    weights.tensors.insert(name + ".weight", scaled(*module.b, alpha_of(module) / alpha));
+
+  NameOptions known = options;
+  if (known.architecture.empty() && adapter.metadata.contains("general.architecture"))
+    known.architecture = adapter.metadata.at("general.architecture");
+  const Checkpoint in_gguf = renamed_to_gguf(weights, known);
+
+  Checkpoint file;
+  file.fields.set(Field::of("general.architecture", *in_gguf.fields.find_string("general.architecture")));
+  for (const Field& field : in_gguf.fields) file.fields.set(field);
+  file.fields.set(Field::of("general.type", "adapter"));
+  file.fields.set(Field::of("adapter.type", "lora"));
+  file.fields.set(Field::of(kAlpha, static_cast<float>(alpha)));
+  std::size_t i = 0;
+  for (const auto& [name, module] : modules) {
+    const std::string weight(in_gguf.tensors[i].name);
+    file.tensors.insert(weight + ".lora_a", weight == kEmbedding ? module.a->transpose() : *module.a);
+    file.tensors.insert(weight + ".lora_b", in_gguf.tensors[i].tensor);
+    ++i;
+  }
+  return file;
+}
+
+}  // namespace ballast::peft

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Changes every refusal in src/formats and src/checkpoint in turn, and says which changes no test notices.
+
+Usage: ./dev refusals [--jobs N] [--list] [--again] [--tests REGEX] [PATH…]
+
+A copy of the tree is compiled once, with a switch in each condition (find_refusals.py, switch.hpp). Every test runs
+once to see which changes make a difference in it; then every change runs with those tests, the fastest first, until one
+of them fails or takes too long. living.txt lists the changes that are known to live, with the reasons. Exit code 1: a
+change lives that is not listed there, or one is listed that does not live.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from find_refusals import find_sites, rewrite
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WORK = ROOT / "build" / "refusals"
+COPY = WORK / "ballast"
+BUILD = COPY / "build" / "release"
+FOLDERS = ("src/formats", "src/checkpoint")
+BELOW = {"core", "io", "kernels", "device", "tensor"}  # these folders of tests never come to a refusal
+MOST_MEMORY = 4 << 30  # a change must not take the machine down
+
+
+@dataclasses.dataclass
+class Change:
+    number: int
+    path: str
+    line: int
+    key: str  # what living.txt calls it
+    tests: list = dataclasses.field(default_factory=list)  # in which it makes a difference
+    noticed_by: str = ""
+
+
+@dataclasses.dataclass
+class Test:
+    name: str
+    command: list
+    environment: dict
+    seconds: float = 0.0
+
+
+def git_files():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            check=True, capture_output=True).stdout
+    return [path for path in listed.decode().split("\0") if path and (ROOT / path).is_file()]
+
+
+def find_changes():
+    """{path: the text with switches}, [Change]"""
+    files = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.[ch]pp"))
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in files}
+    rewritten, changes, taken = {}, [], {}
+    for path, sites in find_sites(texts).items():
+        header = f'#include "{COPY / "tests/refusals/switch.hpp"}"\n' if sites else ""
+        rewritten[path] = header + rewrite(texts[path], sites, 1 + len(changes))
+        for site in sites:
+            for change in site.changes:
+                key = f"{path} {site.function}: {site.condition} [{change}]"
+                taken[key] = taken.get(key, 0) + 1
+                if taken[key] > 1:
+                    key += f" ({taken[key]})"
+                changes.append(Change(1 + len(changes), path, site.line, key))
+    return rewritten, changes
+
+
+def copy_tree(rewritten):
+    """Files that stay the same keep their times, so that little is compiled again."""
+    kept = set()
+    for path in git_files():
+        content = rewritten[path].encode() if path in rewritten else (ROOT / path).read_bytes()
+        target = COPY / path
+        kept.add(target)
+        if target.is_file() and target.read_bytes() == content:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        shutil.copymode(ROOT / path, target)
+    for folder in ("src", "tests", "include", "cli"):
+        for path in (COPY / folder).rglob("*"):
+            if path.is_file() and path not in kept and "__pycache__" not in path.parts:
+                path.unlink()
+
+
+def test_programs():
+    """The folders of tests, as tests/CMakeLists.txt calls their programs and labels."""
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*_test.cpp")}
+    return {"_".join(folder.parts) for folder in folders} - BELOW
+
+
+def build():
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["cmake", "-S", COPY, "--preset", "release", "-DBALLAST_WERROR=OFF", "-DBALLAST_BUILD_BENCH=OFF",
+                        "-DCMAKE_CXX_FLAGS=-w", "--log-level=WARNING"], check=True, stdout=subprocess.DEVNULL, cwd=COPY)
+    targets = [f"{program}_test" for program in test_programs()] + ["ballast_cli"]
+    subprocess.run(["cmake", "--build", BUILD, "--target", *targets], check=True, stdout=sys.stderr)
+
+
+def find_tests(pattern):
+    shown = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, capture_output=True)
+    tests, wanted = [], test_programs() | {"e2e"}
+    for test in json.loads(shown.stdout)["tests"]:
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        is_wanted = not wanted.isdisjoint(properties.get("LABELS", []))
+        if not is_wanted or not test.get("command") or not re.search(pattern, test["name"]):
+            continue
+        environment = dict(pair.split("=", 1) for pair in properties.get("ENVIRONMENT", []))
+        tests.append(Test(test["name"], test["command"], environment))
+    return tests
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(test, seconds, environment):
+    """The exit code, or nothing after that time."""
+    with tempfile.TemporaryDirectory(prefix="ballast-refusal-") as folder:
+        everything = os.environ | {"BALLAST_SHARED": str(ROOT.parent / "shared"), "TMPDIR": folder, "HOME": folder}
+        process = subprocess.Popen(test.command, env=everything | test.environment | environment, cwd=BUILD,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True, preexec_fn=limit_memory)
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+
+
+def passes(test, seconds, **environment):
+    """Whether the test ends well; 77 says that it had nothing to run with. The machine may have been busy once."""
+    code = run(test, seconds, environment)
+    if code is None:
+        code = run(test, seconds, environment)
+    return code in (0, 77)
+
+
+def see_differences(tests, changes, pool):
+    """Runs each test once. Gives back the changes that mean something."""
+    means_nothing = set()
+
+    def see(test):
+        with tempfile.NamedTemporaryFile(dir=WORK) as seen:
+            seen.truncate(1 + len(changes))
+            start = time.monotonic()
+            has_passed = passes(test, 900, BALLAST_REFUSALS_SEEN=seen.name)
+            test.seconds = time.monotonic() - start
+            return has_passed, pathlib.Path(seen.name).read_bytes()
+
+    for test, (has_passed, seen) in zip(tests, pool.map(see, tests)):
+        if not has_passed:
+            print(f"left out, because it fails without a change: {test.name}", file=sys.stderr)
+            continue
+        for change in changes:
+            if seen[change.number] == 1:
+                change.tests.append(test)
+            elif seen[change.number] == 2:
+                means_nothing.add(change.number)
+    return [change for change in changes if change.number not in means_nothing]
+
+
+def try_change(change):
+    for test in sorted(change.tests, key=lambda test: test.seconds):
+        if not passes(test, 20 + 5 * test.seconds, BALLAST_REFUSAL=str(change.number)):
+            change.noticed_by = test.name
+            return change
+    return change
+
+
+def read_living():
+    """{key: reason} of living.txt: a line with the key, then indented ones with the reason."""
+    reasons, key = {}, None
+    for line in (HERE / "living.txt").read_text().splitlines():
+        if line.startswith(" "):
+            reasons[key] = f"{reasons[key]} {line.strip()}".strip()
+        elif line and not line.startswith("#"):
+            key = line
+            reasons[key] = ""
+    return reasons
+
+
+def report(changes, tried, is_whole):
+    known = read_living()
+    living = [change for change in tried if not change.noticed_by]
+    new = [change for change in living if change.key not in known]
+    keys = {change.key for change in changes}
+    stale = [key for key in known if key not in keys] if is_whole else []
+    stale += [f"{change.key}, which {change.noticed_by} notices" for change in tried
+              if change.noticed_by and change.key in known]
+    print(f"{len(tried)} changes: {len(tried) - len(living)} noticed, {len(living) - len(new)} live for a reason, "
+          f"{len(new)} live for none")
+    for change in new:
+        such_as = ", such as " + change.tests[0].name if change.tests else ""
+        print(f"lives, line {change.line}, makes a difference in {len(change.tests)} tests{such_as}:\n{change.key}")
+    for key in stale:
+        print(f"does not live: {key}")
+    return 1 if new or stale else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="only refusals in files whose paths begin so")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at once (one a processor)")
+    parser.add_argument("--list", action="store_true", help="list the changes and stop")
+    parser.add_argument("--again", action="store_true", help="only those that lived the last time")
+    parser.add_argument("--tests", default="", metavar="REGEX", help="only tests with such names")
+    options = parser.parse_args()
+
+    rewritten, changes = find_changes()
+    chosen = [change for change in changes if change.path.startswith(tuple(options.paths) or "")]
+    if options.again:
+        lived = set((WORK / "lived.txt").read_text().splitlines())
+        chosen = [change for change in chosen if change.key in lived]
+    if options.list:
+        for change in chosen:
+            print(f"{change.path}:{change.line}: {change.key.split(' ', 1)[1]}")
+        return 0
+
+    os.nice(10)
+    copy_tree(rewritten)
+    build()
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        tests = find_tests(options.tests)
+        meaningful = see_differences(tests, changes, pool)
+        tried = []
+        for change in pool.map(try_change, [change for change in chosen if change in meaningful]):
+            tried.append(change)
+            print(f"\r{len(tried)} of {len(chosen)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    (WORK / "lived.txt").write_text("".join(f"{change.key}\n" for change in tried if not change.noticed_by))
+    (WORK / "noticed.txt").write_text("".join(f"{c.key}\t{c.noticed_by}\n" for c in tried if c.noticed_by))
+    is_whole = not (options.paths or options.again or options.tests)
+    return report(changes, tried, is_whole)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
