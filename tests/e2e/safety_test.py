@@ -138,6 +138,21 @@ class Safety(TestCase):
     def names_of(self, report, verdict="dangerous"):
         return {f"{found['module']}.{found['name']}" for found in report["globals"] if found["verdict"] == verdict}
 
+    def assertCheap(self, path):
+        for verb in ("ls", "info", "scan"):
+            usages = [self.usage_of(verb, path) for _ in range(1 if is_instrumented() else 3)]
+            if not is_instrumented():
+                # The best of three: on a busy machine, a start alone can take that long.
+                self.assertLess(min(usage.ru_utime + usage.ru_stime for usage in usages), 0.05, (verb, path))
+                self.assertLess(min(usage.ru_maxrss for usage in usages), 32 * 1024, (verb, path))
+
+    def usage_of(self, verb, path):
+        process = subprocess.Popen([COMMAND, verb, path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertIn(process.returncode, (OK, NO, MALFORMED), (verb, path))
+        return usage
+
 
 class Confinement(Safety):
     """That the cage holds: otherwise nothing below shows anything."""
@@ -277,16 +292,6 @@ class Made(Safety):
         size = 8 << 20 if is_instrumented() else 64 << 10
         resource.setrlimit(resource.RLIMIT_STACK, (size, size))
 
-    def assertCheap(self, path):
-        for verb in ("ls", "info", "scan"):
-            process = subprocess.Popen([COMMAND, verb, path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            self.assertIn(process.returncode, (OK, NO, MALFORMED), (verb, path))
-            if not is_instrumented():
-                self.assertLess(usage.ru_utime + usage.ru_stime, 0.05, (verb, path))
-                self.assertLess(usage.ru_maxrss, 32 * 1024, (verb, path))
-
 
 @needs_fixtures
 class Collected(Safety):
@@ -333,7 +338,7 @@ class Collected(Safety):
     def test_laughs_cost_what_their_bytes_cost(self):
         for path in sorted(MALICIOUS.glob("pickle_injector__*")):
             with self.subTest(path.name):
-                Made.assertCheap(self, path)
+                self.assertCheap(path)
 
 
 if __name__ == "__main__":

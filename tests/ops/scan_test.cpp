@@ -377,10 +377,10 @@ TEST(Scan, LooksIntoArchivesInEachOtherAsDeepAsIsAllowedAndSaysWhereItStops) {
 
 TEST(Scan, LooksIntoTextsOfSixtyFourMebibytesAndNoMore) {
   const TempDir dir;
-  const std::string path = dir.write("chat.jinja", "");
-  std::filesystem::resize_file(path, std::uintmax_t{64} << 20);
+  const std::string spaces(std::size_t{64} << 20, ' ');
+  const std::string path = dir.write("chat.jinja", spaces);
   EXPECT_TRUE(scan(path).findings.empty());
-  std::filesystem::resize_file(path, (std::uintmax_t{64} << 20) + 1);
+  std::filesystem::resize_file(path, spaces.size() + 1);
   EXPECT_TRUE(has_finding(scan(path), "chat.jinja", "text of this size is not looked into"));
 }
 
