@@ -9,8 +9,8 @@
 
 #include "benchmarks.hpp"
 #include "core/huge_pages.hpp"
-#include "kernels/ggml_decode.hpp"
-#include "kernels/ggml_decode_plain.hpp"
+#include "kernels/ggml/decode.hpp"
+#include "kernels/ggml/decode_plain.hpp"
 #include "kernels/stream.hpp"
 
 namespace ballast::bench {

@@ -9,8 +9,8 @@
 
 #include "benchmarks.hpp"
 #include "core/huge_pages.hpp"
-#include "kernels/ggml_encode.hpp"
-#include "kernels/ggml_encode_plain.hpp"
+#include "kernels/ggml/encode.hpp"
+#include "kernels/ggml/encode_plain.hpp"
 
 namespace ballast::bench {
 namespace {

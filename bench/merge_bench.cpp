@@ -9,7 +9,7 @@
 
 #include "benchmarks.hpp"
 #include "generate.hpp"
-#include "kernels/gemm.hpp"
+#include "kernels/linear/gemm.hpp"
 
 namespace ballast::bench {
 namespace {

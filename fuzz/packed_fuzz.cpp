@@ -16,7 +16,7 @@
 
 #include <ballast/error.hpp>
 
-#include "checkpoint/compressed.hpp"
+#include "checkpoint/agreements/compressed.hpp"
 #include "tensor/packed_frames.hpp"
 #include "tensor/packed_storage.hpp"
 

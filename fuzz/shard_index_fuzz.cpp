@@ -16,7 +16,7 @@
 
 #include <ballast/error.hpp>
 
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
 #include "second_opinion.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/global.hpp>
-#include <ballast/open.hpp>
+#include <ballast/open_options.hpp>
 
 namespace ballast {
 

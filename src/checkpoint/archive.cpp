@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "checkpoint/detect.hpp"
+#include "checkpoint/recognize/detect.hpp"
 #include "core/name_list.hpp"
 #include "tensor/checkpoint_parts.hpp"
 

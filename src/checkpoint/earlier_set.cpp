@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "io/section.hpp"

@@ -2,12 +2,12 @@
 
 #include <ballast/error.hpp>
 
-#include "checkpoint/aliases.hpp"
+#include "checkpoint/agreements/aliases.hpp"
+#include "checkpoint/agreements/composites.hpp"
+#include "checkpoint/agreements/compressed.hpp"
+#include "checkpoint/agreements/ggml_blocks.hpp"
+#include "checkpoint/agreements/values.hpp"
 #include "checkpoint/archive.hpp"
-#include "checkpoint/composites.hpp"
-#include "checkpoint/compressed.hpp"
-#include "checkpoint/ggml_blocks.hpp"
-#include "checkpoint/values.hpp"
 #include "formats/all.hpp"
 #include "formats/torch/read.hpp"
 #include "formats/torch/zip_names.hpp"

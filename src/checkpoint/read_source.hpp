@@ -1,9 +1,10 @@
 // One source to one checkpoint, whatever it is. Folders, indexes and shards are the business of open().
 #pragma once
 
-#include <ballast/open.hpp>
+#include <ballast/checkpoint.hpp>
+#include <ballast/open_options.hpp>
 
-#include "checkpoint/detect.hpp"
+#include "checkpoint/recognize/detect.hpp"
 
 namespace ballast {
 

@@ -5,14 +5,14 @@
 
 #include <filesystem>
 
-#include "checkpoint/aliases.hpp"
-#include "checkpoint/composites.hpp"
-#include "checkpoint/compressed.hpp"
+#include "checkpoint/agreements/aliases.hpp"
+#include "checkpoint/agreements/composites.hpp"
+#include "checkpoint/agreements/compressed.hpp"
+#include "checkpoint/agreements/ggml_blocks.hpp"
+#include "checkpoint/agreements/values.hpp"
 #include "checkpoint/earlier_set.hpp"
-#include "checkpoint/ggml_blocks.hpp"
 #include "checkpoint/left_out.hpp"
-#include "checkpoint/packed_parts.hpp"
-#include "checkpoint/values.hpp"
+#include "checkpoint/quantization/packed_parts.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "formats/all.hpp"

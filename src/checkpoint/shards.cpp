@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "checkpoint/read_source.hpp"
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
 #include "core/name_hash.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <ballast/open.hpp>
+#include <ballast/checkpoint.hpp>
+#include <ballast/open_options.hpp>
 
 namespace ballast {
 

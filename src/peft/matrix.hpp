@@ -8,7 +8,7 @@
 
 #include <ballast/tensor.hpp>
 
-#include "kernels/gemm.hpp"
+#include "kernels/linear/gemm.hpp"
 
 namespace ballast::peft {
 

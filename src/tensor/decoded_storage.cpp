@@ -10,7 +10,7 @@
 
 #include "core/once.hpp"
 #include "kernels/cast.hpp"
-#include "kernels/ggml_decode.hpp"
+#include "kernels/ggml/decode.hpp"
 #include "tensor/derived_storage.hpp"
 
 namespace ballast {

@@ -9,7 +9,7 @@
 #include <ballast/error.hpp>
 #include <ballast/provenance.hpp>
 
-#include "kernels/ggml_encode.hpp"
+#include "kernels/ggml/encode.hpp"
 #include "tensor/derived_storage.hpp"
 
 namespace ballast {

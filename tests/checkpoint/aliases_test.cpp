@@ -6,7 +6,7 @@
 #include <ballast/transform.hpp>
 
 #include "builders/safetensors_file.hpp"
-#include "checkpoint/aliases.hpp"
+#include "checkpoint/agreements/aliases.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "builders/temp_dir.hpp"
 #include "builders/torch_file.hpp"
-#include "checkpoint/composites.hpp"
+#include "checkpoint/agreements/composites.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 

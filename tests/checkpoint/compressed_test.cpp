@@ -1,5 +1,5 @@
 // Compressed tensors kept inside safetensors by agreement, and back.
-#include "checkpoint/compressed.hpp"
+#include "checkpoint/agreements/compressed.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <ballast/open.hpp>
 
 #include "builders/safetensors_file.hpp"
-#include "checkpoint/folder.hpp"
+#include "checkpoint/recognize/folder.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast {

@@ -1,5 +1,5 @@
 // ggml's blocks kept inside safetensors by agreement: what the agreement says must fit the tensors.
-#include "checkpoint/ggml_blocks.hpp"
+#include "checkpoint/agreements/ggml_blocks.hpp"
 
 #include <gtest/gtest.h>
 

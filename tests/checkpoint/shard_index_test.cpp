@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
 #include "support/cpu_time.hpp"
 #include "support/expect_error.hpp"
 

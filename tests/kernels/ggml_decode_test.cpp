@@ -1,4 +1,4 @@
-#include "kernels/ggml_decode.hpp"
+#include "kernels/ggml/decode.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,8 @@
 
 #include "kernels/cast.hpp"
 #include "kernels/cast_simd.hpp"
-#include "kernels/ggml_decode_plain.hpp"
-#include "kernels/ggml_tables.hpp"
+#include "kernels/ggml/decode_plain.hpp"
+#include "kernels/ggml/tables.hpp"
 #include "support/expect_error.hpp"
 #include "support/files.hpp"
 #include "support/json_file.hpp"

@@ -9,8 +9,8 @@
 
 #include <ballast/dtype.hpp>
 
-#include "kernels/ggml_decode.hpp"
-#include "kernels/ggml_encode.hpp"
+#include "kernels/ggml/decode.hpp"
+#include "kernels/ggml/encode.hpp"
 #include "support/files.hpp"
 
 namespace ballast {

@@ -1,4 +1,4 @@
-#include "kernels/ggml_encode.hpp"
+#include "kernels/ggml/encode.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,8 +15,8 @@
 #include <hwy/targets.h>
 
 #include "kernels/cast.hpp"
-#include "kernels/ggml_decode.hpp"
-#include "kernels/ggml_encode_plain.hpp"
+#include "kernels/ggml/decode.hpp"
+#include "kernels/ggml/encode_plain.hpp"
 #include "support/expect_error.hpp"
 #include "support/files.hpp"
 #include "support/json_file.hpp"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/numpy_random.hpp"
-#include "kernels/torch_random.hpp"
+#include "kernels/linear/numpy_random.hpp"
+#include "kernels/linear/torch_random.hpp"
 
 namespace ballast::kernels {
 namespace {

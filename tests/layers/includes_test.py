@@ -18,6 +18,7 @@ UNDER_FORMATS = {"formats/archive", "formats/pickle"}
 FORMATS = {f"formats/{p.name}" for p in (ROOT / "src/formats").iterdir() if p.is_dir()} - UNDER_FORMATS
 ALL_FORMATS = FORMATS | UNDER_FORMATS | {"formats/format", "formats/all"}
 BELOW_CHECKPOINT = BELOW_FORMATS | ALL_FORMATS | {"save"}
+UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
@@ -33,8 +34,12 @@ LAYERS = {
     "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
     "save": BELOW_FORMATS | ALL_FORMATS,
     "checkpoint": BELOW_CHECKPOINT,
-    "ops": BELOW_CHECKPOINT | {"checkpoint"},
-    "peft": BELOW_CHECKPOINT | {"checkpoint", "ops"},
+    "cache": BELOW_CHECKPOINT | {"checkpoint"},
+    "inspect": UP_TO_CACHE,
+    "transform": UP_TO_CACHE | {"inspect"},
+    "layout": UP_TO_CACHE | {"inspect", "transform"},
+    "load": UP_TO_CACHE | {"inspect", "transform", "layout"},
+    "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "load"},
 }
 
 # public header -> the layer whose face it is
@@ -62,27 +67,27 @@ PUBLIC_HEADERS = {
     "bind": "tensor",
     "open_options": "tensor",
     "save_plan": "tensor",
-    "open": "checkpoint",
-    "cache": "checkpoint",
+    "open": "cache",
+    "cache": "cache",
     "save": "save",
-    "transform": "ops",
-    "weight_map": "ops",
-    "rank_plan": "ops",
-    "manifest": "ops",
-    "load": "ops",
-    "load_state_dict": "ops",
-    "hash": "ops",
-    "stats": "ops",
-    "diff": "ops",
-    "verify": "ops",
-    "summary": "ops",
+    "transform": "transform",
+    "weight_map": "layout",
+    "rank_plan": "layout",
+    "manifest": "inspect",
+    "load": "load",
+    "load_state_dict": "load",
+    "hash": "inspect",
+    "stats": "inspect",
+    "diff": "inspect",
+    "verify": "inspect",
+    "summary": "inspect",
     "scan": "checkpoint",
-    "densify": "ops",
+    "densify": "transform",
     "adapter": "peft",
     "merge": "peft",
-    "names": "ops",
+    "names": "layout",
     "fields": "tensor",
-    "metadata": "ops",
+    "metadata": "inspect",
     "from_diff": "peft",
     "ballast": "everything",
 }
@@ -242,7 +247,7 @@ class TheCheck(unittest.TestCase):
         for layer, name in [
             ("io", "core/checked.hpp"),
             ("formats/torch", "formats/archive/zip.hpp"),
-            ("ops", "ballast/open.hpp"),
+            ("inspect", "ballast/open.hpp"),
             ("io", "sys/mman.h"),
             ("core", "vector"),
             ("kernels", "hwy/foreach_target.h"),
@@ -256,7 +261,7 @@ class TheCheck(unittest.TestCase):
             ("tensor", "formats/safetensors/reader.hpp"),
             ("save", "ballast/open.hpp"),
             ("io", "tensor/source_storage.hpp"),
-            ("ops", "ballast/adapter.hpp"),
+            ("inspect", "ballast/adapter.hpp"),
         ]:
             self.assertIsNotNone(self.check("src", layer, name), (layer, name))
 

@@ -31,7 +31,7 @@ ROOT = HERE.parents[1]
 WORK = ROOT / "build" / "refusals"
 COPY = WORK / "ballast"
 BUILD = COPY / "build" / "release"
-FOLDERS = ("src/formats", "src/checkpoint")
+FOLDERS = ("src/formats", "src/checkpoint", "src/cache")
 BELOW = {"core", "io", "kernels", "device", "tensor"}  # these folders of tests never come to a refusal
 MOST_MEMORY = 4 << 30  # a change must not take the machine down
 

@@ -33,7 +33,7 @@ LOOSER = {"&&", "||", "?", ":", ",", ";", "=", "==", "!=", "&", "|", "^", "retur
 
 # Where whoever says no refuses, whoever asks: verdicts, and numbers that nobody believes.
 DECIDERS = re.compile(r"formats/archive/|pickle/(given|globals|judge|joblib|literals|graph)|torch/storage_table|"
-                      r"checkpoint/(detect|composites|compressed|ggml_blocks)")
+                      r"checkpoint/(recognize/detect|agreements/)")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cast.hpp"
-#include "kernels/ggml_decode.hpp"
+#include "kernels/ggml/decode.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast {

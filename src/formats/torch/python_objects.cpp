@@ -117,7 +117,7 @@ Text path_object(const Graph& graph, NodeId node) {
     if (!path.empty() && !path.ends_with('/')) path += '/';
     path += *part;
   }
-  if (path.empty()) path = ".";
+  if (path.empty()) path += '.';
   return fmt::format("{}({})", callee_of(graph, node)->name, quoted(path, false, kMostShown));
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
-#include "ops/names_match.hpp"
+#include "layout/names_match.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/dialects.hpp"
 #include "peft/names.hpp"

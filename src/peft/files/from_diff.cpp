@@ -8,12 +8,12 @@
 #include <cmath>
 #include <utility>
 
-#include "checkpoint/packed_parts.hpp"
+#include "checkpoint/quantization/packed_parts.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
-#include "kernels/svd.hpp"
-#include "ops/names_match.hpp"
+#include "kernels/linear/svd.hpp"
+#include "layout/names_match.hpp"
 #include "peft/embeddings.hpp"
 #include "peft/files/dialects.hpp"
 #include "peft/matrix.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
-#include "ops/names_values.hpp"
+#include "layout/names_values.hpp"
 #include "peft/files/deduce.hpp"
 #include "peft/hints.hpp"
 #include "peft/initial.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/text.hpp"
-#include "ops/dimension_range.hpp"
+#include "layout/dimension_range.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/special.hpp"
 #include "peft/hints.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
-#include "kernels/torch_random.hpp"
+#include "kernels/linear/torch_random.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/special.hpp"
 #include "peft/names.hpp"

@@ -11,7 +11,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/merge.hpp>
 
-#include "checkpoint/packed_parts.hpp"
+#include "checkpoint/quantization/packed_parts.hpp"
 #include "peft/merge/edit.hpp"
 #include "peft/types.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "core/checked.hpp"
 #include "core/text.hpp"
-#include "kernels/torch_random.hpp"
+#include "kernels/linear/torch_random.hpp"
 #include "peft/merge/drawn.hpp"
 #include "peft/merge/low_rank.hpp"
 #include "peft/merge/model_order.hpp"

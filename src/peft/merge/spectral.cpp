@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "kernels/torch_random.hpp"
+#include "kernels/linear/torch_random.hpp"
 #include "peft/merge/low_rank.hpp"
 #include "peft/merge/rules.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <ballast/ballast.hpp>
 
-#include "kernels/svd.hpp"
+#include "kernels/linear/svd.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/torch_random.hpp"
+#include "kernels/linear/torch_random.hpp"
 #include "peft/merge/drawn.hpp"
 #include "support/tensor_values.hpp"
 #include "support/vectors.hpp"

@@ -1,0 +1,79 @@
+#include "checkpoint/quantization/config.hpp"
+
+#include <ballast/error.hpp>
+#include <ballast/json.hpp>
+
+#include <string_view>
+
+#include "io/section.hpp"
+
+namespace ballast {
+namespace {
+
+// Where programs write it: a member of a file, or (with no member) the file itself, which then names no method.
+struct ConfigPlace {
+  std::string_view file, member, scheme;
+};
+constexpr ConfigPlace kConfigPlaces[] = {
+    {"config.json", "quantization_config", ""},
+    {"config.json", "compression_config", "compressed-tensors"},
+    {"config.json", "quantization", "mlx"},
+    {"quantize_config.json", "", "gptq"},  // AutoGPTQ
+    {"quant_config.json", "", "awq"},      // AutoAWQ
+    {"hf_quant_config.json", "quantization", "modelopt"},
+};
+
+std::optional<Json> read_json(const std::string& path, const OpenOptions& options) try {
+  if (!options.files->exists(path)) return std::nullopt;
+  return Json::parse(io::read_text(*options.files->open(path), options.limits.max_index_bytes)->view());
+} catch (const Error&) {
+  return std::nullopt;  // a configuration that cannot be read is not what somebody opened
+}
+
+const Json* object_at(const Json& root, std::string_view member) {
+  const Json* found = member.empty() ? &root : root.find(member);
+  if (found == nullptr && root.find("text_config") != nullptr) found = root.at("text_config").find(member);
+  return found != nullptr && found->is_object() ? found : nullptr;
+}
+
+template <class Number>
+std::optional<Number> number_at(const Json& config, std::string_view key) {
+  const Json* value = config.find(key);
+  if (value == nullptr || !value->is_integer()) return std::nullopt;
+  try {
+    return static_cast<Number>(value->integer());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Older files of bitsandbytes have no method.
+std::string scheme_in(const Json& config, std::string_view otherwise) {
+  if (const Json* method = config.find("quant_method"); method != nullptr && method->is_text()) return method->text();
+  if (config.find("load_in_4bit") != nullptr || config.find("load_in_8bit") != nullptr) return "bitsandbytes";
+  return std::string(otherwise);
+}
+
+}  // namespace
+
+std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const OpenOptions& options) {
+  const bool is_folder = options.files->list(target).has_value();
+  std::optional<QuantizationConfig> found;
+  std::string_view last;
+  std::optional<Json> root;
+  for (const ConfigPlace& place : kConfigPlaces) {
+    const std::string file(place.file);
+    if (place.file != last)
+      root = read_json(is_folder ? options.files->inside(target, file) : options.files->beside(target, file), options);
+    last = place.file;
+    const Json* config = root ? object_at(*root, place.member) : nullptr;
+    if (config == nullptr) continue;
+    if (!found) found = QuantizationConfig{"", std::string(place.file), {}, {}};
+    if (found->scheme.empty()) found->scheme = scheme_in(*config, place.scheme);
+    if (!found->bits) found->bits = number_at<std::uint64_t>(*config, "bits");
+    if (!found->group_size) found->group_size = number_at<std::int64_t>(*config, "group_size");
+  }
+  return found;
+}
+
+}  // namespace ballast

@@ -1,0 +1,157 @@
+#include "checkpoint/recognize/folder.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/shard_name.hpp"
+#include "core/text.hpp"
+#include "formats/all.hpp"
+
+namespace ballast {
+namespace {
+
+// What a folder may hold. A folder that has files of several kinds has one model in several formats.
+struct Family {
+  std::string_view what;  // "safetensors"
+  Ending ending;
+};
+
+// The best first.
+std::vector<Family> all_families() {
+  std::vector<Family> families;
+  for (const FileFormat* format : all_formats()) {
+    for (const Ending& ending : format->endings) families.push_back({format->name, ending});
+  }
+  return families;
+}
+
+// What trainers put beside the model.
+constexpr std::array kNoModels = {"training_args.bin", "optimizer.bin",       "optimizer.pt",  "scheduler.bin",
+                                  "scheduler.pt",      "random_states_0.pkl", "rng_state.pth", "scaler.pt"};
+
+std::vector<std::string> ending_in(const std::vector<std::string>& names, std::string_view ending) {
+  std::vector<std::string> found;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
+    return name.ends_with(ending) && !name.starts_with('.') &&
+           std::find(kNoModels.begin(), kNoModels.end(), name) == kNoModels.end();
+  });
+  return found;
+}
+
+std::vector<std::string> indexes_among(const std::vector<std::string>& names, const Family& family) {
+  return ending_in(names, std::string(family.ending.text) + std::string(kIndexEnding));
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < 4; ++i) text += (i ? ", " : "") + quote(names[i]);
+  return names.size() > 4 ? text + ", …" : text;
+}
+
+struct ShardSet {
+  std::string stem;
+  std::uint64_t count = 0;
+  std::map<std::uint64_t, std::string> files;  // by number
+};
+
+std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
+  std::map<std::pair<std::string, std::uint64_t>, ShardSet> sets;
+  for (const std::string& file : files) {
+    const auto shard = parse_shard_name(file);
+    if (!shard) continue;
+    ShardSet& set =
+        sets.try_emplace({shard->stem, shard->count}, ShardSet{shard->stem, shard->count, {}}).first->second;
+    if (shard->number >= 1 && shard->number <= shard->count) set.files.emplace(shard->number, file);
+  }
+  std::vector<ShardSet> found;
+  for (auto& [key, set] : sets) found.push_back(std::move(set));
+  return found;
+}
+
+// Without an index: the shards of the one set that there is, all of them, or else the only file.
+std::vector<std::string> choose(const std::vector<std::string>& files, const Family& family, std::string& missing) {
+  const auto sets = find_sets(files);
+  if (sets.size() > 1) {
+    std::vector<std::string> stems;
+    for (const ShardSet& set : sets) stems.push_back(set.stem);
+    throw Error(Errc::invalid_argument, "the folder has several sets of shards: " + joined(stems))
+        .hint("open one file by its name");
+  }
+  if (sets.empty() && files.size() > 1) {
+    throw Error(Errc::invalid_argument,
+                "the folder has several " + std::string(family.what) + " files: " + joined(files))
+        .hint("open one of them by its name");
+  }
+  if (sets.empty()) return files;
+  const ShardSet& set = sets.front();
+  if (set.files.size() != set.count) {
+    missing = "the folder has " + std::to_string(set.files.size()) + " of the " + std::to_string(set.count) +
+              " shards of " + quote(set.stem);
+  }
+  std::vector<std::string> shards;
+  for (const auto& [number, file] : set.files) shards.push_back(file);
+  return shards;
+}
+
+}  // namespace
+
+FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files_of) try {
+  std::sort(names.begin(), names.end());
+  const auto families = all_families();
+  const auto family = std::ranges::find_if(families, [&](const Family& candidate) {
+    return !ending_in(names, candidate.ending.text).empty() || !indexes_among(names, candidate).empty();
+  });
+  if (family == families.end()) {
+    throw Error(Errc::not_found, "the folder has no checkpoint that goes by one of the usual names")
+        .hint("give the file itself");
+  }
+  const auto indexes = indexes_among(names, *family);
+  const auto files = ending_in(names, family->ending.text);
+  const auto path = [&](const std::string& name) { return files_of.inside(folder, name); };
+  const auto has = [](const std::vector<std::string>& in, std::string_view name) {
+    return std::find(in.begin(), in.end(), name) != in.end();
+  };
+
+  FolderContents contents;
+  const std::string usual_index = std::string(family->ending.usual_name) + std::string(kIndexEnding);
+  if (has(indexes, usual_index) || indexes.size() == 1) {
+    const std::string index = has(indexes, usual_index) ? usual_index : indexes.front();
+    const std::string alone = whole_of(index);
+    contents.index = path(index);
+    if (has(files, alone)) contents.notes.push_back({folder, "opened " + index + "; " + alone + " is beside it"});
+    return contents;
+  }
+  if (indexes.size() > 1) {
+    throw Error(Errc::invalid_argument, "the folder has several indexes: " + joined(indexes))
+        .hint("open one of them by its name");
+  }
+  const bool usual_file = has(files, family->ending.usual_name);
+  const auto chosen = usual_file ? std::vector<std::string>{std::string(family->ending.usual_name)}
+                                 : choose(files, *family, contents.missing);
+  for (const std::string& file : chosen) contents.files.push_back(path(file));
+  if (const auto others = files.size() - chosen.size(); others != 0) {
+    const std::string what =
+        usual_file ? std::string(family->ending.usual_name) : std::to_string(chosen.size()) + " shards";
+    contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other " +
+                                          std::string(family->what) + " files are beside it"});
+  }
+  return contents;
+} catch (Error& error) {
+  throw error.in(folder);
+}
+
+FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files) {
+  FolderContents contents = look_for_damage(folder, std::move(names), files);
+  if (!contents.missing.empty())
+    throw Error(Errc::not_found, contents.missing)
+        .in(folder)
+        .hint("fetch the missing ones, or open one file by its name");
+  return contents;
+}
+
+}  // namespace ballast

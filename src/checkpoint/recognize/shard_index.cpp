@@ -1,0 +1,193 @@
+#include "checkpoint/recognize/shard_index.hpp"
+
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "core/json_text.hpp"
+#include "core/name_hash.hpp"
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::size_t kSample = 64;  // entries that are read before room is made for the rest
+
+class IndexParser {
+ public:
+  IndexParser(std::shared_ptr<const PaddedText> text, const Limits& limits,
+              const std::function<void(const std::string&)>& on_file)
+      : text_(std::move(text)), json_(*text_, 0, limits.max_json_depth), limits_(limits), on_file_(on_file) {}
+
+  // {"metadata": {...}, "weight_map": {TENSOR: FILE, ...}}
+  ShardIndex parse() {
+    index_.text = text_;
+    json_.check_utf8();
+    if (!json_.take('{')) json_.fail("the index is no JSON object");
+    bool has_weight_map = false;
+    for_each_member([&](std::string_view key) {
+      if (key == "weight_map") {
+        has_weight_map = true;
+        weight_map();
+      } else if (key == "metadata" && json_.take('{')) {
+        for_each_member([&](std::string_view field) { metadata(std::string(field)); });
+      } else {
+        json_.skip_value(/*depth=*/2);
+      }
+    });
+    json_.skip_space();
+    if (!json_.at_end()) json_.fail("more text after the end of the index");
+    if (!has_weight_map) {
+      throw Error(Errc::unsupported, "this JSON has no \"weight_map\", so it is not an index of shards")
+          .hint("give the folder, or the file with the weights");
+    }
+    sort_files();
+    return std::move(index_);
+  }
+
+ private:
+  // From behind the brace. `member` is called behind the colon of each key.
+  template <class Member>
+  void for_each_member(const Member& member) {
+    KeysOfObject keys;
+    if (json_.take('}')) return;
+    do {
+      const std::string_view key = json_.string("a key").value;
+      keys.add(key);
+      json_.expect(':', "after a key");
+      member(key);
+    } while (json_.take(','));
+    if (keys.has_one_twice()) json_.fail("an object of the index has the same key twice");
+    json_.expect('}', "or ',' after a member");
+  }
+
+  void metadata(std::string key) {
+    json_.skip_space();
+    const char* start = json_.mark();
+    if (json_.take('"')) {
+      json_.return_to(start);
+      if (index_.metadata.size() == limits_.max_metadata_keys)
+        throw Error(Errc::limit, "the index has more than " + std::to_string(limits_.max_metadata_keys) + " metadata")
+            .at_byte(json_.byte());
+      index_.metadata.emplace(std::move(key), json_.string("a value").value);
+      return;
+    }
+    json_.skip_value(/*depth=*/3);
+    if (key == "total_size") total_size(json_.since(start));
+  }
+
+  // Some writers have divided and multiplied: then it is no integer any more.
+  void total_size(std::string_view text) {
+    double number = -1;
+    std::uint64_t size = 0;
+    const char* end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, size).ptr == end) {
+      index_.total_size = size;
+    } else if (std::from_chars(text.data(), end, number).ptr == end && number >= 0 && number < 0x1p63) {
+      index_.total_size = static_cast<std::uint64_t>(number);
+    }
+  }
+
+  void weight_map() {
+    json_.expect('{', "to begin \"weight_map\"");
+    KeysOfObject keys;
+    if (json_.take('}')) return;
+    const std::uint64_t start = json_.byte();
+    do {
+      if (index_.weight_map.size() == kSample) {
+        // Entries are much alike: the first few tell how many there will be.
+        const std::size_t count = text_->view().size() / ((json_.byte() - start) / kSample + 1) + kSample;
+        keys.reserve(count);
+        index_.weight_map.reserve(count);
+      }
+      const auto name = json_.string("a tensor's name");
+      const std::string_view tensor = name.in_text ? name.value : keep(name.value);
+      index_.names_sum += keys.add(tensor);
+      json_.expect(':', "after a tensor's name");
+      json_.skip_space();
+      const std::uint64_t byte = json_.byte();
+      index_.weight_map.push_back({tensor, number_of(json_.string("the name of a file").value, tensor, byte)});
+    } while (json_.take(','));
+    if (keys.has_one_twice()) refuse_repeated_tensor();
+    json_.expect('}', "or ',' in \"weight_map\"");
+  }
+
+  void refuse_repeated_tensor() const {
+    std::vector<std::string_view> names;
+    for (const ShardIndex::Place& place : index_.weight_map) names.push_back(place.tensor);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) json_.fail("\"weight_map\" has tensor " + quote(*twice) + " twice");
+  }
+
+  // A name with escapes is not in the text as it is.
+  std::string_view keep(std::string_view name) {
+    if (!unescaped_) index_.unescaped = unescaped_ = std::make_shared<std::deque<std::string>>();
+    return unescaped_->emplace_back(name);
+  }
+
+  // Tensors of one file mostly follow each other.
+  std::uint32_t number_of(std::string_view file, std::string_view tensor, std::uint64_t byte) {
+    if (!index_.files.empty() && file == index_.files[last_file_]) return last_file_;
+    const auto known = numbers_.find(std::string(file));
+    if (known != numbers_.end()) return last_file_ = known->second;
+    if (!is_basename(file)) {
+      throw Error(Errc::unsafe, "the index names the file " + quote(file) + " for tensor " + quote(tensor) +
+                                    ", which is not in its own folder")
+          .at_byte(byte);
+    }
+    if (index_.files.size() == limits_.max_shards) {
+      throw Error(Errc::limit, "the index names more than " + std::to_string(limits_.max_shards) + " files")
+          .at_byte(byte);
+    }
+    last_file_ = static_cast<std::uint32_t>(index_.files.size());
+    index_.files.emplace_back(file);
+    numbers_.emplace(file, last_file_);
+    if (on_file_) on_file_(index_.files.back());
+    return last_file_;
+  }
+
+  void sort_files() {
+    std::vector<std::uint32_t> order(index_.files.size()), rank(index_.files.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return index_.files[a] < index_.files[b]; });
+    std::vector<std::string> sorted;
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      rank[order[i]] = i;
+      sorted.push_back(std::move(index_.files[order[i]]));
+    }
+    index_.files = std::move(sorted);
+    for (ShardIndex::Place& place : index_.weight_map) place.file = rank[place.file];
+  }
+
+  std::shared_ptr<const PaddedText> text_;
+  JsonText json_;
+  const Limits& limits_;
+  const std::function<void(const std::string&)>& on_file_;
+  ShardIndex index_;
+  NameMap<std::uint32_t> numbers_;  // of files
+  std::uint32_t last_file_ = 0;
+  std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
+};
+
+}  // namespace
+
+bool is_basename(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits,
+                             const std::function<void(const std::string& file)>& on_file) {
+  return IndexParser(std::move(text), limits, on_file).parse();
+}
+
+ShardIndex parse_shard_index(std::string_view json, const Limits& limits) {
+  return parse_shard_index(std::make_shared<const PaddedText>(json), limits);
+}
+
+}  // namespace ballast

@@ -1,0 +1,47 @@
+#include "inspect/chunks.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "tensor/pieces.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20;
+
+}  // namespace
+
+void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t size,
+                    const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter,
+                    std::uint64_t unit) {
+  if (size == 0) return;
+  tensor.storage()->prepare({});
+  if (unit == 0) unit = info(tensor.dtype()).block_bytes;
+  const std::uint64_t step = std::max(kChunkBytes / unit, std::uint64_t{1}) * unit;
+  const bool may_be_in_place = tensor.is_contiguous();
+  std::vector<std::byte> buffer;
+  for (const std::uint64_t end = first + size; first < end;) {
+    const std::uint64_t n = std::min(step, end - first);
+    const bool seen = may_be_in_place && tensor.storage()->visit(tensor.offset() + first, n, look);
+    if (!seen) {
+      buffer.resize(n);
+      tensor.read(first, buffer);
+      look(buffer);
+    }
+    if (may_be_in_place) tensor.release({first, n});
+    if (meter != nullptr) meter->add(n);
+    first += n;
+  }
+}
+
+std::vector<TensorPart> split_tensors(std::span<const Tensor* const> tensors) {
+  std::vector<TensorPart> parts;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (const ByteRange& range : cut_by_bytes(*tensors[i], kPartBytes)) parts.push_back({i, range.offset, range.size});
+  }
+  return parts;
+}
+
+}  // namespace ballast

@@ -1,0 +1,150 @@
+#include <ballast/densify.hpp>
+#include <ballast/error.hpp>
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "core/checked.hpp"
+#include "core/expansion.hpp"
+#include "core/name_hash.hpp"
+#include "core/text.hpp"
+#include "tensor/dequantized_storage.hpp"
+#include "tensor/sparse_storage.hpp"
+
+namespace ballast {
+namespace {
+
+// Four bytes of a sparse tensor can claim to be an exbibyte, and so can the values to be added up in it: what is made
+// of the parts, and of what, is held against what the file really has.
+class Expansion {
+ public:
+  explicit Expansion(const Limits& limits) : limits_(limits) {}
+
+  void add(const Composite& composite, std::span<const Tensor> parts, const Tensor& whole, std::uint64_t memory_bytes) {
+    make(whole.nbytes());
+    make(memory_bytes);
+    for (const Tensor& part : parts) {
+      make(part.nbytes());
+      if (part.storage() && seen_.insert(part.storage().get()).second)
+        real_ = checked_add(real_, part.storage()->size_bytes()).value_or(UINT64_MAX);
+    }
+    if (made_ <= real_) return;
+    const std::uint64_t added = made_ - real_;
+    if (expands_too_much(limits_, added, real_)) {
+      throw Error(Errc::limit, fmt::format("the parts of tensor {} would become {}, far more than the file holds",
+                                           quote(composite.name), format_bytes(whole.nbytes())))
+          .hint("leave it out with --exclude, or keep it as its parts");
+    }
+  }
+
+ private:
+  void make(std::uint64_t bytes) { made_ = checked_add(made_, bytes).value_or(UINT64_MAX); }
+
+  const Limits& limits_;
+  std::set<const Storage*> seen_;
+  std::uint64_t real_ = 0, made_ = 0;
+};
+
+class Densifier {
+ public:
+  Densifier(Checkpoint& checkpoint, const Limits& limits) : checkpoint_(checkpoint), expansion_(limits) {}
+
+  void run() {
+    make_wholes();
+    place_wholes();
+    forget_parts();
+  }
+
+ private:
+  struct Whole {
+    const Composite* composite;
+    Tensor tensor;
+    bool is_placed = false;
+  };
+
+  void make_wholes() {
+    for (const Composite& composite : checkpoint_.composites) {
+      const bool is_sparse = is_sparse_layout(composite.layout);
+      if (!is_sparse && composite.layout != "quantized") continue;
+      std::vector<Tensor> parts;
+      for (const std::string& part : composite.parts) {
+        if (const Tensor* tensor = checkpoint_.find(part)) parts.push_back(*tensor);
+      }
+      // A selection may have taken a part away: what is left is tensors like any other.
+      if (parts.empty() || parts.size() != composite.parts.size()) continue;
+      Tensor whole = is_sparse ? dense_tensor(composite, parts) : dequantized_tensor(composite, parts);
+      expansion_.add(composite, parts, whole, is_sparse ? index_memory_bytes(parts) : channel_memory_bytes(parts));
+      for (const std::string& part : composite.parts) wholes_of_part_[part].push_back(wholes_.size());
+      wholes_.push_back({&composite, std::move(whole)});
+    }
+  }
+
+  // Each where the first of its parts was.
+  void place_wholes() {
+    StateDict tensors;
+    tensors.reserve(checkpoint_.size());
+    for (const auto& [name, tensor] : checkpoint_.tensors) {
+      const auto part = wholes_of_part_.find(name);
+      if (part == wholes_of_part_.end()) {
+        tensors.insert(name, tensor);
+        continue;
+      }
+      for (const std::size_t i : part->second) {
+        Whole& whole = wholes_[i];
+        if (whole.is_placed) continue;
+        tensors.insert(free_name(whole.composite->name, tensors), whole.tensor);
+        whole.is_placed = true;
+      }
+    }
+    checkpoint_.tensors = std::move(tensors);
+  }
+
+  // As everywhere, the second tensor of one name gets "~2".
+  std::string free_name(const std::string& name, const StateDict& placed) {
+    const auto is_taken = [&](const std::string& other) {
+      return placed.contains(other) || (checkpoint_.contains(other) && !wholes_of_part_.contains(other));
+    };
+    if (!is_taken(name)) return name;
+    std::uint64_t& number = last_number_.try_emplace(name, 1).first->second;
+    std::string other;
+    do {
+      other = fmt::format("{}~{}", name, ++number);
+    } while (is_taken(other));
+    checkpoint_.notes.push_back(
+        {name, fmt::format("another tensor is called {}: it is listed as {}", quote(name), quote(other)),
+         Note::Kind::remark});
+    return other;
+  }
+
+  void forget_parts() {
+    std::erase_if(checkpoint_.aliases, [&](const auto& alias) {
+      if (!wholes_of_part_.contains(alias.first) && !wholes_of_part_.contains(alias.second)) return false;
+      checkpoint_.metadata.erase(alias.first);
+      return true;
+    });
+    std::set<const Composite*> made;
+    for (const Whole& whole : wholes_) made.insert(whole.composite);
+    std::vector<Composite> others;
+    for (Composite& composite : checkpoint_.composites) {
+      if (!made.contains(&composite)) others.push_back(std::move(composite));
+    }
+    checkpoint_.composites = std::move(others);
+  }
+
+  Checkpoint& checkpoint_;
+  Expansion expansion_;
+  std::vector<Whole> wholes_;
+  NameMap<std::uint64_t> last_number_;                    // given to a name that was taken
+  NameViewMap<std::vector<std::size_t>> wholes_of_part_;  // the names lie in the composites
+};
+
+}  // namespace
+
+Checkpoint densify(Checkpoint checkpoint, const Limits& limits) {
+  Densifier(checkpoint, limits).run();
+  return checkpoint;
+}
+
+}  // namespace ballast

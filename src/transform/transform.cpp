@@ -1,0 +1,106 @@
+#include <ballast/error.hpp>
+#include <ballast/transform.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/quantization/packed_parts.hpp"
+#include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
+#include "transform/once_per_tensor.hpp"
+#include "transform/quantize.hpp"
+
+namespace ballast {
+namespace {
+
+// Two names of one tensor stay two names of one tensor.
+void tie_aliases(const Checkpoint& checkpoint, StateDict& tensors) {
+  for (const auto& [removed, kept] : checkpoint.aliases) {
+    const Tensor* same = tensors.find(kept);
+    if (same != nullptr && tensors.contains(removed)) tensors.replace(removed, Tensor(*same));
+  }
+}
+
+}  // namespace
+
+bool Selection::matches(std::string_view name) const {
+  const auto any = [&](const std::vector<std::string>& globs) {
+    return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return glob_match(glob, name); });
+  };
+  return (include.empty() || any(include)) && !any(exclude);
+}
+
+Checkpoint select(Checkpoint checkpoint, const Selection& selection) {
+  if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
+  // Aliases stay, as the metadata does that the file has them in; one of tensors that are gone is left out when the
+  // checkpoint is saved.
+  auto aliases = checkpoint.aliases;
+  Metadata metadata = checkpoint.metadata;
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
+    return selection.matches(name) ? std::optional(std::string(name)) : std::nullopt;
+  });
+  checkpoint.aliases = std::move(aliases);
+  checkpoint.metadata = std::move(metadata);
+  return checkpoint;
+}
+
+Checkpoint cast(Checkpoint checkpoint, DType dtype) {
+  if (info(dtype).kind == DTypeKind::ggml) return quantize(std::move(checkpoint), dtype);
+  if (!is_floating(dtype))
+    throw Error(Errc::invalid_argument, std::string(name(dtype)) + " is no floating dtype to cast to");
+  StateDict tensors;
+  tensors.reserve(checkpoint.size());
+  OncePerTensor once;
+  const PackedParts packed(checkpoint);
+  for (const auto& [name, tensor] : checkpoint) {
+    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+    packed.refuse(name, tensor, "cast");
+    try {
+      tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
+    } catch (Error& error) {
+      throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint("leave it out with --exclude");
+    }
+  }
+  tie_aliases(checkpoint, tensors);
+  checkpoint.tensors = std::move(tensors);
+  return checkpoint;
+}
+
+Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
+  // The names of each rule as a checkpoint of their own, cast, and put back in their places.
+  std::vector<Checkpoint> chosen(rules.size());
+  for (Checkpoint& part : chosen) {
+    part.target = checkpoint.target;
+    part.quantization = checkpoint.quantization;
+  }
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto rule =
+        std::ranges::find_if(rules, [name = name](const CastRule& r) { return glob_match(r.glob, name); });
+    if (rule != rules.end()) chosen[static_cast<std::size_t>(rule - rules.begin())].tensors.insert(name, tensor);
+  }
+  StateDict tensors = checkpoint.tensors;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (chosen[i].size() == 0) {
+      checkpoint.notes.push_back({checkpoint.target,
+                                  "no tensor is left for the rule " + quote(rules[i].glob) + ": nothing becomes " +
+                                      std::string(name(rules[i].dtype)),
+                                  Note::Kind::remark});
+      continue;
+    }
+    const Checkpoint done = cast(std::move(chosen[i]), rules[i].dtype);
+    for (const auto& [name, tensor] : done) tensors.replace(name, tensor);
+    checkpoint.notes.insert(checkpoint.notes.end(), done.notes.begin(), done.notes.end());
+    for (const Field& field : done.fields) checkpoint.fields.set(field);
+  }
+  tie_aliases(checkpoint, tensors);
+  checkpoint.tensors = std::move(tensors);
+  return checkpoint;
+}
+
+Tensor cast(const Checkpoint& checkpoint, std::string_view name, DType dtype) {
+  const Tensor& tensor = checkpoint.at(name);
+  if (tensor.dtype() != dtype) PackedParts(checkpoint).refuse(name, tensor, "cast");
+  return tensor.to(dtype);
+}
+
+}  // namespace ballast

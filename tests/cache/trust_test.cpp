@@ -1,0 +1,367 @@
+// Which conversion caches are believed, which checkpoints get none, and who can see and remove them.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ballast/hash.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "cache/identity.hpp"
+#include "cache/seal.hpp"
+#include "support/cache_test.hpp"
+#include "support/expect_error.hpp"
+#include "support/tensor_values.hpp"
+#include "support/vectors.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+using test::is_from_cache;
+using test::kAlways;
+using test::kAutomatic;
+using test::kIgnore;
+using test::strided_file;
+using test::TempDir;
+using test::TorchZip;
+namespace py = test::py;
+
+mode_t mode_of(const std::string& path) {
+  struct stat found = {};
+  EXPECT_EQ(lstat(path.c_str(), &found), 0) << path;
+  return found.st_mode & 07777;
+}
+
+class CacheTrust : public test::CacheTest {};
+
+TEST_F(CacheTrust, NoticesThatTheSourceChanged) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  struct stat before = {};
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+
+  dir.write("model.pt", strided_file(7));  // in place: the same inode and size, and the same time
+  const struct timespec times[2] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_FALSE(is_from_cache(open(path)));
+  EXPECT_EQ(test::values_of<float>(open(path).at("w"))[0], 7);
+
+  EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
+  EXPECT_EQ(test::values_of<float>(open(path).at("w"))[0], 7);
+  fs::remove(path);
+  EXPECT_ERROR(open(path), Errc::not_found, "cannot be opened");
+}
+
+TEST_F(CacheTrust, NoticesThatItWasDamaged) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const std::string good = dir.read(std::string(".model.pt") + kEnding);
+  struct stat made = {};
+  ASSERT_EQ(stat(beside().c_str(), &made), 0);
+  const auto put = [&](const std::string& bytes) {
+    std::ofstream(beside(), std::ios::binary | std::ios::trunc) << bytes;
+    const struct timespec times[2] = {made.st_atim, made.st_mtim};
+    utimensat(AT_FDCWD, beside().c_str(), times, 0);  // as a disk damages it: nobody notices
+  };
+  for (std::size_t size = 0; size < good.size(); size += 5) {
+    put(good.substr(0, size));
+    ASSERT_FALSE(is_from_cache(open(path))) << size;
+  }
+  put(good + "x");
+  EXPECT_FALSE(is_from_cache(open(path)));
+  const std::size_t header = good.rfind('}') + 1;
+  for (std::size_t i = 0; i < header; i += i < 16 ? 1 : 3) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    put(bad);
+    // Spaces that pad the header, and the digits of shapes that have a record of their own, may be anything.
+    const Checkpoint opened = open(path);
+    ASSERT_EQ(hash(opened).digest, hash(open(path, kIgnore)).digest) << i;
+  }
+  put(good);
+  EXPECT_TRUE(is_from_cache(open(path)));
+
+  std::ofstream(beside(), std::ios::binary | std::ios::trunc) << good;  // but whoever writes, changes the time
+  EXPECT_FALSE(is_from_cache(open(path)));
+  EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
+}
+
+TEST_F(CacheTrust, IsNotBelievedWhereOthersCanWrite) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const auto change_mode = [](const std::string& of, mode_t mode) { ASSERT_EQ(chmod(of.c_str(), mode), 0); };
+  for (const mode_t mode : {0664u, 0646u}) {
+    change_mode(beside(), mode);
+    EXPECT_FALSE(is_from_cache(open(path)));
+  }
+  change_mode(beside(), 0600);
+  EXPECT_TRUE(is_from_cache(open(path)));
+  for (const mode_t mode : {0770u, 0757u, 01777u}) {
+    change_mode(dir.path(), mode);
+    EXPECT_FALSE(is_from_cache(open(path)));
+  }
+  change_mode(dir.path(), 0755);
+  EXPECT_TRUE(is_from_cache(open(path)));
+
+  fs::rename(beside(), dir / "elsewhere");
+  fs::create_symlink(dir / "elsewhere", beside());
+  EXPECT_FALSE(is_from_cache(open(path)));
+  EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));  // the link is replaced, and not followed
+  EXPECT_FALSE(fs::is_symlink(beside()));
+}
+
+TEST_F(CacheTrust, IsOfThisUserAndOfNobodyElse) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  for (const auto& of : {beside(), dir.path()}) {
+    ASSERT_EQ(chown(of.c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(is_from_cache(open(path))) << of;
+    ASSERT_EQ(chown(of.c_str(), 0, 0), 0);
+    EXPECT_TRUE(is_from_cache(open(path))) << of;
+  }
+}
+
+TEST_F(CacheTrust, IsNotTakenFromAnotherUser) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const std::string own = getenv("XDG_STATE_HOME");
+  setenv("XDG_STATE_HOME", (home / "another").c_str(), 1);
+  EXPECT_FALSE(is_from_cache(open(path)));  // who has no key
+  ASSERT_TRUE(is_from_cache(open(dir.write("other.pt", strided_file()), kAutomatic)));
+  EXPECT_FALSE(is_from_cache(open(path)));  // who has a key, and another one
+  setenv("XDG_STATE_HOME", own.c_str(), 1);
+  EXPECT_TRUE(is_from_cache(open(path)));
+  EXPECT_FALSE(is_from_cache(open(dir / "other.pt")));
+}
+
+// Of a cache that somebody packed: everything about the files is right, but the seal cannot be.
+TEST_F(CacheTrust, IsNotBelievedWithoutASealOrWithAForgedOne) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  struct stat made = {};
+  ASSERT_EQ(stat(beside().c_str(), &made), 0);
+  const auto replace = [&](const std::function<void(std::string&)>& change) {
+    std::string bytes = dir.read(std::string(".model.pt") + kEnding);
+    change(bytes);
+    std::ofstream(beside(), std::ios::binary | std::ios::in) << bytes;
+    const struct timespec times[2] = {made.st_atim, made.st_mtim};
+    ASSERT_EQ(utimensat(AT_FDCWD, beside().c_str(), times, 0), 0);
+  };
+  UserSecret guess{};
+  seal_cache(beside(), guess);
+  replace([](std::string&) {});
+  EXPECT_FALSE(is_from_cache(open(path)));
+  replace([](std::string& bytes) { bytes[bytes.find(kSealKey)] = 'B'; });
+  EXPECT_FALSE(is_from_cache(open(path)));
+  replace([](std::string& bytes) { bytes[bytes.find("Ballast.cache.seal")] = 'b'; });
+  seal_cache(beside(), *read_user_secret());
+  replace([](std::string&) {});
+  EXPECT_TRUE(is_from_cache(open(path)));
+}
+
+TEST_F(CacheTrust, IsMadeOfExactlyTheFilesThatTheTargetNames) {
+  const std::string path = dir.write("model.pt", strided_file());
+  const auto key_with = [&](const std::function<void(CacheKey&)>& change) {
+    CacheKey key = key_of(path, {});
+    change(key);
+    return key;
+  };
+  check_key(key_with([](CacheKey&) {}), path, {});
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.clear(); }), path, {}), Errc::mismatch,
+               "the checkpoint consists of other files now");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.push_back(key.sources[0]); }), path, {}),
+               Errc::mismatch, "the checkpoint consists of other files now");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources[0].name = "another.pt"; }), path, {}), Errc::mismatch,
+               "the checkpoint consists of other files now");
+
+  dir.write("a-00001-of-00002.bin", strided_file());
+  dir.write("a-00002-of-00002.bin", strided_file());
+  const std::string index = dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin"}})");
+  EXPECT_EQ(files_of_target(index, {}), (std::vector<std::string>{dir / "a-00001-of-00002.bin", index}));
+  const CacheKey of_one = key_of(index, {});
+  dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin","v":"a-00002-of-00002.bin"}})");
+  EXPECT_ERROR(check_key(of_one, index, {}), Errc::mismatch, "the checkpoint consists of other files now");
+}
+
+TEST_F(CacheTrust, IsNotBelievedInACopiedFolderOrARestoredBackup) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const auto copy_with_times = [](const fs::path& from, const fs::path& to) {
+    const std::string command = "cp -a '" + from.string() + "' '" + to.string() + "'";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  };
+  const TempDir elsewhere;
+  ASSERT_EQ(chmod(elsewhere.path().c_str(), 0700), 0);
+  copy_with_times(dir.path() + "/.", elsewhere.path());
+  ASSERT_TRUE(fs::exists(elsewhere / (std::string(".model.pt") + kEnding)));
+  EXPECT_FALSE(is_from_cache(open(elsewhere / "model.pt")));
+
+  fs::remove(path);
+  copy_with_times(elsewhere / "model.pt", path);
+  EXPECT_FALSE(is_from_cache(open(path)));
+}
+
+// The seal was made long before the file was last changed, whatever its time of modification says.
+TEST_F(CacheTrust, IsNotBelievedAfterItsBytesWereReplaced) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  check_seal(beside(), *read_user_secret());
+  constexpr std::int64_t kAnHour = 3600;
+  for (const std::int64_t seconds : {-kAnHour, kAnHour}) {
+    seal_cache(beside(), *read_user_secret(), seconds);
+    EXPECT_ERROR(check_seal(beside(), *read_user_secret()), Errc::mismatch, "was changed, copied or restored");
+    EXPECT_FALSE(is_from_cache(open(path)));
+  }
+}
+
+TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
+  const std::string path = dir.write("model.pt", strided_file());
+  const fs::path folder = home / "state/ballast", key = folder / "cache.key";
+  EXPECT_FALSE(is_from_cache(open(path)));
+  EXPECT_FALSE(fs::exists(folder)) << "only making a cache makes a key";
+  open(path, kAutomatic);
+  EXPECT_EQ(mode_of(key), 0600u);
+  EXPECT_EQ(mode_of(folder), 0700u);
+  EXPECT_EQ(fs::file_size(key), 32u);
+
+  const auto expect_none = [&](const char* why) {
+    EXPECT_FALSE(is_from_cache(open(path))) << why;
+    const Checkpoint opened = open(path, kAutomatic);
+    EXPECT_FALSE(is_from_cache(opened)) << why;
+    EXPECT_TRUE(test::has_note(opened, why));
+  };
+  for (const mode_t mode : {0640u, 0604u, 0620u}) {
+    ASSERT_EQ(chmod(key.c_str(), mode), 0);
+    expect_none("others can read or write it");
+  }
+  ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+  ASSERT_EQ(chmod(folder.c_str(), 0770), 0);
+  expect_none("others can write to its folder");
+  ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+  EXPECT_TRUE(is_from_cache(open(path)));
+
+  std::ofstream(key, std::ios::app) << "x";
+  expect_none("it has another size");
+  fs::remove(key);
+  fs::create_symlink("/dev/null", key);
+  expect_none("cannot be opened");
+  fs::remove_all(folder);
+  std::ofstream(folder) << "not a folder";
+  expect_none("no conversion cache was made");
+}
+
+// What an archive brought along: a checkpoint, and a cache of it with other numbers that somebody else made.
+TEST_F(CacheTrust, IsNotPlantedByAnArchive) {
+  const std::string archive = test::vector_path("found/cache_poison.tar");
+  ASSERT_EQ(std::system(("tar -C '" + dir.path() + "' -xf '" + archive + "'").c_str()), 0);
+  std::size_t checkpoints = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir.path())) {
+    if (entry.path().filename().string().starts_with('.') || !entry.is_regular_file()) continue;
+    ++checkpoints;
+    EXPECT_FALSE(is_from_cache(open(entry.path().string()))) << entry.path();
+  }
+  EXPECT_GT(checkpoints, 0u);
+}
+
+TEST_F(CacheTrust, ShowsNothingThatTheSourceDoesNotShow) {
+  for (const auto& [source, cache] : {std::pair<mode_t, mode_t>{0600, 0600}, {0640, 0600}, {0644, 0644}}) {
+    const std::string path = dir.write("model.pt", strided_file());
+    ASSERT_EQ(chmod(path.c_str(), source), 0);
+    open(path, kAutomatic);
+    EXPECT_EQ(mode_of(beside()), cache);
+  }
+}
+
+TEST_F(CacheTrust, LiesUnderTheUsersCacheWhereOthersCanWrite) {
+  const std::string path = dir.write("model.pt", strided_file());
+  ASSERT_EQ(chmod(dir.path().c_str(), 0777), 0);
+  EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
+  EXPECT_EQ(dir.names(), (std::set<std::string>{"model.pt"}));
+  EXPECT_EQ(mode_of(cache_folder()), 0700u);
+  EXPECT_EQ(fs::path(cache_path(path)).parent_path(), cache_folder());
+  EXPECT_TRUE(is_from_cache(open(path)));
+
+  ASSERT_EQ(chmod(cache_folder().c_str(), 0777), 0);
+  EXPECT_FALSE(is_from_cache(open(path)));
+  const Checkpoint opened = open(path, kAutomatic);
+  EXPECT_FALSE(is_from_cache(opened));
+  EXPECT_TRUE(test::has_note(opened, "no conversion cache was made: there is no folder for it"));
+  EXPECT_EQ(opened.notes.back().kind, Note::Kind::remark);
+}
+
+TEST_F(CacheTrust, NeedsNoHome) {
+  unsetenv("XDG_CACHE_HOME");
+  const std::string before = getenv("HOME") ? getenv("HOME") : "";
+  unsetenv("HOME");
+  EXPECT_EQ(cache_folder(), "");
+  EXPECT_TRUE(is_from_cache(open(dir.write("model.pt", strided_file()), kAutomatic)));
+  EXPECT_TRUE(list_cache().empty());
+  unsetenv("XDG_STATE_HOME");
+  const Checkpoint without = open(dir.write("other.pt", strided_file()), kAutomatic);
+  EXPECT_FALSE(is_from_cache(without));
+  EXPECT_TRUE(test::has_note(without, "there is no folder for this user's key"));
+  setenv("HOME", "/somewhere", 1);
+  EXPECT_EQ(cache_folder(), "/somewhere/.cache/ballast");
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  EXPECT_EQ(cache_folder(), "/somewhere/.cache/ballast");
+  setenv("HOME", before.c_str(), 1);
+}
+
+TEST_F(CacheTrust, HidesNothingDangerous) {
+  const std::string path =
+      dir.write("model.pt", TorchZip()
+                                .object(py::dict({{"w", py::tensor(py::storage("Float", "0", 4), 0, {2, 2}, {1, 2})},
+                                                  {"x", py::call("os", "system", {py::text("true")})}}))
+                                .record("0", test::raw<float>({1, 2, 3, 4}))
+                                .text());
+  const Checkpoint opened = open(path, kAlways);
+  EXPECT_FALSE(opened.dangerous.empty());
+  EXPECT_TRUE(test::has_note(opened, "names \"os.system\", which runs programs or shell commands"));
+  EXPECT_EQ(dir.names(), (std::set<std::string>{"model.pt"}));
+}
+
+TEST_F(CacheTrust, HidesNoWrongChecksum) {
+  std::string text = strided_file();
+  const std::string data = test::raw<float>({1, 2, 3, 4});
+  text[text.find(data)] ^= 1;
+  const std::string path = dir.write("model.pt", text);
+  EXPECT_TRUE(test::has_note(open(path, kAlways), "no conversion cache was made"));
+  EXPECT_EQ(dir.names(), (std::set<std::string>{"model.pt"}));
+}
+
+TEST_F(CacheTrust, IsForTheOptionsThatItWasMadeWith) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  EXPECT_FALSE(is_from_cache(open(path, {.safety = Safety::strict})));
+  EXPECT_FALSE(is_from_cache(open(path, {.lenient = true})));
+  Limits limits;
+  limits.max_pickle_nodes = 1;
+  EXPECT_ERROR(open(path, {.limits = limits}), Errc::limit, "");
+  EXPECT_TRUE(is_from_cache(open(path, {.threads = 1})));
+}
+
+TEST_F(CacheTrust, IsNeverTakenForSomethingElse) {
+  const std::string precious = dir.write("precious.safetensors", "x");
+  fs::create_directories(cache_folder());
+  const auto enter = [&](const std::string& path) {
+    std::ofstream(cache_folder() + "/0.source", std::ios::binary) << path << '\0' << path;
+  };
+  chmod(cache_folder().c_str(), 0700);
+  enter(precious);
+  EXPECT_TRUE(clear_cache().empty());
+  enter(beside());
+  EXPECT_TRUE(list_cache().empty());
+  dir.write(fs::path(beside()).filename().string(), "x");
+  EXPECT_EQ(list_cache().size(), 1u);
+  chmod(cache_folder().c_str(), 0770);  // others may have written the register
+  EXPECT_TRUE(list_cache().empty());
+  EXPECT_TRUE(clear_cache().empty());
+  EXPECT_TRUE(fs::exists(precious) && fs::exists(beside()));
+}
+
+}  // namespace
+}  // namespace ballast
