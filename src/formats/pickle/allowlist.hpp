@@ -22,7 +22,7 @@ enum Uses : std::uint8_t {
   kState = 4,         // an instance gets its attributes: BUILD
   kItems = 8,         // something is appended to it
   kPairs = 16,        // something is stored in it by a key
-  kWeightsOnly = 32,  // torch.load(weights_only=True) goes on here, too
+  kWeightsOnly = 32,  // torch.load(weights_only=True) accepts it, too
 };
 
 // What the arguments must be for a call to be known.
