@@ -26,8 +26,7 @@ std::shared_ptr<const PaddedText> read_header_text(const Source& source, const L
 bool looks_like_safetensors(std::span<const std::byte> first_bytes);
 
 // Whether a file that does not look like safetensors was one before it was damaged. One of these holds:
-//   1. the ninth byte is '{', the first byte of a header, then '"', '}' or a space follows, and the length before it is
-//   not text;
+//   1. the ninth byte is '{', the first of a header, '"', '}' or a space follows, and the length before it is not text;
 //   2. the length fits the file, and the bytes that it counts are text, or end as a header does: in '}' and spaces;
 //   3. there are only the eight bytes of a length, and the upper four are zeros.
 // If a file is_too_short() for a length, nobody can tell what it was, unless another format claims it.
