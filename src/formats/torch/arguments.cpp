@@ -87,7 +87,7 @@ std::vector<std::uint64_t> Arguments::counts(std::size_t i, std::string_view wha
 void Arguments::complain(std::size_t i, const std::string& message) const {
   const auto has_place = [&](NodeId item) {
     return graph_.kind(item) != Kind::none &&
-           graph_.kind(item) != Kind::boolean;  // all mentions in a file are one node
+           graph_.kind(item) != Kind::boolean;  // a file has one node for each of these values
   };
   const NodeId culprit = i < items_.size() && has_place(items_[i]) ? items_[i] : tuple_;
   throw Error(Errc::malformed, fmt::format("{}: {}", what_, message)).at_byte(graph_[culprit].offset);
