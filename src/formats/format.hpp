@@ -1,7 +1,8 @@
-// FileFormat: what Ballast knows of one file format, as a value. What a format cannot do is nothing in its row.
+// FileFormat: what Ballast knows of one file format, as a value. What a format cannot do is left out of its row.
 //
 // Each format has a row in its own folder, all.cpp has the table of them. Detection, open, scan, save, folders,
-// metadata and the texts of help and hints take what they need from it. CONTRIBUTING.md says how a new one is added.
+// metadata and the texts of help and hints take what they need from the rows. CONTRIBUTING.md says how a new format is
+// added.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +31,10 @@ namespace ballast {
 struct ReadContext {
   const OpenOptions& options;
   std::function<Checkpoint(const SourcePtr& inside)> read_file;
-  std::function<Checkpoint(const SourcePtr& file, std::uint64_t first)> read_pickle;  // that begins there
+  std::function<Checkpoint(const SourcePtr& file, std::uint64_t first)> read_pickle;  // the pickle begins at `first`
 };
 
-// A file of a format that is known.
+// A file whose format is known.
 struct FileToRead {
   SourcePtr source;               // with its beginning in memory
   std::shared_ptr<void> begun{};  // what FileFormat::claim made of it
@@ -43,11 +44,11 @@ struct FileToRead {
 
 struct ScannedPart {
   SourcePtr source;
-  std::string member;       // of the archives around it: "a.zip/b.pkl"; empty for the file itself
+  std::string member;       // its path in the archives around it: "a.zip/b.pkl"; empty for the file itself
   std::uint64_t depth = 0;  // the number of those archives
 };
 
-// What the formats need of whoever scans.
+// What the formats need from whoever scans.
 class Scanner {
  public:
   virtual ~Scanner() = default;
@@ -55,8 +56,8 @@ class Scanner {
   virtual void find(const std::string& where, std::optional<std::uint64_t> offset, const std::string& what) = 0;
   virtual void scan_file(const ScannedPart& inside) = 0;
   virtual void scan_pickles(const ScannedPart& part, std::uint64_t first, std::uint64_t last) = 0;
-  // For bytes that can be written so that they are a pickle as well. The first counts only what surely is one, the
-  // second says so.
+  // For bytes that somebody can write so that they are a pickle as well. The first function takes findings only from
+  // what surely is a pickle; the second one also reports that the file can be read as one.
   virtual bool scan_on_the_chance(const ScannedPart& part, std::uint64_t first) = 0;
   virtual void scan_as_pickle_too(const ScannedPart& part) = 0;
 };
@@ -77,21 +78,22 @@ struct FilePlace {
   std::size_t number = 0, count = 1;  // from 0
 };
 
-// What a format makes of a checkpoint: the tensors that it stores, as values with numbers, and the files that some of
-// them make.
+// What a format makes of a checkpoint: the tensors that it stores, as values with numbers, and the files that hold some
+// of these values.
 class Layouts {
  public:
   virtual ~Layouts() = default;
 
   virtual std::string_view name(std::size_t value) const = 0;
-  virtual std::vector<Bundle> bundles() const = 0;  // which values belong into one file
+  virtual std::vector<Bundle> bundles() const = 0;  // values that must go into the same file
 
-  // A file of these values. What is lost that way is added to the notes.
+  // Lays out a file of these values. Adds a note about everything that is lost that way.
   virtual SavePlan::File lay_out(std::span<const std::size_t> values, const FilePlace& place,
                                  std::vector<Note>& notes) const = 0;
 };
 
-// Of formats that store every tensor by itself: values are the tensors of the checkpoint, which must outlive this.
+// For formats that store every tensor by itself: values are the tensors of the checkpoint, which must outlive this
+// object.
 class TensorLayouts : public Layouts {
  public:
   explicit TensorLayouts(const Checkpoint& checkpoint);
@@ -116,7 +118,7 @@ enum class Sharding : std::uint8_t {
   none,
 };
 
-// What a file has a place for besides tensors.
+// What a file can hold besides tensors.
 struct Keeps {
   bool metadata = false;        // texts by keys
   bool typed_metadata = false;  // numbers and arrays, too
@@ -124,7 +126,7 @@ struct Keeps {
   bool quantized = false;       // a quantized tensor with its scales is one tensor
 };
 
-// The bytes before the data, with other metadata.
+// The bytes before the data, with edited metadata.
 struct EditedHead {
   bool is_changed = false;
   Metadata before, after;  // texts by keys, if the format has those
@@ -143,37 +145,40 @@ struct FileFormat {
   std::string_view name;   // in lists: "safetensors", "PyTorch"
   std::string_view bytes;  // what such a file is by its bytes: "a safetensors file", "a zip archive"
 
-  // Recognition. By the first bytes; formats in zips have none of their own.
+  // Recognition by the first bytes; formats in zips have no first bytes of their own.
   bool (*begins)(std::span<const std::byte> first) = nullptr;
   bool is_short_magic = false;  // so few bytes that another format may begin with them: then they say nothing
-  bool holds_files = false;     // other files may lie inside: looked for in the strings of pickles
-  // For files without a magic: what was made of the file to find out that it is one, for read(); else nothing.
+  bool holds_files = false;     // other files may lie inside: scan also looks for this format in the strings of pickles
+  // For files without a magic: parses the file to find out whether it has this format. Returns what read() goes on
+  // with, or nothing.
   std::shared_ptr<void> (*claim)(const SourcePtr& file, std::span<const std::byte> first,
                                  const Limits& limits) = nullptr;
-  // Whether the file was one before it was damaged. Its reader says how.
+  // Whether the file had this format before it was damaged. The reader then says what is wrong.
   bool (*was)(const Source& file, std::span<const std::byte> first) = nullptr;
 
   // Reading.
   Checkpoint (*read)(const FileToRead& file, const ReadContext& context) = nullptr;
-  // Of a format whose files name each other: all of a set, whichever file is given; and their names, told by that one.
+  // For a format whose files name each other: reads the whole set, whichever file is given; and lists the names of the
+  // set from the name of one file.
   Checkpoint (*read_set)(const SourcePtr& file, const ReadContext& context) = nullptr;
   std::vector<std::string> (*set_of)(const std::string& name, const Limits& limits) = nullptr;
 
-  // Of a zip: whether its members make up such a checkpoint, and which of them are numbers, whatever they look like.
-  // Without read_zip(), each member is a checkpoint, called as the member is but for this ending.
+  // For a zip: whether its members make up a checkpoint of this format, and which of them are numbers, whatever they
+  // look like. Without read_zip(), each member is a checkpoint, named like the member without `member_ending`.
   bool (*is_in)(const archive::Zip& zip) = nullptr;
   Checkpoint (*read_zip)(const archive::Zip& zip, const ReadContext& context) = nullptr;
   std::string_view member_ending{};
   std::unordered_set<const archive::ZipMember*> (*numbers_in)(const archive::Zip& zip, const Limits& limits) = nullptr;
 
-  // Without it there are no pickles inside: the file is looked at as if it were one all the same, and then read.
+  // If this is null, there are no pickles inside: the file is scanned as if it were a pickle all the same, and then
+  // read.
   void (*scan)(const ScannedPart& file, Scanner& scanner) = nullptr;
 
-  // In folders, the best first, and for files that are written.
+  // The endings of such files: for folders, the best first, and for files that are written.
   std::span<const Ending> endings{};
 
   // Writing.
-  Format format = Format::archive;  // of what was written, read again; of a zip without read_zip(), too
+  Format format = Format::archive;  // of a written file that is read again, and of a zip without read_zip()
   std::string_view written{};       // "a torch state dict"
   std::unique_ptr<Layouts> (*layouts)(const Checkpoint& checkpoint, const SaveOptions& options) = nullptr;
   Sharding sharding = Sharding::by_index;

@@ -15,8 +15,8 @@ struct Difference {
   std::uint64_t different = 0;  // elements whose bits differ, or that are farther apart than the tolerance
   std::optional<std::uint64_t> first_different;
 
-  // About numbers that are different; both parts of a complex number count. Zero if nothing differs but the sign of a
-  // zero or the payload of a NaN.
+  // These are about numbers that differ; both parts of a complex number count. They are zero if only the sign of a zero
+  // or the payload of a NaN differs.
   std::uint64_t nan_mismatch = 0;  // parts that are NaN on one side only; the two members below leave them out
   double max_abs = 0;              // Inf if one number is infinite and the other is not the same infinity
   double max_rel = 0;              // |a - b| / max(|a|, |b|)

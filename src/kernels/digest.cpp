@@ -22,7 +22,7 @@ void require(int result) {
   throw Error(Errc::unsupported, "OpenSSL cannot compute SHA-256").hint("check OpenSSL's configuration and providers");
 }
 
-// Looked up once, because finding an algorithm costs more than hashing a small tensor with it.
+// The algorithm is looked up once, because finding it costs more than hashing a small tensor with it.
 const EVP_MD* sha256() {
   static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   return algorithm;

@@ -10,7 +10,7 @@
 namespace ballast::kernels {
 namespace {
 
-// For a block with a value that is not finite, or whose sum is not finite: one value after the other.
+// Takes one value after the other, for a block with a value that is not finite, or whose sum is not finite.
 Moments moments_one_by_one(const double* values, std::size_t count) {
   Moments m;
   m.count = count;
@@ -115,8 +115,8 @@ void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes)
 void histogram(std::span<std::uint64_t> bins, double low, double high, DType dtype,
                std::span<const std::byte> bytes) noexcept {
   if (bins.empty()) return;
-  // Halves, because high - low may overflow. If the range is too narrow for a scale, everything goes into the first
-  // bin.
+  // The code uses halves, because high - low may overflow. If the range is too narrow for a scale, everything goes into
+  // the first bin.
   const double scale = static_cast<double>(bins.size()) / (high / 2 - low / 2), offset = low / 2;
   const double usable_scale = std::isfinite(scale) ? scale : 0;
   const auto last = static_cast<std::int64_t>(bins.size() - 1);

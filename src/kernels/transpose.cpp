@@ -109,8 +109,8 @@ class Tile {
     for (std::size_t r = 0; r < rows; ++r) copy_short(to.begin + r * to.stride, strip(r), columns * sizeof(T));
   }
 
-  // The same around the cache. If two tiles meet inside a line of the output, the first tile's part of the line is kept
-  // for the second tile to stream: as two parts, the line would be read and written twice.
+  // Writes a strip around the cache. If two tiles meet inside a line of the output, the first tile's part of the line
+  // is kept for the second tile to stream: as two parts, the line would be read and written twice.
   void stream_strip(MatrixOut to, std::size_t row, std::size_t rows, std::size_t columns, bool is_first, bool is_last) {
     for (std::size_t r = 0; r < rows; ++r) {
       const auto begin = reinterpret_cast<std::uintptr_t>(to.begin + r * to.stride), end = begin + columns * sizeof(T);

@@ -1,5 +1,5 @@
 // HeaderWindow: a few of a source's bytes in memory. Headers are small and often lie close together, so that one read
-// can serve many of them; and those that do not can be asked for in one call.
+// can serve many of them. Headers that lie far apart can be asked for in one call.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ class HeaderWindow {
  public:
   explicit HeaderWindow(const Source& source) : source_(source) {}
 
-  // The bytes at `offset`, until the next call. If they must be read, `ahead` bytes are read at once if there are so
-  // many: the caller knows how many are worth it. A range outside of the source is Errc::malformed.
+  // The bytes at `offset`, valid until the next call. If they must be read, up to `ahead` bytes are read at once: the
+  // caller knows how many are worth it. A range outside of the source is Errc::malformed.
   std::span<const std::byte> at(std::uint64_t offset, std::uint64_t size, std::uint64_t ahead = 0);
 
-  // Reads ranges of the source, ascending and apart from each other, in one call. They are held until the next such
-  // call, whatever else is read.
+  // Reads ranges of the source, ascending and apart from each other, in one call. Their bytes are held until the next
+  // such call, whatever else is read.
   void load(std::span<const ByteRange> ranges);
 
  private:
@@ -36,7 +36,7 @@ class HeaderWindow {
 
   const Source& source_;
   std::vector<std::byte> bytes_, loaded_bytes_;
-  Piece piece_;                // of what was read last
+  Piece piece_;                // the bytes that were read last
   std::vector<Piece> loaded_;  // ascending
 };
 

@@ -30,20 +30,20 @@ class Inflater {
         next_(offset),
         end_(offset + packed_bytes),
         input_(static_cast<std::size_t>(std::min<std::uint64_t>(packed_bytes, kWindowBytes))) {
-    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();  // raw; it fails for want of memory only
+    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();  // raw; fails only if memory runs out
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Fills `out`, and says how much of it: less where the stream ends, breaks or runs out of input.
+  // Fills `out`, and returns how many bytes it filled: fewer if the stream ends, breaks or runs out of input.
   std::size_t inflate_some(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size() && state_ == State::running) done += step(out.subspan(done));
     return done;
   }
 
-  // Whether the stream is at its end: it may take a few more bits to say so, but no more bytes to give.
+  // Whether the stream is at its end: it may take a few more bits to say so, but may not give more bytes.
   bool ends_here() {
     std::byte one_more;
     goes_on_ = inflate_some({&one_more, 1}) != 0;
@@ -51,7 +51,7 @@ class Inflater {
   }
 
   bool has_ended() const noexcept { return state_ == State::ended; }
-  bool goes_on() const noexcept { return goes_on_; }                                // where it should have ended
+  bool goes_on() const noexcept { return goes_on_; }                                // behind where it should have ended
   std::uint64_t input_offset() const noexcept { return next_ - stream_.avail_in; }  // in the source
   std::uint64_t input_left() const noexcept { return end_ - input_offset(); }
 
@@ -94,7 +94,7 @@ class Inflater {
   }
 
   const Source& source_;
-  std::uint64_t next_, end_;  // of the input that is not yet in the window
+  std::uint64_t next_, end_;  // the range of the input that is not yet in the window
   std::vector<std::byte> input_;
   z_stream stream_{};
   State state_ = State::running;
@@ -117,7 +117,7 @@ class InflateStorage final : public Storage {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
-    // An error, or the end, leaves no stream behind: the next read begins anew.
+    // An error, or the end, leaves no stream behind: the next read begins again at the first byte.
     std::unique_ptr<Inflater> stream = std::exchange(stream_, nullptr);
     if (!stream || offset < position_) {
       stream = std::make_unique<Inflater>(*source_, range_.offset, range_.packed_bytes);
@@ -171,7 +171,7 @@ class InflateStorage final : public Storage {
   StreamEnd end_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Inflater> stream_;
-  mutable std::uint64_t position_ = 0;  // of the stream
+  mutable std::uint64_t position_ = 0;  // of the stream, in inflated bytes
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ class LateMember final : public Source {
   std::string identity() const override { return zip_->identity(); }
   void check_unchanged() const override { zip_->check_unchanged(); }
 
-  // Not known before the header was read.
+  // The location is not known before the header was read.
   std::optional<FileLocation> location(std::uint64_t offset) const override {
     return once_.is_done() ? zip_->location(member_.data_offset + offset) : std::nullopt;
   }
@@ -41,7 +41,7 @@ class LateMember final : public Source {
     }
   }
 
-  // With the header, and with as much behind each range as the data may begin later than is usual.
+  // Fetches the header, too, and behind each range as many bytes as the data may begin later than usual.
   void prefetch(std::span<const ByteRange> ranges) const override {
     if (once_.is_done()) return zip_->prefetch(io::shifted(ranges, member_.data_offset));
     if (is_small()) return zip_->prefetch(std::vector{whole()});

@@ -1,4 +1,4 @@
-// The packed bytes of a member whose local header is read and checked with them: of a zip that lies far away.
+// The packed bytes of a member of a zip that lies far away: the local header is read and checked with the bytes.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ballast::archive {
 
-// `name` is that of the source, "FILE!/MEMBER". The first read may throw what a strict reading of the header throws. A
-// member that arrives in the time of one request is read whole, with its header, by the first read of it.
+// `name` is the name of the source, "FILE!/MEMBER". The first read may throw what a strict reading of the header
+// throws. A member that arrives in the time of one request is read whole, with its header, by the first read of it.
 SourcePtr late_member(SourcePtr zip, ZipMember member, std::string name);
 
 }  // namespace ballast::archive

@@ -1,4 +1,4 @@
-// Which members of an archive have a name that an earlier one has.
+// Finds the members of an archive whose name an earlier member has.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace ballast::archive {
 
-// Their numbers, ascending. Sorted by hash, which is several times as fast as a hash set of a million names.
+// Returns the numbers of these members, ascending. Sorting by hash is several times as fast as a hash set of a million
+// names.
 template <class Member>
 std::vector<std::size_t> repeated_names(const std::vector<Member>& members) {
   struct Key {

@@ -117,7 +117,7 @@ class TarReader {
     if (records.path || records.size) fail(Errc::malformed, "a pax record gives all members one name or size");
   }
 
-  // A pax record may say the size that does not fit the header, but nothing else than the header.
+  // A pax record may give a size that does not fit the header; any other size must be the header's.
   void apply_pax_size(TarHeader& header) {
     if (!pending_pax_ || !pending_pax_->size || *pending_pax_->size == header.bytes) return;
     if (*pending_pax_->size <= kMaxOctalSize)
@@ -183,7 +183,7 @@ class TarReader {
   std::uint64_t at_ = 0;
   std::uint64_t header_offset_ = 0;  // of the member that is being read, for messages
   std::vector<TarMember> members_;
-  std::optional<std::string> pending_name_;  // of GNU tar, for the next member
+  std::optional<std::string> pending_name_;  // from GNU tar, for the next member
   std::optional<PaxRecords> pending_pax_;
 };
 

@@ -1,6 +1,7 @@
-// A strict reader of tar directories, for the one thing that comes in them: checkpoints of PyTorch 0.1.
+// A strict reader of tar directories, for the only checkpoints that come as tars: those of PyTorch 0.1.
 //
-// Plain files only; links, devices, sparse files and names that occur twice are refused. Nothing is ever extracted.
+// Members are plain files only; links, devices, sparse files and names that occur twice are refused. Nothing is ever
+// extracted.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct Tar {
   const TarMember* find(std::string_view name) const noexcept;
 };
 
-// Whether the first 512 bytes are a tar header with a right checksum (old ones have no magic).
+// Whether the first 512 bytes are a tar header with a correct checksum (old headers have no magic).
 bool looks_like_tar(std::span<const std::byte> first_bytes) noexcept;
 
 Tar read_tar(const SourcePtr& source, const Limits& limits);

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> parse_octal(std::string_view field) noexcept {
   return value;  // twelve digits at most
 }
 
-// GNU tar writes what does not fit as a big-endian number, after a byte 0x80. Negative ones begin with 0xFF.
+// GNU tar writes a size that does not fit as a big-endian number, after a byte 0x80. Negative numbers begin with 0xFF.
 std::uint64_t read_size(std::string_view field, std::uint64_t offset) {
   if (field.front() != '\x80') {
     const auto size = parse_octal(field);
@@ -48,8 +48,8 @@ std::uint64_t read_size(std::string_view field, std::uint64_t offset) {
 
 std::string_view up_to_nul(std::string_view field) { return field.substr(0, field.find('\0')); }
 
-// In a POSIX header the prefix is the beginning of a long name. Others have other things there, but Python takes them
-// for a prefix, too.
+// In a POSIX header the prefix is the beginning of a long name. Other headers have something else there, but Python
+// takes it for a prefix, too.
 std::string read_name(std::string_view name, std::string_view prefix, bool is_posix, std::uint64_t offset) {
   const bool has_prefix = prefix.find_first_not_of('\0') != prefix.npos;
   if (!has_prefix) return std::string(up_to_nul(name));
@@ -83,7 +83,7 @@ void apply(PaxRecords& records, std::string_view key, std::string_view value, st
     throw Error(Errc::unsupported, fmt::format("a pax record {}: links and sparse files are not read", quote(key)))
         .at_byte(offset);
   }
-  // The others are about times, owners and comments.
+  // Other keys are about times, owners and comments.
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ TarHeader read_tar_header(std::span<const std::byte> block, std::uint64_t offset
   return header;
 }
 
-// "LENGTH KEY=VALUE\n", where the length is of all that, itself included.
+// "LENGTH KEY=VALUE\n": the length counts the whole record, its own digits included.
 PaxRecords read_pax_records(std::string_view text, std::uint64_t offset) {
   PaxRecords records;
   while (!text.empty()) {

@@ -17,10 +17,11 @@ struct TarHeader {
   std::uint64_t bytes = 0;
 };
 
-// Whether the checksum is that of the block: of its bytes as unsigned numbers, or as signed ones, as some old tars did.
+// Whether the checksum is the sum of the block's bytes, as unsigned numbers, or as signed ones, as some old tars did
+// it.
 bool has_tar_checksum(std::span<const std::byte> block) noexcept;
 
-// Throws Errc::malformed. `offset` is the block's in the file.
+// Throws Errc::malformed. `offset` is where the block begins in the file.
 TarHeader read_tar_header(std::span<const std::byte> block, std::uint64_t offset);
 
 // What pax records say about the member after them.
@@ -29,7 +30,7 @@ struct PaxRecords {
   std::optional<std::uint64_t> size;
 };
 
-// Throws Errc::malformed; Errc::unsupported for what would change how the data are read.
+// Throws Errc::malformed, and Errc::unsupported for a record that would change how the data are read.
 PaxRecords read_pax_records(std::string_view text, std::uint64_t offset);
 
 }  // namespace ballast::archive

@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t kPieceBytes = 64 << 10;
 
-// The source front to back, a piece at a time.
+// Reads the source front to back, a piece at a time.
 class Pieces {
  public:
   explicit Pieces(const Source& source) : source_(source), buffer_(kPieceBytes) {}
@@ -63,7 +63,7 @@ Unpacked inflate_all(const Source& source, Packing packing, std::uint64_t most) 
   Pieces pieces(source);
   std::vector<std::byte> made(kPieceBytes);
   z_stream& stream = inflater.stream;
-  bool has_ended = false;  // a member did, and nothing follows yet
+  bool has_ended = false;  // whether a member has ended and nothing has followed it yet
   for (auto piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
     stream.next_in = reinterpret_cast<Bytef*>(piece.data());
     stream.avail_in = static_cast<uInt>(piece.size());
@@ -121,7 +121,7 @@ std::optional<Packing> packing_of(std::string_view first) noexcept {
   if (first.size() < 4) return std::nullopt;
   if (first.starts_with("\x1f\x8b\x08"sv)) return Packing::gzip;
   if (first.starts_with("\x28\xb5\x2f\xfd"sv)) return Packing::zstd;
-  // A method, a window, and a check of both.
+  // zlib has no magic, but two bytes: the method and the window, and a check of both.
   const unsigned method = static_cast<unsigned char>(first[0]), check = static_cast<unsigned char>(first[1]);
   if (method == 0x78 && (method * 256 + check) % 31 == 0 && (check & 0x20) == 0) return Packing::zlib;
   return std::nullopt;

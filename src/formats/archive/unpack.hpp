@@ -14,8 +14,8 @@ namespace ballast::archive {
 enum class Packing : std::uint8_t { gzip, zlib, zstd };
 std::string_view name(Packing packing) noexcept;  // "gzip", "zlib", "zstd"
 
-// By the first bytes. Two bytes are no magic: whether numbers only look like a zlib stream shows when they are
-// unpacked.
+// The packing that the first bytes show. The two bytes of zlib are not a magic: only unpacking tells whether numbers
+// merely look like a zlib stream.
 std::optional<Packing> packing_of(std::string_view first_bytes) noexcept;
 
 struct Unpacked {
@@ -24,8 +24,8 @@ struct Unpacked {
   std::vector<std::byte> bytes;
 };
 
-// What the stream unpacks to, and no more than `most` bytes of it. Several gzip members or zstd frames behind each
-// other are one stream. Bytes behind the end are `broken`: two programs could see two things there.
+// Unpacks the stream, up to `most` bytes. Several gzip members or zstd frames behind each other are one stream. Bytes
+// behind the end make it `broken`: two programs could see two things there.
 Unpacked unpack(const Source& source, Packing packing, std::uint64_t most);
 
 }  // namespace ballast::archive

@@ -121,7 +121,7 @@ SourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& l
                 fmt::format("inflates to {} bytes, more than the {} allowed", member.bytes, limits.max_inflated_bytes))
         .in(name)
         .hint("unpack the archive first, or raise Limits::max_inflated_bytes");
-  // The size is at most 1032 times that of bytes that are there, so it can be believed so far.
+  // The declared size is at most 1032 times that of the packed bytes, which are there, so it is safe to allocate.
   const StoragePtr inflated = member_storage(zip, member);
   std::vector<std::byte> bytes(static_cast<std::size_t>(member.bytes));
   inflated->read(0, bytes);

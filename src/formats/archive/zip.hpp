@@ -1,8 +1,8 @@
-// A strict reader of zip directories: what two programs could understand differently is refused.
+// A strict reader of zip directories: it refuses what two programs could understand differently.
 //
 //   local header, name, extra, data [, descriptor]   once a member, from the first byte of the file on
 //   central directory                                one entry a member
-//   zip64 end record, zip64 locator                  where needed, and allowed where not
+//   zip64 end record, zip64 locator                  if needed, and allowed if not
 //   end record, comment                              ends at the last byte
 //
 // Reading a directory reads the headers and no member's data. If the source is far away (Source::bytes_per_round_trip),
@@ -29,8 +29,8 @@ struct ZipMember {
   std::uint64_t packed_bytes = 0;  // in the file
   std::uint64_t bytes = 0;         // unpacked
   std::uint64_t header_offset = 0;
-  std::uint64_t data_offset = 0;  // 0: the local header, which says it, is read with the data
-  std::uint64_t next_offset = 0;  // of such a member: where the next one, or the directory, begins
+  std::uint64_t data_offset = 0;  // 0 if the local header, which says it, is read with the data
+  std::uint64_t next_offset = 0;  // if data_offset is 0: where the next member, or the directory, begins
 
   bool is_stored() const noexcept { return method == 0; }
   bool is_folder() const noexcept { return name.ends_with('/'); }
@@ -43,8 +43,8 @@ struct ZipFinding {
 
 enum class ZipReading : std::uint8_t {
   strict,   // the first violation is thrown, Errc::malformed (encryption and other methods: Errc::unsupported)
-  lenient,  // violations are collected; members that can be located at all, by either directory, are there. For scan:
-            // it looks into the data, too, where only they say how far a member goes
+  lenient,  // violations are collected; every member is there that the directory or a local header leads to. For scan:
+            // it reads the data, too, if only they say how far a member goes
 };
 
 struct Zip {
@@ -61,15 +61,15 @@ bool looks_like_zip(std::span<const std::byte> first_bytes);
 
 Zip read_zip(const SourcePtr& source, const Limits& limits, ZipReading reading = ZipReading::strict);
 
-// The bytes of a member: a view of the file where it is stored, inflated as it is read (sequentially, never past the
-// declared size) where it is deflated. Both declare their CRC-32.
+// The bytes of a member: a view of the file if the member is stored, inflated as it is read (sequentially, never past
+// the declared size) if it is deflated. Both declare their CRC-32.
 StoragePtr member_storage(const Zip& zip, const ZipMember& member);
 
 // A member as a source of its own, called "FILE!/MEMBER". A deflated one is inflated whole into memory, up to
 // Limits::max_inflated_bytes.
 SourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& limits);
 
-// These members will be read soon.
+// Announces that these members will be read soon.
 void prefetch(const Zip& zip, std::span<const ZipMember* const> members);
 
 }  // namespace ballast::archive

@@ -26,7 +26,7 @@ struct Flag {
   const char* what;
 };
 
-// What the other bits say (how hard the deflater tried, a descriptor, a UTF-8 name) changes nothing or is checked.
+// What these bits say (how hard the deflater tried, a descriptor, a UTF-8 name) changes nothing or is checked.
 constexpr std::uint16_t kHarmlessFlags = (1 << 1) | (1 << 2) | kHasDescriptor | kNameIsUtf8;
 constexpr std::array kFlags = {
     Flag{1 << 0, "is encrypted"},
@@ -76,7 +76,7 @@ CentralHeader read_fixed_part(std::span<const std::byte> bytes, std::uint64_t of
   return header;
 }
 
-// A number that the zip64 field has without need repeats one that is known.
+// A number that the zip64 field has without need must repeat one that is known.
 void check_spare_numbers(const SpareNumbers& spare, const ZipMember& member, std::uint64_t offset, ZipReport& report) {
   for (std::size_t i = 0; i < spare.count; ++i) {
     const std::uint64_t value = spare.values[i];
@@ -91,7 +91,7 @@ void check_spare_numbers(const SpareNumbers& spare, const ZipMember& member, std
 
 void check_name(const ZipMember& member, std::uint64_t offset, ZipReport& report) {
   if (member.name.empty()) report.add(Error(Errc::malformed, "a member has no name").at_byte(offset));
-  // Python ends the name there, others do not.
+  // Python ends the name at a zero byte, other readers do not.
   if (const auto nul = member.name.find('\0'); nul != std::string::npos)
     report.add(Error(Errc::malformed, fmt::format("the name {} has a zero byte in it", quote(member.name)))
                    .at_byte(offset + nul));
@@ -105,7 +105,7 @@ void check_sizes(const ZipMember& member, std::uint64_t offset, ZipReport& repor
     report.add(Error(Errc::malformed, fmt::format("member {} is stored, but {} bytes are said to become {}",
                                                   quote(member.name), member.packed_bytes, member.bytes))
                    .at_byte(offset));
-  // NumPy reads such a member, and others make a folder of it.
+  // NumPy reads such a member, and other programs make a folder of it.
   if (member.is_folder() && member.bytes != 0)
     report.add(Error(Errc::malformed,
                      fmt::format("member {} is called a folder, but has {} bytes", quote(member.name), member.bytes))
@@ -167,7 +167,7 @@ void read_rest(CentralHeader& header, std::span<const std::byte> bytes, std::uin
   check_sizes(member, offset, report);
 }
 
-// Such a name or comment makes libzip look for a directory elsewhere.
+// The signature of an end record inside a directory entry makes libzip look for a directory elsewhere.
 void check_no_end_record(const ZipMember& member, std::span<const std::byte> bytes, std::uint64_t offset,
                          ZipReport& report) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -225,7 +225,7 @@ void check_count(std::uint64_t found, const ZipDirectory& directory, ZipReport& 
 }  // namespace
 
 void check_version(std::string_view name, std::uint16_t version, std::uint64_t offset, ZipReport& report) {
-  const int needed = version & 0xFF;  // the other half says for which system
+  const int needed = version & 0xFF;  // the upper byte says for which system
   if (needed > kNewestVersion)
     report.add(Error(Errc::unsupported,
                      fmt::format("member {} needs version {}.{} of the format", quote(name), needed / 10, needed % 10))

@@ -11,11 +11,12 @@
 
 namespace ballast::archive {
 
-// Members whose data_offset is not known yet. Their header_offset lies before the directory, with room for a header.
+// Returns members whose data_offset is not known yet. Their header_offset lies before the directory, with room for a
+// header.
 std::vector<ZipMember> read_central_directory(const ZipDirectory& directory, HeaderWindow& window, const Limits& limits,
                                               ZipReport& report);
 
-// Whether the member needs a version of the format that nobody knows; `offset` is the header's that says so.
+// Reports a member that needs a version of the format that nobody knows. `offset` is that of the header that says so.
 void check_version(std::string_view name, std::uint16_t version, std::uint64_t offset, ZipReport& report);
 
 }  // namespace ballast::archive

@@ -73,11 +73,11 @@ EndRecord read_zip64_end_record(std::span<const std::byte> bytes, std::uint64_t 
   return end;
 }
 
-// The last end record that has room to be one, which is what every reader looks for first.
+// Finds the last end record that has room to be one, which is what every reader looks for first.
 //
 // Python takes the last signature even if it stands in the comment of a record that fits better, and libzip takes the
-// one that fits: so what follows the record must be its comment, whole, and free of signatures. Those before it, in the
-// data of members, nobody minds: archives of archives are real.
+// one that fits: so what follows the record must be its comment, whole, and free of signatures. Signatures before the
+// record, in the data of members, are allowed: archives of archives are real.
 std::optional<EndRecord> find_end_record(const Source& source, HeaderWindow& window, ZipReport& report) {
   const std::uint64_t size = source.size_bytes();
   const std::uint64_t tail_bytes = std::min(size, kEndRecordBytes + 0xFFFF);
@@ -124,7 +124,7 @@ std::optional<EndRecord> find_zip64_end_record(HeaderWindow& window, const EndRe
   if (disk != 0 || disk_count != 1)
     report.add(Error(Errc::unsupported, "an archive in several parts").at_byte(locator).hint("join its parts first"));
 
-  // Python reads the record that ends here wherever the locator points to; others go where it points.
+  // Python reads the record that ends here, wherever the locator points; other readers go where the locator points.
   const std::uint64_t before = locator - std::min(locator, kZip64EndRecordBytes);
   if (offset != before)
     report.add(Error(Errc::malformed, fmt::format("the zip64 locator points to byte {}, but the record before it would "
@@ -134,7 +134,7 @@ std::optional<EndRecord> find_zip64_end_record(HeaderWindow& window, const EndRe
   return read_zip64_end_record(window.at(before, kZip64EndRecordBytes), before);
 }
 
-// The 32-bit record says the same, or that the zip64 record says it.
+// The 32-bit record must say the same as the zip64 record, or refer to it.
 void require_agreement(const EndRecord& end, const EndRecord& end64, ZipReport& report) {
   struct Field {
     const char* name;
@@ -166,8 +166,8 @@ void require_one_disk(const EndRecord& end, ZipReport& report) {
                    .at_byte(end.offset));
 }
 
-// The directory ends where the end records begin. A lenient reading goes where Python does: the directory is what ends
-// there, and the bytes that are then too many lie before the archive.
+// The directory ends where the end records begin. A lenient reading does as Python does: it takes the bytes that end
+// there for the directory, and the bytes that are then too many lie before the archive.
 std::optional<ZipDirectory> locate(const EndRecord& end, ZipReport& report) {
   ZipDirectory directory{end.directory_offset, end.directory_bytes, end.member_count};
   const auto directory_end = checked_add(end.directory_offset, end.directory_bytes);

@@ -16,7 +16,7 @@ constexpr std::uint16_t kZip64Tag = 0x0001;
 constexpr std::uint16_t kUnicodeNameTag = 0x7075;
 constexpr std::uint64_t kRecordHeadBytes = 4;
 
-// Programs that align data fill up with zeros, fewer than a record has.
+// Programs that align data fill up with zeros, fewer than the four bytes that begin a record.
 bool is_padding(std::span<const std::byte> rest) {
   return rest.size() < kRecordHeadBytes &&
          std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });

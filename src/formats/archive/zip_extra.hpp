@@ -14,29 +14,30 @@ namespace ballast::archive {
 struct ZipExtra {
   std::optional<std::span<const std::byte>> zip64;          // tag 1
   std::optional<std::span<const std::byte>> unicode_name;   // tag 0x7075
-  std::uint64_t zip64_offset = 0, unicode_name_offset = 0;  // in the file, of their contents
+  std::uint64_t zip64_offset = 0, unicode_name_offset = 0;  // of their contents in the file
 };
 
 // Throws Errc::malformed.
 ZipExtra read_extra(std::span<const std::byte> bytes, std::uint64_t offset);
 
-// The numbers of a header that may be in its zip64 field instead: those that are 0xFFFFFFFF are, in this order.
+// The numbers of a header that may be in its zip64 field instead. The field has those that are 0xFFFFFFFF in the
+// header, in this order.
 struct ZipNumbers {
   std::uint64_t bytes = 0, packed_bytes = 0;
   std::uint64_t header_offset = 0;  // of a central header
   std::uint32_t disk = 0;           // of a central header
 };
 
-// Takes from the zip64 field what is there, and returns the numbers that the header had no need of. Throws
-// Errc::malformed where one is missing, and where a central header has need of some and not of others: libzip refuses
-// it.
+// Takes from the zip64 field the numbers that the header refers to, and returns the other ones. Throws Errc::malformed
+// if a number is missing, and if a central header refers to some numbers and not to others, which libzip refuses.
 struct SpareNumbers {
   std::array<std::uint64_t, 3> values{};
   std::size_t count = 0;
 };
 SpareNumbers resolve_zip64(const ZipExtra& extra, bool is_central, ZipNumbers& numbers);
 
-// Readers differ in whether they believe the second name: it must be the first one again. Throws Errc::malformed.
+// Readers differ in whether they believe the second name, so it must be the same as the first one. Throws
+// Errc::malformed.
 void require_one_name(const ZipExtra& extra, std::string_view name);
 
 }  // namespace ballast::archive

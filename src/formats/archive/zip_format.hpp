@@ -1,4 +1,4 @@
-// The numbers of the zip format (PKWARE's APPNOTE.TXT) that more than one part of the reader needs.
+// The numbers of the zip format (PKWARE's APPNOTE.TXT) that more than one file of the reader needs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kEndRecordBytes = 22;
 inline constexpr std::uint64_t kZip64EndRecordBytes = 56;
 inline constexpr std::uint64_t kZip64LocatorBytes = 20;
 
-// What a 32-bit (16-bit) field says where the number is in a zip64 field.
+// A 32-bit (16-bit) field has this value if the number is in a zip64 field.
 inline constexpr std::uint64_t kIn64 = 0xFFFFFFFF;
 inline constexpr std::uint64_t kIn64Short = 0xFFFF;
 
@@ -32,7 +32,7 @@ inline constexpr std::uint16_t kNameIsUtf8 = 1 << 11;
 // Versions of the format go up to 6.3; Python refuses what needs a later one.
 inline constexpr int kNewestVersion = 63;
 
-// No deflate stream says more with a byte: two bits can repeat 258 bytes.
+// A deflate stream makes at most this many bytes of one byte: two bits can repeat 258 bytes.
 inline constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
 }  // namespace ballast::archive

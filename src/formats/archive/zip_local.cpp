@@ -21,10 +21,12 @@ namespace ballast::archive {
 
 namespace {
 
-// torch pads the extra field to align the data by 64, and may have a zip64 field in it: so much is read with a header.
+// torch pads the extra field to align the data by 64, and may have a zip64 field in it: this many bytes are read with a
+// header.
 constexpr std::uint64_t kUsualExtraBytes = 4 + 63 + 28;
 
-// So few bytes of data between two headers are read with them. So many bytes in all are held at once.
+// If there are at most kWorthSkipping bytes of data between two headers, they are read with the headers. About
+// kBatchBytes are held at once.
 constexpr std::uint64_t kWorthSkipping = 512;
 constexpr std::uint64_t kBatchBytes = 8 << 20;
 
@@ -81,8 +83,8 @@ void check_spare_agrees(const ZipMember& central, const ZipLocalHeader& local, Z
   }
 }
 
-// Behind the data, with or without its signature PK 7 8 (4): CRC-32 (4), packed and unpacked size (4 + 4, or 8 + 8).
-// How long it is follows from where the next member begins, so there is nothing to guess.
+// Checks the descriptor behind the data, with or without its signature PK 7 8 (4): CRC-32 (4), packed and unpacked size
+// (4 + 4, or 8 + 8). Its length follows from where the next member begins, so there is nothing to guess.
 void check_descriptor(const ZipMember& member, std::span<const std::byte> bytes, std::uint64_t offset,
                       ZipReport& report) {
   Cursor in(bytes, offset);
@@ -106,7 +108,7 @@ void complain(ZipReport& report, std::uint64_t offset, std::string what) {
   report.add(Error(Errc::malformed, std::move(what)).at_byte(offset));
 }
 
-// What lies between the data of one member and whatever comes next is its descriptor, or nothing.
+// Between the data of a member and whatever comes next lies the member's descriptor, or nothing.
 void check_gap(const ZipMember& member, std::uint64_t data_end, std::uint64_t next, HeaderWindow& window,
                ZipReport& report) {
   if (report.is_full()) return;
@@ -180,7 +182,7 @@ class LocalHeaders {
   }
 
  private:
-  // The header of a member, with the descriptor of the one before it; at the end, the last descriptor.
+  // The range of a member's header and of the descriptor before it; at the end, the range of the last descriptor.
   ByteRange range_of(std::size_t i) const {
     const bool is_header = i < order_.size();
     const std::uint64_t at = is_header ? members_[order_[i]].header_offset : directory_.offset;
@@ -225,7 +227,8 @@ class LocalHeaders {
     }
   }
 
-  // Some reader may believe the local header: then there is another member, one for each header.
+  // Some reader may believe the local header. If that differs from the directory, it makes another member, one for each
+  // header.
   void consider_local_view(const ZipMember& central, ZipMember local) {
     if (!others_.empty() && others_.back().header_offset == local.header_offset) return;
     if (has_descriptor(local) && local.packed_bytes == 0) {

@@ -18,18 +18,20 @@ struct ZipLocalHeader {
   SpareNumbers spare;  // of its zip64 field
 };
 
-// Throws Errc::malformed where there is none.
+// Throws Errc::malformed if there is no local header at `offset`.
 ZipLocalHeader read_local_header(std::uint64_t offset, HeaderWindow& window, ZipReport& report);
 
-// Fills in where the data of each member begin. A lenient reading drops a member without a local header, and adds one
-// wherever the local header tells of another one than the directory; the data of all then lie inside the file.
+// Fills in where the data of each member begin. A lenient reading drops a member without a local header, and adds a
+// member if the local header differs from the directory; the data of all members then lie inside the file.
 void read_local_headers(const Source& source, const ZipDirectory& directory, HeaderWindow& window,
                         std::vector<ZipMember>& members, ZipReport& report);
 
-// The same later, member by member: fills in where the next thing begins, and checks that the data have room before it.
+// Leaves the local headers for later: fills in where the next thing behind each member begins, and checks that the data
+// have room before it.
 void put_off_local_headers(const ZipDirectory& directory, std::vector<ZipMember>& members, ZipReport& report);
 
-// For such a member: what is to be read for the check, which then fills in where the data begin.
+// For a member whose local header was left for later: the ranges that the check reads, and the check, which fills in
+// where the data begin.
 std::vector<ByteRange> ranges_of_local_header(const ZipMember& member);
 void check_local_header(ZipMember& member, HeaderWindow& window, ZipReport& report);
 

@@ -1,4 +1,4 @@
-// Where the violations of a zip go: a strict reading throws the first, a lenient one collects them and goes on.
+// Collects the violations of a zip: a strict reading throws the first one, a lenient reading collects them and goes on.
 #pragma once
 
 #include <string_view>
@@ -18,11 +18,11 @@ class ZipReport {
   bool is_strict() const noexcept { return reading_ == ZipReading::strict; }
   bool has_findings() const noexcept { return !findings_.empty(); }
 
-  // Whether one more would not be listed: then those that come by the million need not be put into words.
+  // Whether one more finding would not be listed: then nobody needs to write messages for millions of findings.
   bool is_full() const noexcept { return findings_.size() > kMaxFindings; }
 
-  // Returns from a lenient reading only. What is no violation of the format (a disk that fails, a limit) is thrown by
-  // both.
+  // Returns only if the reading is lenient. An error that is not a violation of the format (a disk that fails, a limit)
+  // is thrown by both readings.
   void add(Error error) {
     const bool is_violation = error.code() == Errc::malformed || error.code() == Errc::unsupported;
     if (is_strict() || !is_violation) throw error.in(source_.name());
@@ -32,7 +32,7 @@ class ZipReport {
       findings_.push_back({error.offset().value_or(0), "and more of this kind, which are not listed"});
   }
 
-  // For what a lenient reading does itself: listed however many findings there are.
+  // For what a lenient reading does itself: the finding is listed, however many there are.
   void note(ZipFinding finding) { findings_.push_back(std::move(finding)); }
 
   std::vector<ZipFinding> take_findings() { return std::move(findings_); }

@@ -33,7 +33,7 @@ class Search {
       if (from < begin_ || !is_inside(from - begin_, text_.size(), buffer_.size())) load(from);
       const auto found = buffer_.find(text_, static_cast<std::size_t>(from - begin_));
       if (found != buffer_.npos) return begin_ + found;
-      from = begin_ + buffer_.size() - (text_.size() - 1);  // it may lie across the end
+      from = begin_ + buffer_.size() - (text_.size() - 1);  // the text may lie across the end of the buffer
     }
     return std::nullopt;
   }
@@ -56,7 +56,7 @@ struct Extent {
   std::uint64_t begin, end;
 };
 
-// Where members lie, headers included: sorted, and those that touch joined.
+// Where members lie, headers included. The extents are sorted, and joined if they touch.
 std::vector<Extent> extents_of(const std::vector<ZipMember>& members) {
   std::vector<Extent> all;
   for (const ZipMember& member : members)
@@ -138,7 +138,7 @@ class Salvage {
     return behind_name;
   }
 
-  // Data of which no header says how many there are end at a descriptor that does, or where something else begins.
+  // If no header says how many data there are, they end at a descriptor that says so, or where something else begins.
   void find_data_end(ZipMember& member) {
     std::uint64_t end = source_.size_bytes();
     auto found = signatures_.next(member.data_offset);
@@ -160,7 +160,7 @@ class Salvage {
     in.skip(kDescriptor.size(), "descriptor");
     const std::uint32_t crc32 = in.u32("CRC-32");
     const std::uint64_t low = in.u32("packed size");
-    const std::uint64_t high = in.u32("packed size");  // or the unpacked size, in a short one
+    const std::uint64_t high = in.u32("packed size");  // or the unpacked size, in a short descriptor
     const std::uint64_t packed_bytes = offset - member.data_offset;
     if (low != packed_bytes && (high << 32 | low) != packed_bytes) return false;
     member.crc32 = crc32;

@@ -60,7 +60,8 @@ class ZipTail {
     return is_directory(at, size, offset);
   }
 
-  // Python takes the bytes that end at the record, wherever they are said to begin; others go where they are told.
+  // Python takes the bytes that end at the record, wherever they are said to begin; other readers go where the record
+  // says.
   bool is_directory(std::uint64_t end, std::uint64_t size, std::uint64_t offset) const {
     if (size < kCentralHeaderBytes || size > end) return false;
     return begins_with(end - size, kCentralHeader) || begins_with(offset, kCentralHeader);

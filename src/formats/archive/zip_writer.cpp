@@ -18,7 +18,7 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kExtraHeaderBytes = 4;  // a tag and a size
 constexpr std::uint16_t kPlainVersion = 20, kZip64Version = 45;
-constexpr std::uint16_t kNoDate = 1 << 5 | 1;  // 1 January 1980: a date of zero is none at all
+constexpr std::uint16_t kNoDate = 1 << 5 | 1;  // 1 January 1980: zero is not a date
 
 void put(Bytes& out, std::uint64_t value, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
@@ -47,7 +47,7 @@ WrittenMember& ZipWriter::add(std::string name, std::uint64_t size) {
   member.header_offset = end_;
   const std::uint64_t headers = kLocalHeaderBytes + member.name.size() + zip64_bytes(member, false) + kExtraHeaderBytes;
   member.data_offset = (end_ + headers + kAlignment - 1) / kAlignment * kAlignment;
-  // So far from 64 bits that headers can be added without a look.
+  // This limit is so far below 64 bits that headers can be added without a check.
   const auto end = checked_add(member.data_offset + descriptor_bytes(member), size);
   if (!end || *end > kMostBytes) throw Error(Errc::limit, "the file would be larger than any file can be");
   end_ = *end;
@@ -60,13 +60,13 @@ WrittenMember& ZipWriter::add(std::string name, std::string_view content) {
   return member;
 }
 
-// That sizes and checksum come behind the data; there are none behind no data.
+// PyTorch's flags say that sizes and checksum come behind the data, unless there are no data.
 std::uint16_t ZipWriter::flags(const WrittenMember& member) const {
   if (style_ == ZipStyle::plain) return is_ascii(member.name) ? 0 : kNameIsUtf8;
   return member.size != 0 ? kHasDescriptor | kNameIsUtf8 : kNameIsUtf8;
 }
 
-// PyTorch names no version.
+// PyTorch writes no version.
 std::uint16_t ZipWriter::version(const WrittenMember& member) const {
   if (style_ == ZipStyle::torch) return 0;
   return needs_zip64(member) ? kZip64Version : kPlainVersion;
@@ -77,14 +77,14 @@ std::uint64_t ZipWriter::descriptor_bytes(const WrittenMember& member) const {
   return needs_zip64(member) ? 24 : 16;
 }
 
-// Of a local header, only PyTorch's says where the header is.
+// In local headers, only PyTorch says where the header is.
 std::uint64_t ZipWriter::zip64_bytes(const WrittenMember& member, bool is_central) const {
   const bool says_offset = has_large_offset(member) && (is_central || style_ == ZipStyle::torch);
   if (!has_large_size(member) && !says_offset) return 0;
   return kExtraHeaderBytes + (has_large_size(member) ? 16u : 0u) + (says_offset ? 8u : 0u);
 }
 
-// Of the local copy, PyTorch's has no size after packing: when torch writes it, it does not know that yet.
+// PyTorch's local header has no packed size: when torch writes the header, it does not know that size yet.
 void ZipWriter::append_zip64(Bytes& out, const WrittenMember& member, bool is_central) const {
   const std::uint64_t size = zip64_bytes(member, is_central);
   if (size == 0) return;
@@ -136,7 +136,7 @@ void ZipWriter::append(Bytes& out, const WrittenMember& member, std::string_view
 
 void ZipWriter::append_entry(Bytes& out, const WrittenMember& member) const {
   put(out, kCentralHeader);
-  put(out, version(member), 2);  // that made it, and that is needed
+  put(out, version(member), 2);  // the version that made it, then the version that is needed
   put(out, version(member), 2);
   put(out, flags(member), 2);
   put(out, kStored, 2);
@@ -178,7 +178,7 @@ void ZipWriter::append_end(Bytes& out, std::uint64_t directory_bytes) const {
   const std::uint64_t count = members_.size();
   if (has_zip64_end()) {
     put(out, kZip64EndRecord);
-    put(out, kZip64EndRecordBytes - 12, 8);  // of what follows
+    put(out, kZip64EndRecordBytes - 12, 8);  // bytes that follow
     put(out, style_ == ZipStyle::torch ? 0x031E : kZip64Version, 2);
     put(out, kZip64Version, 2);
     put_zeros(out, 4 + 4);  // the first disk
@@ -190,7 +190,7 @@ void ZipWriter::append_end(Bytes& out, std::uint64_t directory_bytes) const {
     put(out, kZip64Locator);
     put_zeros(out, 4);
     put(out, end_ + directory_bytes, 8);
-    put(out, 1, 4);  // disk
+    put(out, 1, 4);  // one disk
   }
   put(out, kEndRecord);
   put_zeros(out, 2 + 2);

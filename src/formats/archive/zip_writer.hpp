@@ -1,5 +1,5 @@
-// The bytes of a zip that is to be written, but for the data: its members are stored as they are, at multiples of 64
-// bytes. Where everything goes is known before any data are; checksums are filled in when they are known.
+// The bytes of a zip that is to be written, except the data: its members are stored as they are, at multiples of 64
+// bytes. All offsets are known before any data are; checksums are filled in when they are known.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace ballast::archive {
 
-// As others write them: byte for byte as PyTorch does, with what is said of the data behind them; or plain.
+// `torch` is byte for byte what PyTorch writes, with sizes and checksums behind the data; `plain` has them before the
+// data.
 enum class ZipStyle : std::uint8_t { plain, torch };
 
 struct WrittenMember {
@@ -29,7 +30,7 @@ class ZipWriter {
 
   explicit ZipWriter(ZipStyle style) : style_(style) {}
 
-  // Gives a member its place behind the others. Throws Errc::limit if no file can be so large.
+  // Adds a member behind the others. Throws Errc::limit if no file can be so large.
   WrittenMember& add(std::string name, std::uint64_t size);
   WrittenMember& add(std::string name, std::string_view content);  // with its checksum
 
@@ -37,11 +38,11 @@ class ZipWriter {
   std::span<const WrittenMember> members() const noexcept { return members_; }
   std::uint64_t size_bytes() const;  // of the file with these members
 
-  // What stands around the data, in this order. `content` is a whole member, if its data are at hand.
+  // The bytes around the data, in this order. append() writes a whole member, if its data, `content`, are at hand.
   void append_header(Bytes& out, const WrittenMember& member) const;
   void append_descriptor(Bytes& out, const WrittenMember& member) const;  // nothing in a plain zip
   void append(Bytes& out, const WrittenMember& member, std::string_view content) const;
-  void append_directory(Bytes& out) const;  // and the end
+  void append_directory(Bytes& out) const;  // and the end records
 
  private:
   std::uint64_t descriptor_bytes(const WrittenMember& member) const;
@@ -56,7 +57,7 @@ class ZipWriter {
 
   ZipStyle style_;
   std::vector<WrittenMember> members_;
-  std::uint64_t end_ = 0;  // of the members: where the directory begins
+  std::uint64_t end_ = 0;  // where the members end and the directory begins
 };
 
 }  // namespace ballast::archive

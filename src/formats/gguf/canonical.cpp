@@ -34,7 +34,7 @@ void append_strings(std::string& out, Cursor in, std::uint32_t version) {
   }
 }
 
-// The encoded values of all fields, and where each ends.
+// The encoded values of all metadata, and where each value ends.
 struct Encoded {
   std::string text;
   std::vector<std::size_t> ends;
@@ -57,7 +57,7 @@ Encoded encode(std::span<const RawField> fields, const char* text, std::uint32_t
   return encoded;
 }
 
-// What keeps both alive: the keys lie in the one, the values in the other.
+// Keeps both texts alive: the keys lie in `file`, the values in `values`.
 struct Texts {
   std::shared_ptr<const char> file;
   std::string values;

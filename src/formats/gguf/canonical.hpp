@@ -1,4 +1,5 @@
-// The fields of any version and byte order, in the encoding of GGUF 3, little-endian: the one that Fields are kept in.
+// The metadata of a file of any version and byte order, in the encoding of GGUF 3, little-endian, in which Fields are
+// kept.
 #pragma once
 
 #include <bit>
@@ -13,14 +14,16 @@
 
 namespace ballast::gguf {
 
-// A field as it stands in the file. The value is without a string's length, and without an array's type and count.
+// A key of the metadata as it stands in the file. The value is without a string's length, and without an array's type
+// and count.
 struct RawField {
   TextRange key, value;
   std::uint64_t count = 1;
   FieldType type = FieldType::u8, element_type = FieldType::u8;
 };
 
-// Views of the text where it has the encoding already, else of a copy that has it. The fields have been checked.
+// Returns views of the text if it has this encoding already, else of a copy that has it. The fields must have been
+// checked.
 std::vector<Field> canonical_fields(std::span<const RawField> fields, const std::shared_ptr<const char>& text,
                                     std::uint32_t version, std::endian order);
 

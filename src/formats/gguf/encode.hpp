@@ -23,7 +23,7 @@ void append_tensor(std::string& out, std::string_view name, const Shape& shape, 
 // Throws Errc::limit for a header that no reader would accept.
 void check_header_size(std::uint64_t size, const Limits& limits);
 
-// With zeros up to where the data begin.
+// The header with zeros up to where the data begin.
 std::vector<std::byte> padded(const std::string& header, std::uint64_t alignment);
 
 }  // namespace ballast::gguf

@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::array kEndings = {Ending{".gguf", "model.gguf"}};
 
-// Tensors that share bytes are read, with a note: there are real files like that, and no reader sees anything else in
-// them.
+// Tensors that share bytes are read, with a note: there are real files like that, and all readers agree about them.
 ReadOptions read_options(const OpenOptions& options) {
   const auto order = options.little_endian_blocks ? BlockOrder::as_is : BlockOrder::swapped;
   return {.limits = options.limits, .block_order = order, .lenient = true};
@@ -32,7 +31,7 @@ Checkpoint read_file(const FileToRead& file, const ReadContext& context) {
   return as_checkpoint(read(file.source, read_options(context.options)));
 }
 
-// Any part opens the set, as llama.cpp does it.
+// Any part opens the whole set.
 Checkpoint read_whole_set(const SourcePtr& file, const ReadContext& context) {
   return as_checkpoint(read_set(file, *context.options.files, read_options(context.options)));
 }

@@ -20,7 +20,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kNewestVersion = 3;
 
-// What came before GGUF, by how it begins.
+// Formats that came before GGUF, by their first bytes.
 struct Ancestor {
   std::string_view magic, what;
 };
@@ -41,7 +41,7 @@ constexpr std::array kAncestors = {
   throw Error(Errc::malformed, "the file does not begin with \"GGUF\"").at_byte(0);
 }
 
-// Adds which key or tensor it was to an error inside of it.
+// Adds to an error the key or the tensor in which it occurred.
 [[noreturn]] void rethrow_about(const std::string& thing, const Error& error) {
   Error named(error.code(), thing + ": " + error.message());
   if (error.offset()) named.at_byte(*error.offset());
@@ -97,7 +97,7 @@ void HeaderReader::read_preamble() {
 
   const std::uint64_t at = in_.position();
   header_.version = in_.u32("version");
-  if ((header_.version & 0xFFFF) == 0) {  // a small number, seen from the other side
+  if ((header_.version & 0xFFFF) == 0) {  // a small number with its bytes reversed
     header_.version = __builtin_bswap32(header_.version);
     header_.order = std::endian::big;
     in_.set_order(std::endian::big);
@@ -113,7 +113,8 @@ void HeaderReader::read_preamble() {
 }
 
 void HeaderReader::check_counts() {
-  // A length and a byte, a type, and a value of a byte; a length, a rank without dimensions, a type and an offset.
+  // A key has at least a length and a byte, a type, and a value of a byte; a tensor has at least a length, a rank
+  // without dimensions, a type and an offset.
   const std::uint64_t smallest_field = length_bytes() + 1 + 4 + 1, smallest_tensor = length_bytes() + 4 + 4 + 8;
   in_.require_room_for(key_count_, smallest_field, "key count");
   in_.require_room_for(tensor_count_, smallest_tensor, "tensor count");
@@ -168,8 +169,8 @@ void HeaderReader::read_value(RawField& field) {
   }
 }
 
-// Arrays of arrays, which gguf-py writes and llama.cpp refuses: kept as the bytes that they are, without looking into
-// them further than to their end.
+// Passes over arrays of arrays, which gguf-py writes and llama.cpp refuses: they are kept as bytes, and read only to
+// find where they end.
 void HeaderReader::pass_over_arrays(RawField& field, std::uint64_t at) {
   if (has_short_counts() || header_.order != std::endian::little)
     throw Error(Errc::unsupported, "an array of arrays in an old or big-endian file").at_byte(at);
@@ -243,7 +244,7 @@ void HeaderReader::read_shape(TensorInfo& tensor) {
   std::uint64_t dims[kMaxRank] = {};
   for (std::uint32_t i = rank; i-- > 0;) dims[i] = count("dimension");
   tensor.shape = Shape(dims, rank);
-  // ggml counts elements with a sign.
+  // ggml counts elements in signed numbers.
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   const auto numel = tensor.shape.numel();
   bool fits = numel && *numel <= kMost;

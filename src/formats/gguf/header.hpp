@@ -1,7 +1,7 @@
 // The header of a GGUF file, read in one pass.
 //
 //   4     "GGUF"             these bytes in this order, in big-endian files too
-//   u32   version            1, 2 or 3; the other way round in a big-endian file
+//   u32   version            1, 2 or 3; with its bytes reversed in a big-endian file
 //   u64   tensor count       in version 1 these two, every length and every dimension are u32
 //   u64   key count
 //   keys                     string key, u32 value type, the value
@@ -49,16 +49,17 @@ struct Header {
   std::uint64_t alignment = kDefaultAlignment;
   Fields fields;
   std::vector<TensorInfo> tensors;   // in the file's order; duplicates not yet refused
-  std::shared_ptr<const char> text;  // what the names lie in
+  std::shared_ptr<const char> text;  // holds the names
   std::uint64_t fields_end = 0;      // in the file: where the tensors begin
   std::uint64_t end = 0;             // in the file, before the zeros
-  std::uint64_t data_offset = 0;     // in the file; may lie past its end where there are no tensors
+  std::uint64_t data_offset = 0;     // in the file; may lie past its end if there are no tensors
 };
 
 // Every rule about the header itself is checked; errors name the key or the tensor, and the byte.
 Header read_header(const Source& source, const Limits& limits);
 
-// Throws Errc::malformed where it is no u32 or no power of two. 32 where it is not there.
+// The alignment that `fields` say, or 32 if they say none. Throws Errc::malformed if it is not a u32 or not a power of
+// two.
 std::uint64_t alignment_of(const Fields& fields);
 
 // Whether the first bytes of a file are those of a GGUF file.

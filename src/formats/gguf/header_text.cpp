@@ -26,8 +26,9 @@ void HeaderText::require_room_for(std::uint64_t count, std::uint64_t min_bytes_e
       .hint("the file was damaged, or cut short: an interrupted download or copy?");
 }
 
-// More by half each time, so that a header of any length is read at most one and a half times as far as it goes; of a
-// source that is far away, twice as much each time, and no less than what comes with one request.
+// Makes the text longer by half each time, so that at most one and a half times the length of the header is read. If
+// the source is far away, it makes the text twice as long each time, and reads no less than what comes with one
+// request.
 void HeaderText::load(std::uint64_t size, std::string_view what) {
   if (size > remaining()) {
     throw Error(Errc::malformed, fmt::format("the file ends inside the {}", what))

@@ -1,5 +1,5 @@
 // HeaderText: the beginning of a file, read as far as a parser asks for it, because a GGUF header does not say how long
-// it is. The door through which its integers leave: nothing is taken past the file's end, whatever is asked for.
+// it is. All integers of the header are read through it: it takes nothing past the file's end, whatever is asked for.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace ballast::gguf {
 
-// A place in the text. Views would not do: the text moves as it grows.
+// A range of the text. A view would not stay valid, because the text moves as it grows.
 struct TextRange {
   std::uint64_t begin = 0, size = 0;
 };
@@ -33,7 +33,7 @@ class HeaderText {
   std::uint32_t u32(std::string_view what) { return number<std::uint32_t>(what); }
   std::uint64_t u64(std::string_view what) { return number<std::uint64_t>(what); }
 
-  // The next bytes, passed over.
+  // Passes over the next bytes, and returns their range.
   TextRange bytes(std::uint64_t size, std::string_view what) {
     need(size, what);
     const TextRange range{at_, size};
@@ -41,13 +41,13 @@ class HeaderText {
     return range;
   }
 
-  // A count is a promise about bytes that must follow: to be asked before anything is done about it.
+  // A count is a promise about bytes that must follow: call this before anything is done with the count.
   void require_room_for(std::uint64_t count, std::uint64_t min_bytes_each, std::string_view what) const;
 
-  // What has been passed. Good until more is read.
+  // Bytes that have been passed. The view is valid until more is read.
   std::string_view view(TextRange range) const noexcept { return {text_.get() + range.begin, range.size}; }
 
-  // All that has been passed, in memory of its own size.
+  // All bytes that have been passed, in memory of exactly their size.
   std::shared_ptr<const char> share() &&;
 
  private:

@@ -1,7 +1,7 @@
 // The layout of a GGUF 3 file, by the strict rules of ggml's own reader: tensors one after the other in the given
 // order, each at a multiple of the alignment, zeros between and behind them.
 //
-// Byte for byte what gguf-py writes for the same fields and tensors.
+// The file is byte for byte what gguf-py writes for the same metadata and tensors.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@
 
 namespace ballast::gguf {
 
-// The alignment is what the fields say. Tensors that `unknown` names go back as what they were. Throws
+// The alignment is what `fields` say. Tensors that `unknown` names are written with the types that they had. Throws
 // Errc::unsupported, with a way out, for a tensor that GGUF cannot store, and Errc::limit for a header that no reader
-// would accept. The file has no path yet; what lies between and behind its items is zeros.
+// would accept. The file has no path yet; zeros lie between and behind its items.
 SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const Fields& fields,
                        const UnknownTypes& unknown = {}, const Limits& limits = {});
 

@@ -76,7 +76,7 @@ class Placer {
     return *aligned;
   }
 
-  // Each tensor begins where the one before it ends, aligned. False where one does not.
+  // Whether each tensor begins where the one before it ends, aligned.
   bool place_as_ggml_does() {
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < all().size(); ++i) {
@@ -116,7 +116,7 @@ class Placer {
     if (!options_.lenient)
       fail(tensor, Errc::malformed, what, "--lenient reads each tensor from where the header says that it begins");
     if (shared_bytes_ == 0) result_.oddities.push_back("tensor " + quote(tensor.name) + " " + what);
-    // A header of a megabyte could say of every byte of the data ten thousand times that it is a tensor.
+    // A header of a megabyte could list ten thousand tensors that each take all of the data.
     shared_bytes_ = fits(checked_add(shared_bytes_, all()[number].size), "what tensors share");
     if (expands_too_much(options_.limits, shared_bytes_, data_bytes_))
       fail(tensor, Errc::limit, what + ", and so much is shared that it would grow beyond the limits");
@@ -142,7 +142,7 @@ class Placer {
   void check_inside(std::size_t number) {
     Place& place = all()[number];
     if (is_inside(place.offset, place.size, data_bytes_)) return;
-    // One without bytes may stand behind padding that nobody wrote.
+    // A tensor without bytes may stand behind padding that nobody wrote.
     if (place.size == 0 && place.offset <= checked_align_up(data_bytes_, header_.alignment).value_or(0)) {
       place.offset = 0;
       return;

@@ -20,13 +20,13 @@ struct Place {
 
 struct Places {
   std::vector<Place> places;  // by tensor
-  std::uint64_t end = 0;      // of the last one, aligned
+  std::uint64_t end = 0;      // of the last tensor, aligned
   std::vector<std::string> oddities;
 };
 
-// Every tensor has bytes of its own, all of them among the `data_bytes` that the file has. What ggml asks for beyond
-// that (no holes, the order of the header) is an oddity where it is not so. Leniently, bytes may be shared, as far as
-// the limits let views repeat bytes.
+// Checks that every tensor has bytes of its own, all of them among the `data_bytes` that the file has. If a file breaks
+// the further rules of ggml (no holes, the order of the header), that is an oddity. A lenient reading lets tensors
+// share bytes, as far as the limits let views repeat bytes.
 Places place_tensors(const Header& header, std::uint64_t data_bytes, const ReadOptions& options);
 
 }  // namespace ballast::gguf

@@ -72,7 +72,7 @@ UnknownTypes unknown_types_of(const Header& header, const Places& places) {
 
 std::string and_more(std::uint64_t count) { return count == 0 ? "" : fmt::format("; so it is with {} more", count); }
 
-// What is worth saying about a file that reads well.
+// Collects what is worth saying about a file that can be read.
 class Notes {
  public:
   Notes(const Header& header, const Places& places, const Source& source) : file_(source.name()) {

@@ -14,7 +14,8 @@
 namespace ballast::gguf {
 
 // How the numbers inside of quantized blocks lie in a big-endian file. Two programs write such files and disagree, and
-// nothing in the file tells: gguf_convert_endian turns them round, GGUFWriter leaves them as they are.
+// nothing in the file tells which one wrote it: gguf_convert_endian swaps these numbers, GGUFWriter leaves them as they
+// are.
 enum class BlockOrder : std::uint8_t { swapped, as_is };
 
 struct ReadOptions {
@@ -44,8 +45,8 @@ struct GgufFile {
   std::optional<Split> split;
 };
 
-// Strict where readers could disagree (overlaps, duplicates, counts); what ggml refuses and is clear all the same reads
-// with a note: long names, holes between tensors, tensors in another order than their data.
+// Reads strictly what readers could disagree about (overlaps, duplicates, counts). What ggml refuses although it is
+// clear is read with a note: long names, holes between tensors, tensors in another order than their data.
 GgufFile read(const SourcePtr& source, const ReadOptions& options = {});
 
 }  // namespace ballast::gguf

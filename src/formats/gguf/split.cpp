@@ -127,7 +127,7 @@ Fields without_split(Fields fields) {
   return fields;
 }
 
-// As gguf-split does it: with these types, in this order, and all other keys in the first part only.
+// Does as gguf-split does: with these types, in this order, and all other keys in the first part only.
 Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors) {
   constexpr std::uint64_t kMostParts = std::numeric_limits<std::uint16_t>::max();
   constexpr std::uint64_t kMostTensors = std::numeric_limits<std::int32_t>::max();
@@ -160,7 +160,7 @@ GgufFile read_set(const SourcePtr& file, const Files& files, const ReadOptions& 
 
 std::optional<std::string> raw_split_hint(const std::string& path) {
   std::string_view rest = path;
-  std::string pieces;  // as a shell would name them all, in order
+  std::string pieces;  // a shell pattern that names all of them, in order
   if (const std::string_view count = take_digits(rest); !count.empty()) {
     if (!take(rest, "of") || take_digits(rest).empty() || !take(rest, "part")) return std::nullopt;
     pieces = fmt::format("part{{1..{0}}}of{0}", count);

@@ -13,7 +13,7 @@ namespace ballast::gguf {
 std::optional<DType> dtype_from_ggml(std::uint32_t id) noexcept;
 
 // For a number that is not in our table: throws Errc::unsupported for a type that ggml has removed, Errc::malformed for
-// one that it cannot have. What returns is newer than this program.
+// a number that no ggml type can have. If it returns, the type is newer than this program.
 void check_unknown_type(std::uint32_t id);
 
 std::string unknown_type_name(std::uint32_t id);  // "GGML_57"

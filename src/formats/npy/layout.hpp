@@ -1,9 +1,9 @@
-// The header of a NumPy file, format version 1.0 (2.0 where the header is longer than 64 KiB).
+// The header of a NumPy file, format version 1.0 (2.0 if the header is longer than 64 KiB).
 //
 //   "\x93NUMPY", major, minor      8 bytes
 //   the header's length            u16, or u32 in version 2
-//   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   spaces, then a line end: data begin at a multiple of
-//   64
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+//   spaces, then a line end, so that the data begin at a multiple of 64
 #pragma once
 
 #include <vector>

@@ -23,7 +23,7 @@ constexpr std::size_t kLongestName = 0xFFFF - kMemberEnding.size();  // 16 bits 
   throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " " + what).hint(way_out);
 }
 
-// For whoever unpacks it, on any system: "/etc/x", "a/../../x", "C:x".
+// Whether a member of this name would be unpacked outside of the folder, on any system: "/etc/x", "a/../../x", "C:x".
 bool leads_out(std::string_view name) {
   if (name.starts_with('/') || name.starts_with('\\') || name.substr(0, 2).ends_with(':')) return true;
   for (std::size_t begin = 0; begin <= name.size();) {
@@ -56,7 +56,7 @@ void check_can_store(const StateDict::Entry& entry) {
 
 struct Npz {
   archive::ZipWriter zip{archive::ZipStyle::plain};
-  std::vector<std::vector<std::byte>> headers;  // of the arrays, with which their members begin
+  std::vector<std::vector<std::byte>> headers;  // of the arrays; each member begins with one
 };
 
 // All that is not data: a piece before each array, and the directory.

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMagicBytes = 8;             // "\x93NUMPY", major and m
 constexpr std::uint64_t kMostHeaderBytes = 1 << 20;  // NumPy itself stops at 10 000
 
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-// A Python literal, of which only what a header needs is understood.
+// This is a Python literal; the parser understands only what a header needs.
 class DictParser {
  public:
   DictParser(std::string_view text, std::uint64_t offset) : text_(text), offset_(offset) {}
@@ -93,7 +93,7 @@ class DictParser {
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
     if (error != std::errc{}) fail("no number of 64 bits");
     at_ += static_cast<std::size_t>(end - begin);
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 writes it
     return value;
   }
 

@@ -10,7 +10,7 @@
 
 namespace ballast::npy {
 
-// Magic, version, the length of a Python dict, the dict, then the elements, or a pickle where they are objects.
+// Magic, version, the length of a Python dict, the dict, then the elements, or a pickle if the elements are objects.
 struct Header {
   NumpyType type;
   Shape shape;

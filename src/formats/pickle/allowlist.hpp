@@ -1,11 +1,10 @@
-// What is known, for which uses, with what it may be given, and why calling it is harmless. A table, no code: whoever
-// wants a name to be known adds a row and says why.
+// The names that are known, for which uses, with which arguments, and why calling them is harmless. This is a table,
+// not code: whoever wants a name to be known adds a row and says why.
 //
-// How a row is decided: by what the name stands for in the releases of its package that are in use. It must neither
+// A row is decided by what its name stands for in the releases of its package that are in use. The name must neither
 // import by a name, nor run text or byte code, nor write a file, nor reach the network, nor hand bytes to a loader,
-// with whatever arguments its rule lets pass; and it must be written by honest programs, since every row is a way in. A
-// row is a judgement about somebody else's code, and a later release may make it wrong: when in doubt, leave the name
-// out.
+// with whatever arguments its rule lets pass; and honest programs must write it, since every row is a way in. A row is
+// a judgement about somebody else's code, and a later release may make it wrong: when in doubt, leave the name out.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ enum Uses : std::uint8_t {
   kState = 4,         // an instance gets its attributes: BUILD
   kItems = 8,         // something is appended to it
   kPairs = 16,        // something is stored in it by a key
-  kWeightsOnly = 32,  // torch.load(weights_only=True) goes on here, too
+  kWeightsOnly = 32,  // torch.load(weights_only=True) accepts it, too
 };
 
 // What the arguments must be for a call to be known.
@@ -365,8 +364,8 @@ constexpr Allowed kAllowlist[] = {
 };
 // clang-format on
 
-// The classes of a package's modules, by the beginning of the module and the end of the name. Only classes: a small
-// letter is a function's, and a dot leads elsewhere.
+// The classes of a package's modules, by the beginning of the module and the end of the name. Only classes are known
+// this way: a name with a small first letter is a function's, and a dot leads elsewhere.
 struct Family {
   std::string_view module;
   std::string_view name_end;
@@ -393,7 +392,7 @@ constexpr Family kFamilies[] = {
 };
 // clang-format on
 
-// By torch's own tables of element types.
+// For names in torch's own tables of element types.
 constexpr Allowed kDType = {"torch.DTYPE", kNamed | kWeightsOnly, Given::anything, "an element type"};
 constexpr Allowed kElementClass = {"torch.TYPETensor, torch.TYPEStorage", kCalled | kBuilt | kState | kWeightsOnly,
                                    Given::anything, kTensor};

@@ -1,4 +1,4 @@
-// The ways in which a name is dangerous, and the last words of names that are so in whichever module they stand.
+// The ways in which a name is dangerous, and the last words of names that are dangerous in whichever module they stand.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ballast::pickle {
 
-// One byte, since every name of a pickle has one.
+// This is one byte, since every name of a pickle has a Harm.
 enum class Harm : std::uint8_t {
   none,
   shell,
@@ -55,8 +55,9 @@ struct Word {
   Harm harm;
 };
 
-// What the last word of a name says, in whichever module it stands: modules re-export what others have, under the name
-// that it has there. Words that harmless functions go by as often ("run", "load", "save", "call") are not here.
+// The harm that the last word of a name tells, in whichever module it stands: modules re-export what others have, under
+// the name that it has there. Words that are also names of harmless functions ("run", "load", "save", "call") are not
+// here.
 constexpr Word kDangerousWords[] = {
     {"CDLL", kNative},
     {"FileHandler", kFiles},

@@ -1,5 +1,5 @@
-// What is dangerous, and why: whatever imports by name, runs text or byte code, calls what it is given, writes files,
-// reaches the network, or hands bytes to a loader. Every table is sorted, which the compiler checks.
+// The names that are dangerous, and why: whatever imports by name, runs text or byte code, calls what it is given,
+// writes files, reaches the network, or hands bytes to a loader. Every table is sorted, which the compiler checks.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Danger {
 // A module with all that is in it, or one name of a module. The longest entry that a path begins with decides, so that
 // the harmless parts of a dangerous module can be told apart.
 //
-// Not here, though scanners often list it: functools.partial, which half of all pickled vision models name. It calls
+// functools.partial is not here, though scanners often list it: half of all pickled vision models name it, it calls
 // nothing by itself, and what it would call is named in the file too.
 constexpr Danger kDangers[] = {
     {"Cython", kEval},
@@ -479,7 +479,7 @@ constexpr Danger kDangers[] = {
 };
 
 // A name may lead from a harmless module to another one through attributes: "serialization.os.system" of torch.
-// Python's own modules import others under names of their own, with underscores before them ("_os") or as these
+// Python's own modules import others under other names, with underscores before them ("_os") or as in this table
 // ("bltns").
 constexpr std::string_view kWaysOut[] = {
     "__base__",     "__bases__",    "__builtins__", "__class__",

@@ -7,7 +7,7 @@
 namespace ballast::pickle {
 namespace {
 
-constexpr std::size_t kMappedBytes = std::size_t{1} << 20;  // from here on, in pages of its own
+constexpr std::size_t kMappedBytes = std::size_t{1} << 20;  // from this size on, an array has pages of its own
 
 bool is_mapped(std::size_t bytes) { return bytes >= kMappedBytes; }
 

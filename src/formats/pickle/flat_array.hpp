@@ -1,4 +1,4 @@
-// FlatArray: a vector of plain values that grows in place where the system can.
+// FlatArray: a vector of plain values that grows in place if the system can do that.
 //
 // A pickle's nodes may take gigabytes. A std::vector would hold them twice whenever it grows, and touch every page
 // again; the system can move page tables instead, and realloc leaves that to chance for sizes that a program has freed
@@ -15,7 +15,7 @@
 
 namespace ballast::pickle {
 
-// Memory of another size with the same content, as far as it fits. 0 bytes are none.
+// Returns memory of another size with the same content, as far as it fits. 0 bytes mean no memory.
 void* resize_flat(void* memory, std::size_t bytes, std::size_t new_bytes);
 
 template <class T>
@@ -40,7 +40,7 @@ class FlatArray {
   const T& back() const noexcept { return data_[size_ - 1]; }
 
   void push_back(const T& value) {
-    const T kept = value;  // it may be one of ours
+    const T kept = value;  // `value` may be an element of this array
     if (size_ == capacity_) grow(size_ + 1);
     ::new (static_cast<void*>(data_ + size_++)) T(kept);
   }
@@ -50,8 +50,8 @@ class FlatArray {
     while (size_ < size) push_back(value);
   }
 
-  // Puts what lies from `first` on behind the end of another, and drops it here. Much of it is given back to the system
-  // piece by piece, the last one first, so that it is never held twice.
+  // Moves the elements from `first` on to the end of another array. If they are many, their memory is given back to the
+  // system piece by piece, the last piece first, so that they are never held twice.
   void move_tail_to(FlatArray& other, std::size_t first) {
     const std::size_t end = other.size_ + (size_ - first);
     if (end > other.capacity_) other.grow(end);

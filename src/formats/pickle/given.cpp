@@ -14,7 +14,7 @@ bool is_class_like(std::string_view name) {
          bare.find('.') == std::string_view::npos;
 }
 
-// Of torch.nn.Module, of all its releases. The first three are always there.
+// The attributes of torch.nn.Module in all its releases. The first three are always there.
 constexpr auto kModuleAttributes = std::to_array<std::string_view>({
     "_parameters",
     "_buffers",
@@ -36,7 +36,7 @@ constexpr auto kModuleAttributes = std::to_array<std::string_view>({
     "_is_full_backward_hook",
 });
 
-// The last word of a dotted name: a nested class is named by the way to it.
+// The last word of a dotted name: the name of a nested class is the path to it.
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 constexpr std::array<std::string_view, 11> kGiven = {
@@ -198,7 +198,7 @@ bool Arguments::is_call_of(NodeId object, std::string_view module, std::string_v
   return graph_.kind(object) == Kind::object && graph_.is_global(graph_.object(object).callee, module, name);
 }
 
-// Looked at once, however many objects share it.
+// Each dict is looked at once, however many objects share it.
 bool Arguments::has_plain_keys(NodeId dict) const {
   std::uint8_t& known = states_[dict];
   if (known != 0) return known == 1;

@@ -1,5 +1,5 @@
-// What a call is given, compared with what the allowlist asks for. Nothing is computed: what does not stand in the file
-// as it is, is not known.
+// Compares what a call is given with what the allowlist asks for. Nothing is computed: a value that does not stand in
+// the file as it is, is not known.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ class Arguments {
   // `arguments` is a tuple; `keywords` a dict or nothing.
   bool are(Given given, NodeId arguments, NodeId keywords) const;
 
-  // The first four, kNoNode where there are fewer.
+  // The first four arguments; kNoNode fills the array if there are fewer.
   static constexpr std::size_t kMost = 4;
   std::array<NodeId, kMost> first_of(NodeId arguments) const;
 
   // The global that names the class or function which a node stands for: the node itself, the class in a persistent id
-  // ("module", class, file, source), or the outer class of getattr(class, "Inner"). kNoNode where it is computed.
+  // ("module", class, file, source), or the outer class of getattr(class, "Inner"). kNoNode if the class is computed.
   NodeId class_node(NodeId node) const;
 
   // The text or bytes which stand in the file and are what a node comes to, or kNoNode.
   NodeId literal_bytes(NodeId node) const;
 
   // Whether a state has the attributes that torch.nn.Module gives every module, those of its tensors among them, and no
-  // other: there is nothing in it that a class could be told to do.
+  // other: nothing in such a state tells a class to do something.
   bool is_module_state(NodeId state) const;
 
   // Whether a state sets attributes, and none that Python itself looks for ("__class__").

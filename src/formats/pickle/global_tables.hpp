@@ -1,5 +1,5 @@
-// How torch names element types, and how Python renamed its modules. Sorted, which the compiler checks, so that they
-// can be searched.
+// How torch names element types, and how Python renamed its modules. The tables are sorted, which the compiler checks,
+// so that they can be searched.
 #pragma once
 
 #include <algorithm>

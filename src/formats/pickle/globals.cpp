@@ -14,7 +14,7 @@ bool has(const Table& table, std::string_view word) {
   return std::ranges::binary_search(table, word);
 }
 
-// Longer than any entry; nobody needs to look at the rest of a hostile name.
+// This is longer than any entry; nobody needs to look at the rest of a hostile name.
 constexpr std::size_t kLongestPath = 96;
 static_assert(std::ranges::all_of(kDangers, [](const Danger& d) { return d.path.size() < kLongestPath; }));
 static_assert(std::ranges::all_of(kAllowlist, [](const Allowed& a) { return a.path.size() < kLongestPath; }));
@@ -42,13 +42,14 @@ bool is_element_class(std::string_view module, std::string_view name) {
   return has(kElements, element) && !element.starts_with('Q') && !element.starts_with("Complex");
 }
 
-// A class or a constant is named like one, a function is not. What has a dot leads elsewhere.
+// The name of a class or a constant begins with a capital letter, that of a function does not. A name with a dot leads
+// elsewhere.
 bool is_class_name(std::string_view name) {
   const std::string_view bare = without_underscores(name);
   return !bare.empty() && bare[0] >= 'A' && bare[0] <= 'Z' && name.find('.') == std::string_view::npos;
 }
 
-// Rows by their number: those of the table from 1 on, then the families, then the two of element types.
+// Rows have numbers: those of the table from 1 on, then the families, then the two rows of element types.
 constexpr std::uint16_t kFirstFamily = 1 + std::size(kAllowlist);
 constexpr std::uint16_t kDTypeNumber = kFirstFamily + std::size(kFamilies), kElementNumber = kDTypeNumber + 1;
 
@@ -74,7 +75,7 @@ std::uint16_t family_row(std::string_view module, std::string_view name) {
   return static_cast<std::uint16_t>(kFirstFamily + (found - std::begin(kFamilies)));
 }
 
-// The entry for the longest beginning of the path that ends at a dot or at its end.
+// The entry for the longest beginning of the path that ends at a dot or at the end of the path.
 const Danger* danger_of(std::string_view path) {
   while (true) {
     const auto found = std::ranges::lower_bound(kDangers, path, {}, &Danger::path);
@@ -85,7 +86,7 @@ const Danger* danger_of(std::string_view path) {
   }
 }
 
-// No honest name is this long, and looking for the way out at the end of many long ones would take its time.
+// No honest name is this long, and searching many long names to their ends for a way out would take too much time.
 constexpr std::size_t kLongestName = 1024;
 
 bool is_way_out(std::string_view word) { return has(kWaysOut, word) || has(kWaysOut, without_underscores(word)); }
@@ -96,7 +97,8 @@ Harm harm_of_word(std::string_view name) {
   return found != std::end(kDangerousWords) && found->word == last ? found->harm : Harm::none;
 }
 
-// Whether Python could know it. The lines of a text that is taken for a pickle ("import torch.nn") are no names.
+// Whether Python could know the text as a name. The lines of a text that is taken for a pickle ("import torch.nn") are
+// not names.
 bool is_dotted_name(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -104,14 +106,15 @@ bool is_dotted_name(std::string_view text) {
   });
 }
 
-// Classes have methods and other classes; what has attributes and a small letter is a module or a function.
+// Classes have methods and other classes; an attribute with a small first letter that has attributes is a module or a
+// function.
 bool is_class(std::string_view module, std::string_view word, bool is_first) {
   const std::string_view bare = without_underscores(word);
   if (bare.empty() || bare[0] < 'a' || bare[0] > 'z') return true;
   return is_first && row_of(path_of(module, word)) != 0;
 }
 
-// The harm of a name that leads from its module to another one, or none. An attribute that has attributes and is no
+// The harm of a name that leads from its module to another one, or none. An attribute that has attributes and is not a
 // class is a module that was imported there, under its own name or another one.
 Harm harm_of_way(std::string_view module, std::string_view name) {
   if (name.size() > kLongestName) return kImports;
@@ -144,7 +147,7 @@ Standing standing_of(std::string_view module, std::string_view name) {
   const std::string_view python3 = python3_module(module);
   const std::uint16_t row = exact_row(python3, name, path);
 
-  // Both spellings: which of them counts depends on the protocol that the file says it has.
+  // Both spellings are looked up: which of them counts depends on the protocol that the file says it has.
   for (const std::string_view spelled : {std::string_view(path), module.substr(0, kLongestPath)}) {
     const Danger* danger = danger_of(spelled);
     if (danger != nullptr && danger->harm != Harm::none) return {row, Rule::denylist, danger->harm};

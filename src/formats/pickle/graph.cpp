@@ -192,7 +192,7 @@ Graph::ObjectMore& Graph::make_more_of(NodeId object) {
   return more_[more - 1];
 }
 
-// To those of a container, or to the ones that are meant of an object.
+// Adds to the links of a container, or to the links of an object that `which` names.
 template <class Add>
 void Graph::add_links(NodeId target, Links::Extent ObjectMore::*which, const Add& add) {
   Packed& node = nodes_[target];
@@ -229,7 +229,7 @@ void Graph::set_altered(NodeId id) {
   if (can_be_altered(id)) nodes_[id].form |= kAltered;
 }
 
-// Copies go one after the other into arenas, each behind its length.
+// Copies lie one after the other in arenas, each behind its length.
 std::uint32_t Graph::keep(std::string_view chars) {
   if (chars.empty()) return kNoChars;
   const auto size = static_cast<std::uint32_t>(chars.size());
@@ -240,7 +240,7 @@ std::uint32_t Graph::keep(std::string_view chars) {
   return static_cast<std::uint32_t>(chars_.size() - 1);
 }
 
-// Arenas grow with the graph; what would waste much of one gets its own.
+// Arenas grow with the graph; a copy that would waste much of an arena gets its own.
 char* Graph::room_for(std::size_t size) {
   if (size <= room_bytes_) {
     room_bytes_ -= size;

@@ -1,13 +1,13 @@
-// Graph: what a pickle says, as data. Nodes in one array, referring to each other by number.
+// Graph: what a pickle says, as data. Its nodes lie in one array and refer to each other by number.
 //
-// Nothing in it is ever called, imported or copied: an object that a pickle would build is a node that says which
-// global with which arguments and which state. Nodes are shared as the pickle shares them, cycles included, so whoever
-// walks a graph keeps track of where it has been. There is no recursion in building, walking or destroying one.
+// Nothing in it is ever called, imported or copied: an object that a pickle would build is a node that names the
+// global, its arguments and its state. Nodes are shared as the pickle shares them, cycles included, so whoever walks a
+// graph keeps track of where it has been. Building, walking and destroying a graph do not recurse.
 //
-// Text and bytes up to kNearBytes are held by the graph. Longer ones stay in the file and are known by their range.
+// Text and bytes up to kNearBytes are held by the graph. Longer ones stay in the file, and the graph holds their range.
 //
-// Pickles hold millions of numbers and hostile ones a node in every byte, so a node takes eight bytes, a link four, and
-// what most nodes do not have lies in arrays beside them: at most 16 bytes for each byte of any pickle.
+// Pickles hold millions of numbers, and hostile ones a node in every byte, so a node takes eight bytes, a link four,
+// and what most nodes do not have lies in arrays beside them: at most 16 bytes for each byte of any pickle.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ enum class Kind : std::uint8_t {
   none,
   boolean,
   integer,      // fits 64 bits
-  big_integer,  // does not: its decimal digits are text
+  big_integer,  // does not fit 64 bits: its decimal digits are text
   real,
   text,  // UTF-8, lone surrogates passed
   bytes,
@@ -54,15 +54,15 @@ struct Node {
   Kind kind = Kind::none;
   Making making = Making::reduce;  // of an object
   bool is_far = false;             // text and bytes that stay in the file
-  // Of the opcode in the source; of far text and bytes: of their first byte; of None, True and False, which are one
-  // node each, that of the first mention.
+  // The offset in the source: that of the opcode; for far text and bytes, that of their first byte; for None, True and
+  // False, which are one node each, that of the first mention.
   std::uint64_t offset = 0;
   std::int64_t integer = 0;  // boolean, integer
   double real = 0;
 };
 
 struct ObjectParts {
-  NodeId callee = kNoNode;        // a global, or anything else that a hostile pickle tried to call
+  NodeId callee = kNoNode;        // a global, or anything else that a hostile pickle tries to call
   NodeId arguments = kNoNode;     // a tuple
   NodeId keywords = kNoNode;      // a dict
   NodeId state = kNoNode;         // given by BUILD; the last one
@@ -82,44 +82,46 @@ class Graph {
 
   // Reading. Ids must come from this graph.
   std::size_t size() const noexcept { return nodes_.size(); }
-  std::size_t link_count() const noexcept { return links_.word_count(); }  // and what holds links together
+  std::size_t link_count() const noexcept { return links_.word_count(); }  // and the words that hold links together
   Node operator[](NodeId id) const noexcept;
   Kind kind(NodeId id) const noexcept { return nodes_[id].kind; }
   const SourcePtr& source() const noexcept { return source_; }
 
-  // Of text, bytes, bytearray and the digits of a big integer, while they are near; empty where they are far. Valid as
-  // long as the graph.
+  // The characters of text, bytes, bytearray and the digits of a big integer if they are near; empty if they are far.
+  // The view is valid as long as the graph.
   std::string_view chars(NodeId id) const noexcept;
-  // Of text and bytes: in bytes; of containers: items (pairs of a dict); of an object: what was appended to it.
+  // The length of text and bytes in bytes; the number of items of a container (pairs of a dict), or of those appended
+  // to an object.
   std::uint64_t length(NodeId id) const noexcept;
-  // The whole of it, read from the file where it is far. The caller has compared length() with a limit.
+  // All characters, read from the file if they are far. The caller must have compared length() with a limit.
   std::string read_chars(NodeId id) const;
 
-  // A walk over the items of a tuple, list, set or frozenset, or over those that were appended to an object.
+  // A walk over the items of a tuple, list, set or frozenset, or over those that were appended to an object:
   // for (NodeId item : graph.items(id))
   using Items = Links::Items;
   Items items(NodeId id) const noexcept;
   std::vector<NodeId> item_list(NodeId id) const;
 
-  // Key, value, key, value, ... of a dict, or of what was set in an object (an OrderedDict is one).
+  // Key, value, key, value, ... of a dict, or of the pairs that were set in an object (an OrderedDict is one).
   Items pairs(NodeId id) const noexcept;
 
   ObjectParts object(NodeId id) const noexcept;
   GlobalName global(NodeId id) const noexcept { return global_at(nodes_[id].payload); }
   // Modules are compared as the file spells them and as Python 3 does: "__builtin__" is "builtins".
   bool is_global(NodeId id, std::string_view module, std::string_view name) const noexcept;
-  // The number of its mention in globals().
+  // The number of the node's mention in globals().
   std::size_t global_number(NodeId id) const noexcept { return nodes_[id].payload; }
-  // Whether an instruction did something to it that the node does not show: a bytearray that was appended to, an object
-  // with two states, a global that was given one.
+  // Whether an instruction did something to the node that the node does not show: a bytearray that was appended to, an
+  // object with two states, a global that was given a state.
   bool is_altered(NodeId id) const noexcept { return can_be_altered(id) && (nodes_[id].form & kAltered) != 0; }
   NodeId persistent_id(NodeId id) const noexcept { return nodes_[id].payload; }
 
-  // Every mention of a global, in the order of the file; those before the point where a broken pickle breaks included.
+  // Every mention of a global, in the order of the file; mentions before the point where a broken pickle breaks are
+  // included.
   class Globals;
   Globals globals() const noexcept;
 
-  // Building; for the machine.
+  // Building, for the machine.
   NodeId add(Kind kind, std::uint64_t offset);
   NodeId add_none(std::uint64_t offset);
   NodeId add_boolean(bool value, std::uint64_t offset);
@@ -133,7 +135,7 @@ class Graph {
   NodeId add_persistent(NodeId id, std::uint64_t offset);
   void append(NodeId container, NodeId item);              // tuple, list, set, frozenset, object
   void set_item(NodeId target, NodeId key, NodeId value);  // dict, object
-  // The same for all that lies above `first`, which is taken off: items, or key, value, key, value, ...
+  // Adds everything that lies above `first` on the stack, and takes it off: items, or key, value, key, value, ...
   void append_from(FlatArray<NodeId>& stack, std::size_t first, NodeId container);
   void set_items_from(FlatArray<NodeId>& stack, std::size_t first, NodeId target);
   void set_state(NodeId object, NodeId state);  // the last one is kept
@@ -141,19 +143,19 @@ class Graph {
 
  private:
   struct Packed {
-    // Containers: where their items are. Integers of 32 bits: the number. A place among numbers_, chars_, far_,
-    // objects_ or mentions_ for what those hold. Persistent: the node of the id.
+    // Containers: where their items are. Integers of 32 bits: the number. Persistent: the node of the id. Else an index
+    // into numbers_, chars_, far_, objects_ or mentions_.
     std::uint32_t payload;
-    std::uint16_t behind;  // how many bytes it lies behind its base
+    std::uint16_t behind;  // how many bytes the offset lies behind its base
     Kind kind;
     std::uint8_t form;  // containers: Links::Form; integers: kWide; text and bytes: kFar; objects: Making
   };
   static_assert(sizeof(Packed) == 8);
   static constexpr std::uint8_t kPlain = 0, kWide = 1, kFar = 1;
-  static constexpr std::uint8_t kAltered = 0x80;         // beside the rest of a form, of what can be altered
-  static constexpr std::uint32_t kNoChars = 0xFFFFFFFF;  // for empty ones
+  static constexpr std::uint8_t kAltered = 0x80;  // a bit beside the rest of the form, for nodes that can be altered
+  static constexpr std::uint32_t kNoChars = 0xFFFFFFFF;  // for empty text and bytes
 
-  struct Base {  // of the offsets of some nodes, from `first` on
+  struct Base {  // the base of the offsets of some nodes, from `first` on
     NodeId first;
     std::uint64_t offset;
   };
@@ -162,7 +164,7 @@ class Graph {
   };
   struct Object {
     NodeId callee, arguments;
-    std::uint32_t more;  // its number + 1; 0 is none
+    std::uint32_t more;  // index + 1 into more_; 0 is none
   };
   struct ObjectMore {  // what most objects do not have
     NodeId keywords = kNoNode, state = kNoNode;
@@ -170,7 +172,7 @@ class Graph {
   };
   struct Mention {  // of a global
     NodeId node;
-    std::uint32_t module, name;  // places among chars_
+    std::uint32_t module, name;  // indices into chars_
   };
 
   bool can_be_altered(NodeId id) const noexcept {
@@ -197,13 +199,13 @@ class Graph {
   std::vector<Base> bases_;
   Links links_;
   FlatArray<std::uint64_t> numbers_;  // integers that 32 bits do not hold, and reals, by their bits
-  FlatArray<const char*> chars_;      // of near text and bytes, and of names: behind their length
+  FlatArray<const char*> chars_;      // near text and bytes, and names; each lies behind its length
   FlatArray<Range> far_;
   FlatArray<Object> objects_;
   FlatArray<ObjectMore> more_;
   FlatArray<Mention> mentions_;
   std::vector<std::unique_ptr<char[]>> arenas_;  // for chars, which never move
-  char* room_ = nullptr;                         // what is left of the last one
+  char* room_ = nullptr;                         // what is left of the last arena
   std::size_t room_bytes_ = 0;
   std::size_t arena_bytes_ = 0;
   SourcePtr source_;

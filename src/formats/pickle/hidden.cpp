@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kShortestText = 8;  // of an encoded pickle that does anything
 
-// The value of every byte as a digit of an alphabet; kSpace is skipped, kNoDigit ends all hope.
+// The value of every byte as a digit of an alphabet. kSpace is skipped; kNoDigit means that the text is not encoded
+// this way.
 constexpr std::uint8_t kNoDigit = 255, kSpace = 254;
 using Digits = std::array<std::uint8_t, 256>;
 
@@ -31,7 +32,7 @@ constexpr Digits kHex = digits_of("0123456789abcdef", "ABCDEF");
 constexpr Digits kBase64 =
     digits_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_");  // both dialects
 
-// Digits of `bits` each, the first in the highest place. Bits that do not fill a byte are dropped.
+// Decodes digits of `bits` each, the highest first. Bits that do not fill a byte are dropped.
 std::optional<std::string> decode(std::string_view text, const Digits& digits, unsigned bits) {
   std::string out;
   out.reserve(text.size() * bits / 8);
@@ -60,7 +61,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   return decode(text, kBase64, 6);
 }
 
-// b'\x80\x04...' as somebody printed it.
+// Decodes b'\x80\x04...', as Python prints bytes.
 std::optional<std::string> from_escapes(std::string_view text) {
   const auto first = text.find("\\x80\\x0");
   if (first == std::string_view::npos) return std::nullopt;
@@ -82,7 +83,8 @@ bool begins_with_proto(std::string_view bytes) {
 }
 
 bool may_name_a_global(std::string_view bytes) {
-  // GLOBAL or INST with its two lines, or STACK_GLOBAL. No STOP: all that comes before its absence is run.
+  // Looks for GLOBAL or INST with its two lines, or for STACK_GLOBAL. It does not ask for STOP: Python runs all that
+  // comes before it, even if it is missing.
   if (bytes.find('\x93') != std::string_view::npos) return true;
   const auto first_line = bytes.find('\n');
   return first_line != std::string_view::npos && bytes.find('\n', first_line + 1) != std::string_view::npos &&
@@ -90,7 +92,7 @@ bool may_name_a_global(std::string_view bytes) {
 }
 
 std::optional<std::string> from_latin1(std::string_view text) {
-  if (text.find_first_of("\xC2\xC3") == std::string_view::npos) return std::nullopt;  // it is what it is
+  if (text.find_first_of("\xC2\xC3") == std::string_view::npos) return std::nullopt;  // all is ASCII
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto lead = static_cast<unsigned char>(text[i]);

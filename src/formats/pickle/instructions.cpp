@@ -47,7 +47,7 @@ std::size_t Machine::pop_mark() {
   return first;
 }
 
-// There is no going on behind it, not even for those who want to.
+// If this fails, the machine cannot go on, not even a lenient one.
 void Machine::stop() {
   if (stack_.size() == floor()) throw Error(Errc::malformed, "STOP finds nothing on the stack").at_byte(at_);
   root_ = pop();
@@ -110,7 +110,7 @@ void Machine::twos_complement(std::uint64_t size) {
   complain_as(Errc::limit, fmt::format("holds an integer of {} bytes, at most {} are read", size, kLongestInteger));
 }
 
-// Lengths that are signed for no reason. A negative one leaves nobody able to tell where the next instruction is.
+// These lengths are signed for no reason. Behind a negative length nobody can tell where the next instruction is.
 std::uint64_t Machine::signed_length() {
   const std::int32_t size = window_.numbers(4, op_->name).i32(op_->name);
   if (size >= 0) return static_cast<std::uint64_t>(size);
@@ -141,7 +141,7 @@ void Machine::push_bytes(Kind kind, std::uint64_t size) {
   push(graph_.add_chars(kind, near_chars(size), at_));
 }
 
-// The str of Python 2 is text as often as bytes. Nobody has looked at a far one; what is that large is bytes.
+// The str of Python 2 is text as often as bytes. A far string is not looked at: anything so large is bytes.
 void Machine::python2_string(std::uint64_t size) {
   if (size > kNearBytes) return push_far(Kind::bytes, size);
   push_python2(near_chars(size));
@@ -182,7 +182,7 @@ void Machine::dict() {
   if (odd) complain("finds a key without a value");
 }
 
-// With what lies above `first`, which it takes off. Whether one was left over.
+// Takes off the stack what lies above `first`, and sets it as pairs. Returns whether a key was left over.
 bool Machine::set_items(NodeId target, std::size_t first) {
   const bool odd = (stack_.size() - first) % 2 != 0;
   if (odd) stack_.pop_back();
@@ -231,7 +231,7 @@ void Machine::set_all_items() {
   if (set_items(target, first)) complain("finds a key without a value");
 }
 
-// Nothing is called: the node says what would have been, with what.
+// Nothing is called: the node says what would have been called, with which arguments.
 void Machine::add_object(Making making, NodeId callee, NodeId arguments, NodeId keywords) {
   const bool sound = is(arguments, Kind::tuple) && (keywords == kNoNode || is(keywords, Kind::dict));
   if (!sound) {
@@ -265,7 +265,8 @@ void Machine::inst() {
   add_object(Making::inst, callee, collect(Kind::tuple, pop_mark()));
 }
 
-// On what is no object, only None does nothing. Python would change what was imported, or what an id stands for.
+// If the value is not an object, only None does nothing. Python would change what was imported, or what an id stands
+// for.
 void Machine::build() {
   require(2);
   const NodeId state = pop();
@@ -277,7 +278,7 @@ void Machine::build() {
   if (arrays_ == RawArrays::stepped_over && is_array_wrapper(graph_, top())) step_over_array(top());
 }
 
-// joblib reads it here. What it reads becomes the item of the wrapper: the bytes, or the object of a pickle.
+// joblib reads the array here. It becomes the item of the wrapper: its bytes, or the object of its pickle.
 void Machine::step_over_array(NodeId wrapper) {
   const auto array = raw_array_behind(graph_, wrapper);
   if (!array) return complain("makes an array of joblib's whose size cannot be told");
@@ -350,7 +351,7 @@ void Machine::protocol() {
     complain_as(Errc::unsupported, fmt::format("says protocol {}, 0 to {} are known", version, kNewestProtocol));
 }
 
-// Frames help those who read from pipes. Python only asks that they end inside the file.
+// Frames help programs that read from pipes. Python only asks that they end inside the file.
 void Machine::frame() {
   const std::uint64_t size = window_.numbers(8, "FRAME").u64("FRAME");
   if (size > window_.remaining()) complain("says that {} bytes follow, where {} do", size, window_.remaining());

@@ -1,4 +1,5 @@
-// What each instruction of a pickle does; which byte stands for which is in machine.cpp. For nobody else.
+// What each instruction of a pickle does; machine.cpp says which byte stands for which instruction. No other file needs
+// this.
 #pragma once
 
 #include <array>
@@ -22,17 +23,18 @@
 
 namespace ballast::pickle {
 
-// An instruction that cannot do what it says, and whose bytes have been read.
+// The error of an instruction that cannot do what it says, but whose bytes have been read.
 class Failure : public Error {
  public:
   using Error::Error;
 };
 
-// A stack of values, a stack of marks (each a height of the first), and a memo.
+// A stack of values, a stack of marks (each is a height of the first stack), and a memo.
 //
-// An instruction reads its bytes first, then takes from the stack, then gives back, then complains: those who only look
-// for globals can go on behind it. What it cannot read is None to them. They never stop for a complaint, because Python
-// would let much of it pass; where it finds less on the stack than it needs, it fails, and Python would stop there too.
+// An instruction reads its bytes first, then takes from the stack, then gives back, then complains: so a caller that
+// only looks for globals can go on behind it. For such a caller, a value that cannot be read is None. A complaint never
+// stops the machine then, because Python would let many of them pass. An instruction that finds less on the stack than
+// it needs fails, and Python would stop there too.
 class Machine {
  public:
   // Without a list, the first complaint is thrown.
@@ -53,7 +55,7 @@ class Machine {
   struct Opcode {
     std::uint8_t byte;
     std::string_view name;
-    void (Machine::*run)();  // nothing: no instruction
+    void (Machine::*run)();  // null if the byte is not an instruction
   };
   static const std::array<Opcode, 68> kOpcodes;
   static const std::array<Opcode, 256> kByByte;
@@ -74,7 +76,7 @@ class Machine {
   }
   [[noreturn]] void throw_failure(Errc code, std::string_view what) const;
 
-  // The stack. What lies below the last mark is out of reach.
+  // The stack. Values below the last mark are out of reach.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   void require(std::size_t count) const;
   void push(NodeId id) { stack_.push_back(id); }
@@ -171,7 +173,7 @@ class Machine {
   void append_all_to(Kind kind);
   bool set_items(NodeId target, std::size_t first);
 
-  // What would be objects
+  // Objects
   template <Making making>
   void call() {
     require(2);

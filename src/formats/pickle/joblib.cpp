@@ -28,7 +28,7 @@ struct Element {
   std::uint64_t bytes = 0;
 };
 
-// numpy.dtype("f8", …) with the state (version, order, sub-array, names, fields, bytes, alignment, flags).
+// Reads numpy.dtype("f8", …) with the state (version, order, sub-array, names, fields, bytes, alignment, flags).
 std::optional<Element> element_of(const Graph& graph, NodeId dtype) {
   if (dtype == kNoNode || graph.kind(dtype) != Kind::object ||
       !graph.is_global(graph.object(dtype).callee, "numpy", "dtype"))

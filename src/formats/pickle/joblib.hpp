@@ -22,11 +22,11 @@ NodeId wrapper_attribute(const Graph& graph, NodeId wrapper, std::string_view na
 
 struct RawArray {
   bool is_pickle = false;    // its elements are objects
-  bool has_padding = false;  // one byte that counts it comes first
+  bool has_padding = false;  // a byte that counts the padding comes first
   std::uint64_t bytes = 0;
 };
 
-// What follows the wrapper, which has its state; nothing where it does not say how many bytes that is.
+// What follows the wrapper, which must have its state; nothing if the state does not say how many bytes that is.
 std::optional<RawArray> raw_array_behind(const Graph& graph, NodeId wrapper);
 
 }  // namespace ballast::pickle

@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 10> kRules = {
 
 const UseName& about(Use use) { return kUses[static_cast<std::size_t>(use)]; }
 
-// Whether calling it depends on what it is given: then it is no use to hand it on.
+// Whether calling it depends on what it is given: then handing it to another call is not allowed.
 bool is_guarded(const Allowed& row) {
   return row.given == Given::literal_bytes || row.given == Given::latin1 || row.given == Given::nested_class ||
          row.given == Given::calls_first || row.given == Given::named_ufunc;
@@ -84,14 +84,14 @@ class Judge {
   }
 
  private:
-  // Whoever imports it later, in this file or outside of it, gets what the file made of it.
+  // Whoever imports the global later, in this file or outside of it, gets what the file made of it.
   void change_import(std::size_t number) {
     is_used_[number] = true;
     all_.standings[number].harm = kSystem;
     take(number, {Verdict::dangerous, Use::given_state, Rule::attributes});
   }
 
-  // What a node that is called or made an instance of stands for.
+  // The global that a node stands for if the node is called or made an instance of.
   struct Subject {
     std::size_t number;
     Standing standing;
@@ -125,7 +125,7 @@ class Judge {
     if (parts.keywords != kNoNode) hand_over(parts.keywords, Given::anything);
   }
 
-  // A module of a class that nobody here knows, with what torch.nn.Module gives every one of them and nothing else.
+  // Whether an object is a module of an unknown class, with what torch.nn.Module gives every module and nothing else.
   bool is_module(NodeId id, const ObjectParts& parts) const {
     return !graph_.is_altered(id) && graph_.length(parts.arguments) == 0 && parts.keywords == kNoNode &&
            graph_.length(id) == 0 && parts.pairs_count == 0 && arguments_.is_module_state(parts.state);
@@ -142,7 +142,7 @@ class Judge {
     return making == Making::newobj || making == Making::newobj_ex;
   }
 
-  // Arguments that are more than data. Returns what the object is an instance of.
+  // Judges arguments that are more than data. Returns what the object is an instance of.
   Subject judge_roles(const Subject& callee, const Allowed& row, const ObjectParts& parts) {
     const auto first = arguments_.first_of(parts.arguments);
     if (row.given == Given::literal_bytes && first[0] != kNoNode) {
@@ -180,7 +180,7 @@ class Judge {
     if (parts.pairs_count != 0) add(made, Use::given_pairs, true);
   }
 
-  // Each tuple and dict once, however many calls share it.
+  // Looks at each tuple and dict once, however many calls share it.
   void hand_over(NodeId arguments, Given given) {
     const std::size_t roles = given == Given::class_first || given == Given::nested_class ? 1
                               : given == Given::calls_first                               ? 2
@@ -194,7 +194,7 @@ class Judge {
       const std::size_t number = graph_.global_number(item);
       add({number, all_.standings[number]}, Use::handed_over, true);
     }
-    // A class whose attribute is asked for is known by its own row.
+    // getattr's class is judged by its own row.
     if (given == Given::nested_class) {
       if (const auto outer = subject_of(arguments_.first_of(arguments)[0])) add(*outer, Use::handed_over, true);
     }
@@ -205,7 +205,7 @@ class Judge {
     take(subject.number, judge_use(subject.standing, use, is_given_well));
   }
 
-  // The weakest counts; of equal ones, what is done with a name says more than that it is named.
+  // The weakest verdict counts. Of two equal verdicts, a use of a name says more than that it is only named.
   void take(std::size_t number, Judgement judgement) {
     if (judgement.verdict == Verdict::unknown && is_trusted(number)) {
       judgement.verdict = Verdict::known;
@@ -228,7 +228,7 @@ class Judge {
   const Arguments arguments_;
   const std::span<const std::string> trusted_;
   std::vector<bool> is_used_;       // by number
-  std::vector<std::uint8_t> seen_;  // by node: as which arguments it has been handed over
+  std::vector<std::uint8_t> seen_;  // by node: as which kinds of arguments it has been handed over
   Judgements all_;
 };
 

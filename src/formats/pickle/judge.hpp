@@ -1,5 +1,5 @@
-// The one judge of what a pickle does with the names that it names. scan, the refusal to convert, and the documents
-// have their verdicts from here.
+// The only judge of what a pickle does with the names that it names. scan, the refusal to convert, and the documents
+// take their verdicts from here.
 //
 // A name is judged for each of its uses, with what it is given: torch.storage._load_from_bytes is known with bytes that
 // stand in the file, and dangerous with computed ones. The weakest verdict counts.
@@ -28,12 +28,12 @@ struct Judgement {
 };
 std::string_view name(Rule rule) noexcept;  // "allowlist", "only named", "trusted", "denylist", "last word", ...
 
-// A mention of a global, as it is told.
+// A mention of a global, as it is reported.
 struct JudgedGlobal : Global {
   std::string_view rule, use;
 };
 
-// A use of what has no name.
+// A use of something that has no name.
 struct NamelessUse {
   std::uint64_t offset = 0;
   std::string_view what;
@@ -43,7 +43,7 @@ struct Judgements {
   std::vector<Judgement> globals;   // one for each of Graph::globals()
   std::vector<Standing> standings;  // what the tables say about each of them
   std::vector<NamelessUse> nameless;
-  std::vector<NodeId> loaded;  // text and bytes that a loader is given as they are: what they hold counts
+  std::vector<NodeId> loaded;  // text and bytes that a loader is given as they are: their content counts
 };
 
 // Why the verdict is what it is: "runs programs or shell commands", "would be called"; empty for what is only named.

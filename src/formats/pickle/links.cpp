@@ -63,7 +63,7 @@ void Links::append_pair(NodeId key, NodeId value, Extent& extent) {
   words_.push_back(value);
 }
 
-// Counts `more` items, for the caller to put at the end of the words.
+// Counts `more` items, which the caller then puts at the end of the words.
 void Links::open(Extent& extent, std::uint32_t more) {
   const auto end = static_cast<std::uint32_t>(words_.size());
   switch (extent.form) {

@@ -1,7 +1,7 @@
 // Links: the items of every container of a graph, in one array.
 //
-// Most containers are small and filled in one step, so an item is linked by four bytes; only a container that is
-// unusual costs more than its items.
+// Most containers are small and filled in one step, so a link to an item takes four bytes; only an unusual container
+// costs more than its items.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class Links {
   enum class Form : std::uint8_t {
     none,   // no item
     one,    // one item, which is `at` itself
-    two,    // the words at `at`: pairs are what there is most of
+    two,    // the two words at `at`: pairs are the most frequent
     run,    // words from `at` on: how many, then the items
-    chain,  // `at` is the number of a chain: a run, and chunks that were added when other words had come behind it
+    chain,  // `at` is the number of a chain: a run, and chunks that were added after other words had come behind it
   };
   struct Extent {
     std::uint32_t at = 0;
@@ -30,12 +30,12 @@ class Links {
   std::size_t word_count() const noexcept { return words_.size(); }
   std::uint64_t count(Extent extent) const noexcept;
 
-  // Adds what lies above `first` on a stack, and takes it off. Where that is much, its memory is given back meanwhile.
+  // Adds what lies above `first` on a stack, and takes it off. If that is much, its memory is freed meanwhile.
   void append_from(FlatArray<NodeId>& stack, std::size_t first, Extent& extent);
   void append(NodeId item, Extent& extent);
   void append_pair(NodeId key, NodeId value, Extent& extent);
 
-  // Valid until something is appended.
+  // A walk over items; valid until something is appended.
   class Items {
    public:
     class Iterator {
@@ -58,10 +58,10 @@ class Links {
         next_ = words_[chunk + 1];
         at_ = chunk + 2;
       }
-      const std::uint32_t* words_ = nullptr;  // nothing: the one item is `at_`
+      const std::uint32_t* words_ = nullptr;  // null: the only item is `at_`
       std::uint32_t at_ = 0;
       std::uint32_t left_ = 0;  // until the chunk ends
-      std::uint32_t next_ = 0;  // chunk; 0 is none
+      std::uint32_t next_ = 0;  // the next chunk; 0 is none
     };
     Iterator begin() const noexcept { return first_; }
     Iterator end() const noexcept { return {}; }
@@ -73,7 +73,7 @@ class Links {
   Items items(Extent extent) const noexcept;
 
  private:
-  // A chunk is its number of items, the place of the next chunk, and the items.
+  // A chunk is its number of items, the index of the next chunk, and the items.
   struct Chain {
     std::uint32_t run, first_chunk, last_chunk, count;
   };

@@ -26,7 +26,7 @@ int digit_value(char c) {
   return 99;
 }
 
-// Takes the prefix off and says which base it means.
+// Takes the prefix off and returns the base that it means.
 int take_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char mark = static_cast<char>(digits[1] | 0x20);
@@ -37,7 +37,7 @@ int take_base(std::string_view& digits) {
   return base;
 }
 
-// Digits of one base with single underscores between them, without those and without leading zeros.
+// Takes digits of one base with single underscores between them. Returns them without underscores and leading zeros.
 std::optional<std::string> plain_digits(std::string_view digits, int base) {
   std::string plain;
   bool after_digit = false;
@@ -54,7 +54,7 @@ std::optional<std::string> plain_digits(std::string_view digits, int base) {
   return plain.empty() ? "0" : plain;
 }
 
-// Base 10^9 from base 2^32, by dividing again and again; `magnitude` is used up.
+// Converts base 2^32 to base 10^9 by repeated division; `magnitude` is used up.
 std::string decimal_digits(std::vector<std::uint32_t>& magnitude, bool negative) {
   constexpr std::uint64_t kChunk = 1'000'000'000;
   std::string reversed;
@@ -74,7 +74,7 @@ std::string decimal_digits(std::vector<std::uint32_t>& magnitude, bool negative)
   return reversed;
 }
 
-// A number that no double is near: infinite or zero, by the power of ten of its first digit.
+// A number that is not near any double: infinite or zero, by the power of ten of its first digit.
 double beyond_doubles(std::string_view text) {
   const double sign = text.starts_with('-') ? -1 : 1;
   const auto e = text.find_first_of("eE");
@@ -106,7 +106,7 @@ std::optional<std::uint32_t> hex_at(std::string_view text, std::size_t at, std::
   return value;
 }
 
-// One to three octal digits at `at`, which moves past them; what does not fit a byte wraps, as in Python.
+// Reads one to three octal digits at `at`, which moves past them. A value that does not fit a byte wraps, as in Python.
 char take_octal(std::string_view text, std::size_t& at) {
   std::uint32_t value = 0;
   for (int i = 0; i < 3 && at < text.size() && digit_value(text[at]) < 8; ++i)
@@ -139,7 +139,7 @@ Integer integer_from_twos_complement(std::span<const std::byte> bytes) {
   while (size > 8 && bytes[size - 1] == fill) --size;
   const auto at = [&](std::size_t i) { return std::to_integer<std::uint64_t>(i < bytes.size() ? bytes[i] : fill); };
 
-  // Eight bytes whose sign bit is the number's sign are the number.
+  // If the sign bit of eight bytes is the sign of the number, the bytes are the number.
   if (size <= 8 && (at(7) >> 7 != 0) == negative) {
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < 8; ++i) value |= at(i) << (8 * i);
@@ -189,7 +189,7 @@ std::optional<std::string> unescape_bytes(std::string_view text) {
       at += 3;
     } else if (digit_value(c) < 8) {
       out += take_octal(text, at);
-    } else {  // no escape: both stand for themselves
+    } else {  // not an escape: both characters stand for themselves
       out += '\\';
       out += c;
       ++at;

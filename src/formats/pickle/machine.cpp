@@ -6,7 +6,7 @@
 
 namespace ballast::pickle {
 
-// In the order of Python's pickle.py.
+// The order is that of Python's pickle.py.
 constexpr std::array<Machine::Opcode, 68> Machine::kOpcodes = {{
     {'(', "MARK", &Machine::mark},
     {'.', "STOP", &Machine::stop},
@@ -113,8 +113,8 @@ void Machine::step() {
   (this->*op_->run)();
 }
 
-// No instruction adds more than three nodes or one value, and none adds a link for what did not stand on the stack, but
-// for a few that hold links together.
+// No instruction adds more than three nodes or one value. An instruction adds links only for what stood on the stack,
+// except a few words that hold links together.
 void Machine::check_limits() const {
   constexpr std::uint64_t kMostIds = std::numeric_limits<NodeId>::max() - 8;
   const std::size_t nodes = graph_.size(), links = graph_.link_count();

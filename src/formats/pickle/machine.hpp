@@ -1,8 +1,8 @@
 // The pickle machine: protocols 0 to 5, every opcode, no call instruction.
 //
-// It reads a source through a small window and builds a graph. What a global would do when called is nobody's business
-// here: REDUCE, NEWOBJ, INST and their kind make an object node. All storage is counted against the limits and against
-// the bytes of the file, so a file costs what its size costs, whatever it says.
+// It reads a source through a small window and builds a graph. It does not care what a global would do when called:
+// REDUCE, NEWOBJ, INST and similar instructions make an object node. All storage is counted against the limits and
+// against the bytes of the file, so a file costs what its size costs, whatever it says.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct Pickle {
 enum class RawArrays : std::uint8_t { stepped_over, not_known };
 
 // Runs the pickle that begins at `first` and lies before `last`. Throws Errc::malformed with the byte, or Errc::limit;
-// what the graph had got by then, its globals above all, is still good. One graph may take several pickles of its
-// source.
+// what the graph has got by then, above all its globals, stays valid. One graph may take several pickles of its source.
 Pickle run(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits);
 
-inline constexpr std::size_t kMostComplaints = 100;  // that are kept; a pickle with more of them is noise
+inline constexpr std::size_t kMostComplaints = 100;  // the most that are kept; a pickle with more of them is noise
 
-// The same for those who only look for globals: an instruction that makes no sense is a complaint, and the machine goes
-// on behind it. Throws where that is not possible: at a byte that is no instruction, at the end, over a limit.
+// The same for callers that only look for globals: an instruction that makes no sense is a complaint, and the machine
+// goes on behind it. Throws if that is not possible: at a byte that is not an instruction, at the end, over a limit, or
+// if an instruction fails after kMostComplaints.
 Pickle run_leniently(Graph& graph, std::uint64_t first, std::uint64_t last, const Limits& limits,
                      std::vector<Error>& complaints, RawArrays arrays = RawArrays::stepped_over);
 

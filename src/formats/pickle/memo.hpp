@@ -1,5 +1,6 @@
-// Memo: the numbered values that a pickle comes back to. Picklers number from 0 on, so that nearly all of it is an
-// array; an index that leaves a large hole goes into a map, because a hostile one must not cost what it says.
+// Memo: the numbered values that a pickle comes back to. Picklers number from 0 on, so nearly all of the memo is an
+// array; an index that leaves a large hole goes into a map, because a hostile index must not cost as much memory as it
+// says.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class Memo {
   // How many indices have a value: the index that MEMOIZE takes.
   std::uint64_t count() const noexcept { return count_; }
 
-  // kNoNode where there is none.
+  // The value at an index, or kNoNode if there is none.
   NodeId get(std::uint64_t index) const {
     if (index < dense_.size() && dense_[static_cast<std::size_t>(index)] != kNoNode)
       return dense_[static_cast<std::size_t>(index)];

@@ -20,16 +20,16 @@
 namespace ballast::pickle {
 namespace {
 
-// What is told about one place, so that a hostile file cannot make a report that is larger than itself by far.
-constexpr std::size_t kMostGlobals = 100'000;  // dangerous ones are told beyond that
+// Limits what is reported about one range, so that a hostile file cannot make a report that is far larger than itself.
+constexpr std::size_t kMostGlobals = 100'000;  // dangerous ones are reported beyond that
 constexpr std::size_t kMostDangerous = 200'000;
 constexpr std::size_t kMostFindings = 1'000;
 constexpr std::size_t kMostPickles = 1'000'000;  // one after the other
 constexpr std::size_t kLongestShownName = 512;
 
-constexpr std::uint64_t kShortestPickle = 4;  // that does anything
+constexpr std::uint64_t kShortestPickle = 4;  // of a pickle that does anything
 
-// Bytes without PROTO are tried on the chance that they are an old pickle; those that are one are small.
+// Bytes without PROTO are tried, since they may be an old pickle; old pickles are small.
 constexpr std::uint64_t kMostGuessedNodes = 1'000'000;
 
 // A range of bytes to be looked at.
@@ -44,11 +44,11 @@ struct Place {
 struct Attempt {
   Graph graph;
   std::vector<Error> complaints;
-  bool stopped = false;  // it came to STOP, at `end`
+  bool stopped = false;  // whether it came to STOP, before `end`
   std::uint64_t end = 0;
 };
 
-// An identifier with dots, as modules and names are: what chance makes of raw bytes is none.
+// Whether this is an identifier with dots, as modules and names are. Names that chance makes of raw bytes are not.
 bool is_plausible(std::string_view name) {
   if (valid_utf8_prefix(name) != name.size()) return false;
   return !name.empty() && name.size() <= kLongestShownName && std::ranges::all_of(name, [](char c) {
@@ -87,7 +87,7 @@ class Scanner {
   }
 
  private:
-  // One pickle after the other. The first one counts whatever it is; what follows a STOP may be raw data.
+  // Looks at one pickle after the other. The first one counts whatever it is; what follows a STOP may be raw data.
   void pickles_of(const Place& place) {
     std::uint64_t at = place.first;
     for (std::size_t count = 0; at < place.last; ++count) {
@@ -105,7 +105,7 @@ class Scanner {
     }
   }
 
-  // Raw data is no instructions for long, and names nothing that could be a module's name.
+  // Raw data are not instructions for long, and name nothing that could be a module's name.
   static bool is_pickle(const Attempt& attempt, bool proto) {
     return names_something(attempt.graph) || (attempt.stopped && (proto || attempt.complaints.empty()));
   }
@@ -123,7 +123,7 @@ class Scanner {
     return limits;
   }
 
-  // joblib steps over raw arrays. Whoever loads the file by pickle alone takes them for instructions.
+  // joblib steps over raw arrays. A program that loads the file by pickle alone takes them for instructions.
   static bool holds_raw_arrays(const Graph& graph) {
     return std::ranges::any_of(graph.globals(), [](const GlobalName& global) { return global.name == kArrayWrapper; });
   }
@@ -164,7 +164,8 @@ class Scanner {
     return attempt;
   }
 
-  // Whether it imports something by a name that is not in the file as it is. Behind too many complaints nobody knows.
+  // Whether a pickle imports something by a name that is not in the file as it is. Nobody knows that behind too many
+  // complaints.
   static bool computes_names(const Place& place, const Attempt& attempt) {
     constexpr std::string_view kExtAndStackGlobal = "\x82\x83\x84\x93";
     if (!names_something(attempt.graph)) return false;
@@ -177,7 +178,7 @@ class Scanner {
            });
   }
 
-  // Gives back the strings that a loader would be given.
+  // Returns the strings that a loader would be given.
   std::vector<NodeId> report(const Place& place, const Attempt& attempt) {
     scan_.computes_names = scan_.computes_names || computes_names(place, attempt);
     Judgements judgements = judge(attempt.graph, scan_.trusted);
@@ -220,12 +221,13 @@ class Scanner {
     }
   }
 
-  // Of the file or member itself, whose end somebody may have added to; a string in it may go on as it likes.
+  // Reports bytes behind the pickles of the file or member itself, since somebody may have added them; behind a pickle
+  // in a string, any bytes may follow.
   void tell_trailing(const Place& place, std::uint64_t at) {
     if (place.depth == 0) find(place, at, fmt::format("{} bytes follow the last pickle", place.last - at));
   }
 
-  // Strings of a pickle that are pickles themselves. A node is looked at once, however often it is used.
+  // Looks for strings of a pickle that are pickles themselves. A node is looked at once, however often it is used.
   void look_inside(const Place& place, const Graph& graph, const std::vector<NodeId>& loaded) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (!may_hold_a_pickle(graph, id) || std::ranges::binary_search(loaded, id)) continue;
@@ -239,8 +241,8 @@ class Scanner {
            graph.length(id) >= kShortestPickle;
   }
 
-  // One that holds others: torch.storage._load_from_bytes takes whatever torch.load takes. Text stands for bytes: see
-  // from_latin1.
+  // Whether a string is a file that holds others: torch.storage._load_from_bytes takes whatever torch.load takes. Text
+  // stands for bytes: see from_latin1.
   bool is_it_a_file(const Place& place, const Graph& graph, NodeId id) {
     const Node& node = graph[id];
     const std::string far = node.is_far ? beginning_of(place, graph, id, kFileTestBytes) : std::string();
@@ -270,7 +272,8 @@ class Scanner {
     scan_.files.push_back({std::move(source), fmt::format("{}@{}", place.member, offset), place.depth + 1, is_loaded});
   }
 
-  // What a loader is given is loaded, whatever it looks like. Who knows files of other kinds looks at it as one.
+  // A string that a loader is given is loaded, whatever it looks like. If the caller knows files of other kinds, it
+  // looks at the string as a file.
   void take_loaded(const Place& place, const Graph& graph, NodeId id) {
     const std::uint64_t offset = content_offset(graph, id).value_or(graph[id].offset);
     SourcePtr content = content_of(place, graph, id);
@@ -289,7 +292,7 @@ class Scanner {
     return memory_source({first, first + bytes.size()}, place.source->name());
   }
 
-  // As it is. The bytes stay where they are in the file.
+  // Whether a string is a pickle as it is. The bytes stay where they are in the file.
   bool is_it_a_pickle(const Place& place, const Graph& graph, NodeId id) {
     const bool far = graph[id].is_far;
     const std::string_view near = graph.chars(id);
@@ -310,7 +313,7 @@ class Scanner {
     }
   }
 
-  // Before a large string is read whole: numbers of tensors do not look like letters for long.
+  // Decides whether a large string is worth reading whole: the numbers of tensors do not look like letters for long.
   bool begins_like_writing(const Place& place, const Graph& graph, NodeId far) const {
     const std::string chars = beginning_of(place, graph, far, 2 * kFileTestBytes);
     if (std::ranges::all_of(std::string_view(chars).substr(0, 64), [](char c) { return c >= '\t' && c <= '~'; }))
@@ -327,8 +330,8 @@ class Scanner {
     return take(place, offset, memory_of(place, bytes));
   }
 
-  // Whether it is a pickle; then it is looked at later. One that begins with PROTO must end well or name something, one
-  // that does not both, or harm whoever loads it: what Python makes of it before it breaks is made.
+  // Whether it is a pickle; then it is looked at later. Bytes that begin with PROTO must end well or name something.
+  // Other bytes must do both, or harm whoever loads them: what Python does before a pickle breaks is done.
   bool take(const Place& place, std::uint64_t offset, SourcePtr source) {
     Place inner{std::move(source), 0, 0, fmt::format("{}@{}", place.member, offset), place.depth + 1};
     inner.last = inner.source->size_bytes();
@@ -367,7 +370,7 @@ class Scanner {
 
 }  // namespace
 
-// What chance makes of numbers is no name of Python's, or one of nothing.
+// A name that chance makes of numbers is not a name of Python, or is the name of nothing.
 bool Scan::is_telling() const {
   return computes_names || std::ranges::any_of(globals, [](const JudgedGlobal& global) {
            const bool says_something = global.verdict == Verdict::dangerous || global.rule == name(Rule::allowlist);

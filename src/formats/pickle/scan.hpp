@@ -1,5 +1,5 @@
-// Looking for globals in bytes that may hold pickles: one after the other, broken ones, and those hidden in the strings
-// of others. Lenient about structure: what is wrong becomes a finding, and what was seen before that still counts.
+// Looks for globals in bytes that may hold pickles: one after the other, broken ones, and those hidden in the strings
+// of others. It is lenient about structure: an error becomes a finding, and what was seen before it still counts.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct ScanFinding {
 struct HiddenFile {
   SourcePtr source;
   std::string member;
-  std::uint64_t depth = 0;  // 1 in a pickle that was asked about, 2 in one that lies in a string of that, ...
-  bool is_loaded = false;   // the pickle hands it to a loader: it is one itself if it is nothing else
+  std::uint64_t depth = 0;  // 1 in a pickle that was asked about, 2 in a pickle that lies in a string of that one, ...
+  bool is_loaded = false;   // the pickle hands it to a loader: it counts as a pickle if it is nothing else
 };
 
 struct Scan {
@@ -35,17 +35,17 @@ struct Scan {
   std::vector<JudgedGlobal> globals;
   std::vector<ScanFinding> findings;
   std::vector<HiddenFile> files;
-  bool computes_names = false;  // a pickle imports what it, or the program that wrote it, makes the name of
+  bool computes_names = false;  // a pickle imports a name that it, or the program that wrote it, computes
 
-  // Where nobody said that the bytes are a pickle: nothing is wrong with it, or it names what is worth naming. Numbers
-  // and texts name nonsense at most.
+  // For bytes of which nobody said that they are a pickle: there are no findings, or the bytes name something that
+  // tells. Numbers and texts name nonsense at most.
   bool is_surely_a_pickle() const { return findings.empty() || is_telling(); }
   bool is_telling() const;
 };
 
-// Every pickle in [first, last) of the source, and every pickle inside their bytes and text (raw, hex or base64), down
-// to Limits::max_archive_depth. `member` is what the globals are reported under; offsets are positions in the source.
-// A nested pickle's member is "MEMBER@OFFSET", and so is that of a string for which `is_file` says yes.
+// Scans every pickle in [first, last) of the source, and every pickle inside their bytes and text (raw, hex or base64),
+// down to Limits::max_archive_depth. Globals are reported under `member`; offsets are positions in the source. A nested
+// pickle's member is "MEMBER@OFFSET", and so is that of a string for which `is_file` says yes.
 void scan_pickles(const SourcePtr& source, std::uint64_t first, std::uint64_t last, const std::string& member,
                   const Limits& limits, Scan& scan, FileTest is_file = nullptr);
 

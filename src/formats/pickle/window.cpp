@@ -9,7 +9,7 @@
 namespace ballast::pickle {
 namespace {
 
-// A line must be held whole to be understood. None that is honest comes near this: what is this large is binary.
+// A line must be held whole to be understood. No honest line comes near this length: data so large are binary.
 constexpr std::size_t kLongestLine = 256 << 20;
 
 }  // namespace
@@ -21,7 +21,7 @@ void Window::require(std::uint64_t size, std::string_view what) const {
       .at_byte(position());
 }
 
-// Makes at least `size` bytes lie in a row from at_ on.
+// Puts at least `size` contiguous bytes into the buffer, from at_ on.
 void Window::fill(std::size_t size, std::string_view what) {
   require(size, what);
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
@@ -56,7 +56,7 @@ std::string_view Window::line(std::string_view what) {
       if (long_line_.empty()) return {from, size};
       return long_line_.append(from, size);
     }
-    // Nearly every line lies in the buffer as it is; the others are put together.
+    // Nearly every line lies in the buffer as it is; other lines are put together.
     if (there > kLongestLine - long_line_.size()) {
       throw Error(Errc::limit, fmt::format("a line of more than {} bytes in {}", kLongestLine, what))
           .at_byte(position());
@@ -73,7 +73,8 @@ void Window::skip(std::uint64_t size, std::string_view what) {
     at_ += static_cast<std::size_t>(size);
     return;
   }
-  // What had been read ahead was read in vain: neither count it nor do it again between many large strings.
+  // Bytes that had been read ahead are not needed. They do not count, and less is read ahead next time, since there may
+  // be many large strings.
   budget_ += there;
   ahead_ = least_;
   next_ += size - there;

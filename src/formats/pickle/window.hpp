@@ -1,5 +1,5 @@
-// Window: a source read from front to back through a small buffer. The one door through which the pickle machine gets
-// its bytes: nothing behind `last` is ever asked for, whatever a length in the file says.
+// Window: a source read from front to back through a small buffer. The pickle machine gets all of its bytes here:
+// nothing behind `last` is ever asked for, whatever a length in the file says.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Window {
  public:
   static constexpr std::size_t kBytes = 65536;  // the most that bytes() can give at once
 
-  // At most `budget` bytes are read, those that are skipped not counted; then Errc::limit.
+  // At most `budget` bytes are read, not counting those that are skipped; then Errc::limit.
   Window(const Source& source, std::uint64_t first, std::uint64_t last, std::uint64_t budget)
       : source_(source),
         next_(first),
@@ -53,7 +53,7 @@ class Window {
     return Cursor(bytes(size, what), from, order);
   }
 
-  // Up to a line feed, which is not part of it; valid until the next call.
+  // The bytes up to a line feed, which is not included; valid until the next call.
   std::string_view line(std::string_view what);
 
   void skip(std::uint64_t size, std::string_view what);
@@ -71,7 +71,7 @@ class Window {
   std::size_t capacity_;  // of the buffer; no more than there is to read
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t at_ = 0, filled_ = 0;
-  const std::size_t least_;  // to read at once
+  const std::size_t least_;  // the least to read at once
   std::size_t ahead_;        // how much to read at once: little at first, as most pickles are short
   std::string long_line_;
 };

@@ -29,7 +29,7 @@ std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadat
   append_metadata(text, metadata);
   std::string_view rest = old.substr(range.end);
   if (range.begin == range.end) {
-    // There was none: it goes behind the opening brace.
+    // There was no metadata: the new metadata goes behind the opening brace.
     const auto brace = old.find('{');
     rest = old.substr(brace + 1);
     text.assign(old.substr(0, brace + 1));

@@ -1,4 +1,4 @@
-// A header with other metadata: every other byte of its text stays as it is, whoever wrote it.
+// A header with edited metadata: every other byte of its text stays as it is, whoever wrote it.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace ballast::safetensors {
 struct EditableHeader {
   std::shared_ptr<const PaddedText> text;
   Metadata metadata;
-  TextRange metadata_text;       // the whole member in the text; empty where there is none
+  TextRange metadata_text;       // the whole member in the text; empty if there is none
   std::uint64_t data_begin = 0;  // in the file
 };
 
 EditableHeader read_editable(const SourcePtr& source, const Limits& limits);
 
-// The new bytes before the data: as many as now where the padding has room, else more.
+// The new bytes before the data: as many as now if the padding has room, else more.
 std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadata& metadata, const Limits& limits);
 
-// Both at once. Throws Errc::not_found for a key that is to be removed and is not there.
+// Reads and edits at once. Throws Errc::not_found for a key that is to be removed and is not there.
 EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits);
 
 }  // namespace ballast::safetensors

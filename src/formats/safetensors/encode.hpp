@@ -17,7 +17,7 @@ void append_metadata(std::string& out, const Metadata& metadata);
 // "name":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}
 void append_entry(std::string& out, const StateDict::Entry& entry, std::uint64_t begin);
 
-// A header's length and text as bytes. It is padded with spaces to `length` where it fits in it, so that the data stay
+// A header's length and text as bytes. The text is padded with spaces to `length` if it fits, so that the data stay
 // where they are, else to a multiple of 8. Throws Errc::limit for a header that no reader would accept.
 std::vector<std::byte> frame_header(std::string_view text, std::uint64_t length, const Limits& limits);
 

@@ -75,13 +75,13 @@ class HeaderParser {
     tensor(name.in_text ? name.value : keep(name.value), byte);
   }
 
-  // A name with escapes is not in the text as it is.
+  // The text has a name with escapes only in its escaped form, so the name itself is kept here.
   std::string_view keep(std::string_view name) {
     if (!unescaped_) header_.tensors.keep_alive(unescaped_ = std::make_shared<std::deque<std::string>>());
     return unescaped_->emplace_back(name);
   }
 
-  // Entries are much alike: the first few tell how many there will be, and never more than the text has room for.
+  // Entries are of similar length: the first few tell how many to expect, never more than the text has room for.
   void reserve(std::uint64_t byte) {
     const std::uint64_t seen = byte - kLengthBytes, size = text_->view().size();
     const std::uint64_t estimate = size / (seen / kSample + 1) * 65 / 64 + kSample;
@@ -129,12 +129,12 @@ class HeaderParser {
     json_.return_to(start);
     return all_fields();
   } catch (const Error& error) {
-    // Whoever complained knows the byte, but not whose it is.
+    // The error knows the byte, but not the tensor.
     throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).at_byte(error.offset().value_or(0));
   }
 
-  // The fields as every known writer puts them: in this order, without a space. Else false, and whoever reads on,
-  // begins anew.
+  // Reads the fields as every known writer puts them: in this order, without a space. Returns false if they differ; the
+  // caller then reads them again from the beginning.
   bool usual_fields(Fields& fields) {
     if (!json_.take_exactly("{\"dtype\":\"")) return false;
     if (!usual_dtype(fields)) return false;
@@ -145,7 +145,7 @@ class HeaderParser {
     return json_.take_exactly("}");
   }
 
-  // Nearly always the dtype of the tensor before.
+  // The dtype is nearly always that of the tensor before.
   bool usual_dtype(Fields& fields) {
     const std::string_view text = json_.plain_run();
     if (text != last_dtype_text_) {
@@ -209,7 +209,7 @@ class HeaderParser {
     dims(fields);
   }
 
-  // From behind the bracket.
+  // Reads from behind the opening bracket on.
   void dims(Fields& fields) {
     fields.has_shape = true;
     if (json_.take(']')) return;
@@ -225,7 +225,7 @@ class HeaderParser {
     json_.expect(']', "or ',' in a shape");
   }
 
-  // A shape of more than four dimensions, from the fifth on.
+  // Reads a shape of more than four dimensions, from the fifth on.
   [[gnu::noinline]] Shape many_dims(const std::uint64_t (&first)[4]) {
     std::vector<std::uint64_t> dims(first, first + 4);
     do {
@@ -253,7 +253,7 @@ class HeaderParser {
     json_.expect(']', "after two offsets");
   }
 
-  // Dtype, shape and offsets are there and agree, and so are the bytes.
+  // Whether dtype, shape and offsets are there and agree, and the data have these bytes.
   bool has_right_size(const Fields& fields) const noexcept {
     if (!fields.has_dtype || !fields.has_shape || !fields.has_offsets) return false;
     const auto count = fields.shape.numel();
@@ -305,7 +305,7 @@ class HeaderParser {
     std::uint64_t expected = 0;
     for (const std::uint32_t i : order) {
       if (begin(i) != expected) {
-        refuse_repeated_name(entries_);  // if there is one, it says more than its place
+        refuse_repeated_name(entries_);  // a repeated name, if there is one, explains more than the offset
         json_.fail_at("tensor " + quote(entries_[i].name) + " begins at byte " + std::to_string(begin(i)) +
                           " of the data, but the one before it ends at " + std::to_string(expected),
                       bytes_[i]);
@@ -313,7 +313,7 @@ class HeaderParser {
       expected = ends[i];
     }
 
-    // Moved along each cycle, because a second list of all entries would be most of the memory of the whole.
+    // The entries are moved along each cycle, because a second list of all entries would take most of the memory.
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       for (std::uint32_t at = i; order[at] != at;) {
         const std::uint32_t from = std::exchange(order[at], at);
@@ -325,7 +325,7 @@ class HeaderParser {
     }
   }
 
-  // The second of two, in the order of the text.
+  // Refuses the second of two, in the order of the text.
   template <class Entries>
   void refuse_repeated_name(const Entries& entries) const {
     std::vector<std::pair<std::string_view, std::uint64_t>> names;
@@ -349,7 +349,7 @@ class HeaderParser {
   std::vector<StateDict::Entry> entries_;
   std::vector<std::uint64_t> bytes_;                    // where each entry begins in the file
   std::shared_ptr<std::deque<std::string>> unescaped_;  // names, made when first needed
-  std::string_view last_dtype_text_ = "U8";             // as last_dtype_ says
+  std::string_view last_dtype_text_ = "U8";             // the name of last_dtype_
   DType last_dtype_ = DType::u8;
 };
 

@@ -26,7 +26,7 @@ struct TextRange {
 struct Header {
   StateDict tensors;  // by offset
   Metadata metadata;
-  TextRange metadata_text;  // from the key to the end of its value; empty where there is none
+  TextRange metadata_text;  // from the key to the end of its value; empty if there is none
   bool leading_space = false;
   std::uint64_t data_end = 0;  // where the last tensor ends, from the data's beginning
 };

@@ -34,8 +34,8 @@ void check_can_store(const StateDict::Entry& entry) {
   }
 }
 
-// Wide dtypes first, then by name: so every tensor is aligned to its own size. The dtypes of safetensors are the first
-// of our table, in the format's own order.
+// Wide dtypes come first, then names decide: so every tensor is aligned to its own size. The dtypes of safetensors are
+// the first of our table, in the format's own order.
 bool goes_before(const StateDict::Entry* a, const StateDict::Entry* b) {
   if (a->tensor.dtype() != b->tensor.dtype()) return a->tensor.dtype() > b->tensor.dtype();
   return a->name < b->name;

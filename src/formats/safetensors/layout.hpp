@@ -1,6 +1,6 @@
 // The layout of a safetensors file: the bytes of the header, and where each tensor goes.
 //
-// Byte for byte what the reference library writes for the same tensors, with the metadata sorted.
+// The file is byte for byte what the reference library writes for the same tensors, with the metadata sorted.
 #pragma once
 
 #include <memory>

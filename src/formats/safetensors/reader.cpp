@@ -50,7 +50,7 @@ bool begins_as_header(std::span<const std::byte> text) {
   return text[1] == std::byte{'"'} || text[1] == std::byte{'}'} || is_space(text[1]);
 }
 
-// A header is padded with fewer than eight spaces, or a few more.
+// A header is padded with fewer than eight spaces, or with a few more.
 bool ends_as_header(const Source& source, std::uint64_t length) {
   constexpr std::uint64_t kMostSpaces = 64;
   std::array<std::byte, kMostSpaces> buffer;

@@ -13,7 +13,7 @@ using pickle::NodeId;
 
 namespace {
 
-// No call that is known here has more, and an argument list may be as long as the file.
+// No call that is known here has more arguments, and an argument list may be as long as the file.
 constexpr std::size_t kMostArguments = 16;
 
 bool is_sequence(Kind kind) { return kind == Kind::tuple || kind == Kind::list; }
@@ -87,7 +87,7 @@ std::vector<std::uint64_t> Arguments::counts(std::size_t i, std::string_view wha
 void Arguments::complain(std::size_t i, const std::string& message) const {
   const auto has_place = [&](NodeId item) {
     return graph_.kind(item) != Kind::none &&
-           graph_.kind(item) != Kind::boolean;  // those are one node in all of a file
+           graph_.kind(item) != Kind::boolean;  // a file has one node for each of these values
   };
   const NodeId culprit = i < items_.size() && has_place(items_[i]) ? items_[i] : tuple_;
   throw Error(Errc::malformed, fmt::format("{}: {}", what_, message)).at_byte(graph_[culprit].offset);

@@ -1,4 +1,4 @@
-// The arguments of something that a pickle would have called, each asked for as what it must be.
+// The arguments of something that a pickle would have called. Each is asked for as the type that it must have.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace ballast::torch {
 
 class Arguments {
  public:
-  // Of a tuple or list. `what` names the call in complaints.
+  // Takes a tuple or list. `what` names the call in complaints.
   Arguments(const pickle::Graph& graph, pickle::NodeId tuple, std::string_view what);
 
   std::size_t size() const noexcept { return items_.size(); }
   pickle::NodeId operator[](std::size_t i) const noexcept { return items_[i]; }
   bool has(std::size_t i) const noexcept { return i < items_.size(); }
 
-  // Throws Errc::malformed where there are fewer.
+  // Throws Errc::malformed if there are fewer.
   void require(std::size_t count) const;
 
   std::string text(std::size_t i, std::string_view what) const;

@@ -49,7 +49,7 @@ Construction construction_of(const Graph& graph, NodeId object) {
   const auto own = made;
   if (function == "_reconstructor") {
     made.base = global_of(graph, own.argument(graph, 1));
-    made.first = made.base && made.base->is("builtins", "object") ? 3 : 2;  // whose state is None
+    made.first = made.base && made.base->is("builtins", "object") ? 3 : 2;  // the state of `object` is None
   } else if (function == "__newobj__") {
     made.first = 1;
   } else if (function == "__newobj_ex__") {

@@ -21,7 +21,7 @@ using pickle::kNoNode;
 using pickle::NodeId;
 using namespace std::string_view_literals;
 
-// What nn.Module itself keeps in a module.
+// Attributes in which nn.Module itself keeps things.
 bool is_internal(std::string_view attribute) {
   constexpr std::array kInternal = {
       "_parameters"sv, "_buffers"sv, "_modules"sv, "_non_persistent_buffers_set"sv, "_is_full_backward_hook"sv,
@@ -31,7 +31,7 @@ bool is_internal(std::string_view attribute) {
                                          attribute.ends_with("_hooks_always_called")));
 }
 
-// Objects that stand for a value and are shown as one, but for sets, which may hold something else.
+// Objects that stand for a value and are shown as one. Sets are not among them, since they may hold something else.
 bool is_value_class(const Callee& callee) {
   if (callee.is_one_of("builtins", {"complex", "range", "xrange", "slice", "bytes", "bytearray", "type"})) return true;
   if (callee.is_one_of("torch", {"Size", "device", "dtype", "Generator"})) return true;
@@ -43,7 +43,8 @@ bool is_value_class(const Callee& callee) {
 
 bool is_set_class(const Callee& callee) { return callee.is_one_of("builtins", {"set", "frozenset"}); }
 
-// The first ones decide: it may be as long as the file, and come to again and again. A set inside it holds none.
+// The first items decide, since a set may be as long as the file, and be reached many times. A set inside it counts as
+// a value.
 bool may_hold_tensors(const Graph& graph, NodeId set) {
   constexpr int kMostLookedAt = 16;
   int looked_at = 0;
@@ -97,7 +98,7 @@ void Children::add_arguments(const Construction& made, std::size_t skipped) {
 
 void Children::add_object(NodeId node, const Limits& limits) {
   if (const auto parts = module_parts(node)) return add_module(*parts);
-  if (const auto array = pickled_numpy_array(*graph_, node, limits)) {  // of objects
+  if (const auto array = pickled_numpy_array(*graph_, node, limits)) {  // an array of objects
     if (array->data != kNoNode && graph_->kind(array->data) == Kind::list) add_items(array->data);
     return;
   }
@@ -118,7 +119,7 @@ void Children::add_object(NodeId node, const Limits& limits) {
   if (mapping) add_pairs(std::move(mapping->parts));
 }
 
-// State as __setstate__ would get it: attributes, or (attributes, slots), or anything else.
+// Adds a state as __setstate__ would get it: attributes, or (attributes, slots), or anything else.
 void Children::add_state(NodeId state, Which which) {
   if (state == kNoNode || graph_->kind(state) == Kind::none) return;
   if (auto attributes = mapping_of(*graph_, state)) return add_pairs(std::move(attributes->parts), which);
@@ -137,7 +138,7 @@ void Children::add_state(NodeId state, Which which) {
   sources_.push_back({From::one, which, state, 0, {}, "<state>"});
 }
 
-// Known by its attributes, whatever its class is called.
+// An nn.Module is known by its attributes, whatever its class is called.
 std::optional<Children::ModuleParts> Children::module_parts(NodeId node) {
   auto attributes = mapping_of(*graph_, graph_->object(node).state);
   if (!attributes) return std::nullopt;
@@ -160,7 +161,7 @@ void Children::add_module(const ModuleParts& parts) {
   add_pairs(parts.parameters, Which::in_module);
   add_pairs(parts.buffers, Which::buffers);
   add_pairs(parts.modules, Which::in_module);
-  // What its author kept in it beside these: not in its state_dict(), and yet in the file.
+  // Other attributes that its author gave it are not in its state_dict(), but are in the file.
   add_pairs(parts.attributes, Which::attributes);
 }
 

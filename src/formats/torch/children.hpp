@@ -1,4 +1,4 @@
-// What hangs below a node of the tree, and what each of them is called.
+// The children of a node of the tree, and their names.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@
 
 namespace ballast::torch {
 
-// The children of one node, one after the other: of a dict its values, of a list or tuple its items, of an nn.Module
-// what its state_dict() names and then its attributes, of any other object its constructor's arguments, attributes and
+// The children of one node, one after the other: the values of a dict, the items of a list or tuple, for an nn.Module
+// what its state_dict() names and then its attributes, for any other object its constructor's arguments, attributes and
 // items. They are not collected anywhere, because a list may have as many as the file has bytes.
 class Children {
  public:
-  // `numbers` are those of the parameters by which an optimizer's state is keyed, or null.
+  // `numbers` are the numbers of the parameters by which an optimizer's state is keyed, or null.
   Children(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits, WalkBudget& budget,
            const ParameterNumbers* numbers = nullptr);
 
-  bool next();  // before the first one, too; false behind the last
+  bool next();  // call it before the first child, too; false behind the last
   const std::string& key() const noexcept { return key_; }
   pickle::NodeId node() const noexcept { return node_; }
   bool is_left_out() const noexcept { return is_left_out_; }  // a buffer that state_dict() does not have
@@ -35,16 +35,16 @@ class Children {
   enum class From : std::uint8_t { items, arguments, pairs, one };
   enum class Which : std::uint8_t {
     all,
-    in_module,   // those that are not None
-    buffers,     // the same; of them, those that are not persistent are left out
+    in_module,   // without None
+    buffers,     // without None; buffers that are not persistent are left out
     attributes,  // without what nn.Module keeps for itself
-    of_mapping,  // without the versions of modules, which are no part of a state dict
+    of_mapping,  // without the versions of modules, which do not belong to a state dict
   };
   struct Source {
     From from = From::items;
     Which which = Which::all;
-    pickle::NodeId node = pickle::kNoNode;  // items, arguments: whose; one: itself
-    std::size_t skipped = 0;                // arguments that come before
+    pickle::NodeId node = pickle::kNoNode;  // items, arguments: their owner; one: the node itself
+    std::size_t skipped = 0;                // arguments to skip
     std::vector<MappingPart> parts;         // pairs
     std::string_view key;                   // one
   };
@@ -59,7 +59,7 @@ class Children {
   void add_state(pickle::NodeId state, Which which);
   void find_hidden(pickle::NodeId set);
 
-  bool advance(const Source& source);  // within one
+  bool advance(const Source& source);  // within one source
   bool take_pair();
   bool take_item(const Source& source);
   bool is_wanted(Which which);

@@ -16,8 +16,8 @@ struct TypedStorage {
   std::string_view name;
 };
 
-// The dtypes that have a storage class of their own. All later ones lie in untyped storages, and the tensor says which
-// it is.
+// The dtypes that have a storage class of their own. Tensors of all later dtypes lie in untyped storages, and the
+// tensor says its dtype.
 // clang-format off
 constexpr std::array kTypedStorages = {
     TypedStorage{DType::f64, "DoubleStorage"}, TypedStorage{DType::f32, "FloatStorage"},
@@ -93,7 +93,7 @@ class Encoder {
     out_.end_tuple(3);
   }
 
-  // torch calls this scheme so even where the zero points are floats.
+  // torch uses this name even if the zero points are floats.
   void quantizer_of_channels(const Leaf& leaf) {
     out_.begin_tuple(4);
     out_.global("torch", "per_channel_affine");
@@ -103,7 +103,7 @@ class Encoder {
     out_.end_tuple(4);
   }
 
-  // What every rebuild function begins with.
+  // Every rebuild function begins with these arguments.
   void placement(const Tensor& tensor) {
     const Placement& place = records_.placements[next_++];
     storage(tensor.dtype(), place.record);
@@ -143,7 +143,7 @@ class Encoder {
   std::span<const Leaf> leaves_;
   const Records& records_;
   PickleWriter out_;
-  std::size_t next_ = 0;  // placement
+  std::size_t next_ = 0;  // the next placement
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace ballast::torch {
 namespace {
 
-// Hugging Face's name first.
+// Hugging Face's name comes first.
 constexpr std::array kEndings = {Ending{".bin", "pytorch_model.bin"}, Ending{".pt", "model.pt"},
                                  Ending{".pth", "model.pth"}, Ending{".ckpt", "model.ckpt"}};
 
@@ -32,14 +32,14 @@ bool begins_with_pickle(std::span<const std::byte> first) {
   return first.size() >= 2 && first[0] == std::byte{0x80} && first[1] >= std::byte{2} && first[1] <= std::byte{5};
 }
 
-// A pickle of protocol 0 or 1 has no magic: it is one if it runs to its end. Few bytes can begin one.
+// A pickle of protocol 0 or 1 has no magic: the file is one if it runs to its end. Few bytes can begin one.
 std::shared_ptr<void> run_old_pickle(const SourcePtr& file, std::span<const std::byte> first, const Limits& limits) {
   constexpr std::string_view kFirstOpcodes = "(]})cIJKLMNFGSTUVXdliqp0";
   if (kFirstOpcodes.find(static_cast<char>(first[0])) == std::string_view::npos) return nullptr;
   try {
     return std::make_shared<FirstPickle>(run_first_pickle(file, limits));
   } catch (const Error& error) {
-    // Over a limit that the caller set, it may be one all the same.
+    // A file over a limit that the caller set may be a pickle all the same.
     const bool may_be_one = error.code() == Errc::limit && limits != Limits{};
     if (may_be_one && run_old_pickle(file, first, {})) throw;
     return nullptr;

@@ -8,7 +8,7 @@
 
 namespace ballast::torch {
 
-// Throws Errc::unsafe where `safety` is strict and torch's weights_only would not go on.
+// Throws Errc::unsafe if `safety` is strict and torch's weights_only would refuse a global.
 void check_globals(const pickle::Graph& graph, Safety safety, const std::string& member, Checkpoint& checkpoint);
 
 }  // namespace ballast::torch

@@ -19,7 +19,7 @@ constexpr std::size_t kWindowBytes = 65536;
 bool is_lead(char c) { return (static_cast<unsigned char>(c) & 0xFE) == 0xC2; }  // of U+0080 to U+00FF
 bool is_trail(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Decodes as much as fits; a character that the text cuts is left. Returns how much of each was used.
+// Decodes as much as fits; a character that the end of the text cuts is left. Returns how much of each was used.
 struct Step {
   std::size_t read = 0, written = 0;
 };

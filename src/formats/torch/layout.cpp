@@ -19,8 +19,8 @@ namespace {
 
 using Bytes = archive::ZipWriter::Bytes;
 
-// As torch names it: the file's name up to its last dot. It writes names that are not ASCII through another door, which
-// does not know them.
+// Names the folder as torch does: the file's name up to its last dot. torch writes a file whose name is not ASCII
+// through a Python file object, which gives it no name.
 std::string folder_for(std::string_view path) {
   std::string_view name = path.substr(path.find_last_of('/') + 1);
   if (const auto dot = name.rfind('.'); dot != name.npos) name = name.substr(0, dot);
@@ -32,7 +32,7 @@ std::uint64_t combine_hashes(std::uint64_t seed, std::uint64_t value) {
   return seed ^ (value + 0x9E3779B9 + (seed << 6) + (seed >> 2));
 }
 
-// A zip of which everything is known but the checksums of the storages.
+// A zip in which everything is known except the checksums of the storages.
 class Archive {
  public:
   Archive(std::string_view path, std::string_view pickle, std::span<const Record> records) : folder_(folder_for(path)) {
@@ -62,7 +62,7 @@ class Archive {
     return out;
   }
 
-  // A piece behind each storage; the last one goes to the end of the file.
+  // Makes a piece behind each storage; the last piece reaches to the end of the file.
   std::vector<SavePlan::Piece> pieces(std::span<const std::uint32_t> crc32s) && {
     const auto members = zip_.members();
     std::vector<SavePlan::Piece> pieces;
@@ -92,8 +92,8 @@ class Archive {
     zip_.append_directory(out);
   }
 
-  // A hash of the names, in the order of a hash table, and one of the checksums, in the order of the file: both as
-  // torch computes them, which leaves them to the standard library. To readers it is a text without a meaning.
+  // A hash of the names, in the order of a hash table, and a hash of the checksums, in the order of the file: both as
+  // torch computes them with the standard library. To readers the id is a text without a meaning.
   std::string serialization_id() const {
     std::unordered_set<std::string> names;
     std::uint64_t names_hash = 0, checksums_hash = 0;
@@ -107,7 +107,7 @@ class Archive {
 
   std::string folder_;  // with a slash
   archive::ZipWriter zip_{archive::ZipStyle::torch};
-  std::size_t first_ = 0, last_ = 0;  // of the storages among the members, and one past them
+  std::size_t first_ = 0, last_ = 0;  // the first storage among the members, and one past the last
 };
 
 }  // namespace

@@ -6,10 +6,10 @@
 //   NAME/byteorder               "little"
 //   NAME/data/0, NAME/data/1 …   the storages
 //   NAME/version                 "3\n"
-//   NAME/.data/serialization_id  a fingerprint of the names and checksums of all the above
+//   NAME/.data/serialization_id  a fingerprint of the names and checksums of all members above
 //
-// All are stored, not deflated, and begin at multiples of 64 bytes. Their checksums stand behind them and in the
-// directory, so most of what is no data can only be told when the data are written.
+// All members are stored, not deflated, and begin at multiples of 64 bytes. Their checksums stand behind them and in
+// the directory, so most bytes that are not data are known only when the data have been written.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@
 
 namespace ballast::torch {
 
-// The folder inside the archive is called after the file. Items are storages, each called like the first tensor in it;
+// The folder inside the archive is named after the file. Items are storages, each named like the first tensor in it;
 // some may be empty.
 SavePlan::File lay_out(std::span<const Leaf> leaves, const std::string& path, std::vector<Note>& notes);
 

@@ -14,7 +14,7 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-// OrderedDict(dict(OrderedDict(…))): what is deeper is no honest one, and may go round in a circle.
+// OrderedDict(dict(OrderedDict(…))): deeper copies are not honest, and may go round in a circle.
 constexpr std::size_t kDeepestCopy = 16;
 
 bool is_known_mapping(const Callee& callee) {
@@ -22,7 +22,8 @@ bool is_known_mapping(const Callee& callee) {
          callee.is_one_of("collections", {"OrderedDict", "Counter", "defaultdict"});
 }
 
-// Somebody's own: EasyDict, FrozenDict, a subclass of OrderedDict. Not certain, so what it was given must look like it.
+// A class of somebody's own: EasyDict, FrozenDict, a subclass of OrderedDict. This is not certain, so what the class
+// was given must look like a mapping.
 bool is_called_mapping(const Callee& callee) {
   constexpr std::string_view kEnding = "dict";
   if (callee.name.size() < kEnding.size()) return false;
@@ -42,7 +43,7 @@ bool is_pair(const Graph& graph, NodeId node) {
   return (graph.kind(node) == Kind::list || graph.kind(node) == Kind::tuple) && graph.length(node) == 2;
 }
 
-// The first ones decide: many objects may share a long list.
+// The first items decide, since many objects may share a long list.
 bool holds_pairs(const Graph& graph, NodeId list) {
   constexpr int kMostLookedAt = 16;
   int looked_at = 0;
@@ -57,7 +58,7 @@ bool sequence_is_empty(const Graph& graph, NodeId node) {
   return has_sequence_kind(graph.kind(node)) && graph.length(node) == 0;
 }
 
-// Of one object: what it adds to a mapping, the last first, and where the mapping goes on.
+// Adds what one object adds to a mapping, the last first. Returns where the mapping goes on.
 NodeId add_parts(const Graph& graph, NodeId object, Mapping& mapping) {
   const Construction made = construction_of(graph, object);
   if (graph.object(object).pairs_count != 0) mapping.parts.push_back({object, false});
@@ -68,7 +69,7 @@ NodeId add_parts(const Graph& graph, NodeId object, Mapping& mapping) {
     mapping.parts.push_back({made.keywords, false});
   mapping.is_certain = is_certain;
 
-  const std::size_t place = made.cls->is("collections", "defaultdict") ? 1 : 0;  // its first one makes values
+  const std::size_t place = made.cls->is("collections", "defaultdict") ? 1 : 0;  // its first argument makes values
   const NodeId given = made.argument(graph, place);
   const NodeId list = sequence_of(graph, given);
   if (list == kNoNode) return given;

@@ -43,7 +43,7 @@ std::optional<NumpyArray> reconstructed(const Graph& graph, NodeId node, const L
   return NumpyArray{*type, checked_shape(built, 1, limits), built.truth(3), built[4]};
 }
 
-// _frombuffer(bytes, dtype, shape, order), of protocol 5.
+// _frombuffer(bytes, dtype, shape, order), since protocol 5.
 std::optional<NumpyArray> from_buffer(const Graph& graph, NodeId node, const Limits& limits) {
   const Arguments arguments(graph, graph.object(node).arguments, "numpy _frombuffer");
   arguments.require(4);
@@ -52,7 +52,7 @@ std::optional<NumpyArray> from_buffer(const Graph& graph, NodeId node, const Lim
   return NumpyArray{*type, checked_shape(arguments, 2, limits), arguments.text(3, "order") == "F", arguments[0]};
 }
 
-// joblib's: the wrapper's attributes say what it is, and its one item is the bytes behind it.
+// An array of joblib: the wrapper's attributes say what it is, and its only item is the bytes behind it.
 std::optional<NumpyArray> wrapped(const Graph& graph, NodeId node, const Limits& limits) {
   const NodeId type_node = wrapper_attribute(graph, node, "dtype"), shape = wrapper_attribute(graph, node, "shape");
   const NodeId order = wrapper_attribute(graph, node, "order");

@@ -1,4 +1,4 @@
-// The state of an optimizer that was pickled as it is: keyed by the parameters themselves.
+// The state of an optimizer that was pickled as an object: it is keyed by the parameters themselves.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ballast::torch {
 
-// The number that each parameter has in the state_dict() of its optimizer: its place in "param_groups", all groups
-// counted on.
+// The number that each parameter has in the state_dict() of its optimizer: its position in "param_groups", counted
+// through all groups.
 class ParameterNumbers {
  public:
   void add(const pickle::Graph& graph, pickle::NodeId parameter, std::uint64_t number);
@@ -21,7 +21,7 @@ class ParameterNumbers {
 
  private:
   std::unordered_map<pickle::NodeId, std::uint64_t> by_node_;
-  NameMap<std::uint64_t> by_id_;  // a tar mentions a tensor by its id, each time anew
+  NameMap<std::uint64_t> by_id_;  // a tar mentions a tensor by its id, with a new node each time
 };
 
 struct OptimizerState {
@@ -29,7 +29,7 @@ struct OptimizerState {
   ParameterNumbers numbers;
 };
 
-// Of an object or mapping with "state" and "param_groups", where something else than plain keys is in the former.
+// For an object or mapping with "state" and "param_groups", if the state is keyed by parameters.
 std::optional<OptimizerState> optimizer_state(const pickle::Graph& graph, pickle::NodeId node, WalkBudget& budget);
 
 }  // namespace ballast::torch

@@ -66,7 +66,7 @@ void PickleWriter::text(std::string_view text) {
 
 void PickleWriter::integer(std::uint64_t value) {
   if (value <= std::numeric_limits<std::int64_t>::max()) return integer(static_cast<std::int64_t>(value));
-  put(kLong1);  // one byte more, so that the highest bit is no sign
+  put(kLong1);  // one byte more, so that the highest bit is not a sign
   put('\x09');
   put_little_endian(value, 8);
   put('\0');
@@ -94,7 +94,7 @@ void PickleWriter::integer(std::int64_t value) {
 }
 
 void PickleWriter::real(double value) {
-  put(kBinFloat);  // big-endian, the only number in a pickle that is
+  put(kBinFloat);  // big-endian, unlike every other number in a pickle
   const auto bits = std::bit_cast<std::uint64_t>(value);
   for (int shift = 56; shift >= 0; shift -= 8) put(static_cast<char>(bits >> shift & 0xFF));
 }
@@ -144,7 +144,7 @@ void PickleWriter::memoize() {
   put_little_endian(number, number <= 0xFF ? 1 : 4);
 }
 
-// A key that is new gets the number that memoize() will count next.
+// A new key gets the number that memoize() will give next.
 bool PickleWriter::fetch(const std::string& key) {
   const auto [known, is_new] = memo_.try_emplace(key, memo_size_);
   if (is_new) return false;

@@ -1,7 +1,7 @@
 // PickleWriter: pickle protocol 2, opcode by opcode as CPython's C pickler writes it under torch.save.
 //
-// That includes the memo: CPython gives every object that could come again a number, whether it does or not, so the
-// numbers have to be counted even where nobody asks for them.
+// That includes the memo: CPython gives every object that could occur again a number, whether it does or not, so the
+// numbers must be counted even if nobody asks for them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class PickleWriter {
   PickleWriter();
 
   // The same global, or the same shared text, is written once and fetched from the memo afterwards. A module or a name
-  // has no line end in it.
+  // must not have a line end in it.
   void global(std::string_view module, std::string_view name);
   void shared_text(const std::string& text);
 
@@ -29,14 +29,14 @@ class PickleWriter {
   void real(double value);
   void boolean(bool value);
 
-  // Of `count` values that stand between the two. Protocol 2 needs no mark for up to three.
+  // A tuple of the `count` values that are written between the two calls. Protocol 2 needs no mark for up to three.
   void begin_tuple(std::size_t count);
   void end_tuple(std::size_t count);
 
   void reduce();         // a callable and a tuple become an object
-  void persistent_id();  // a tuple becomes what lies outside the pickle
+  void persistent_id();  // a tuple becomes something that lies outside the pickle
 
-  // Keys and values of a dict that is on the stack, in batches: each begins and ends with how many pairs it has.
+  // Keys and values of a dict that is on the stack, in batches: each call says how many pairs the batch has.
   static constexpr std::size_t kBatch = 1000;
   void begin_batch(std::size_t pairs);
   void end_batch(std::size_t pairs);
@@ -48,11 +48,11 @@ class PickleWriter {
   void put_raw(std::string_view raw);
   void put_little_endian(std::uint64_t value, std::size_t size);
   void memoize();
-  bool fetch(const std::string& key);  // true where it was in the memo
+  bool fetch(const std::string& key);  // true if it was in the memo
 
   std::vector<std::byte> bytes_;
   std::uint32_t memo_size_ = 0;
-  NameMap<std::uint32_t> memo_;  // of what is asked for by its content
+  NameMap<std::uint32_t> memo_;  // only what is looked up by its content
 };
 
 }  // namespace ballast::torch

@@ -17,7 +17,7 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 struct Spelling {
-  NodeId chars = kNoNode;  // none stands for no bytes at all
+  NodeId chars = kNoNode;  // kNoNode means that there are no bytes
   bool is_latin1_text = false;
 };
 
@@ -25,7 +25,7 @@ bool is_chars(Kind kind) { return kind == Kind::bytes || kind == Kind::bytearray
 
 std::optional<Spelling> spelling_of(const Graph& graph, NodeId node) {
   if (is_chars(graph.kind(node))) return Spelling{node, false};
-  // bytearray(_codecs.encode("…", "latin1")) is the deepest that Python writes.
+  // bytearray(_codecs.encode("…", "latin1")) is the deepest nesting that Python writes.
   for (int depth = 0; depth < 2; ++depth) {
     const auto callee = callee_of(graph, node);
     if (!callee) return std::nullopt;

@@ -1,4 +1,4 @@
-// Bytes inside a pickle, in whichever way its protocol spells them.
+// Bytes inside a pickle, however its protocol spells them.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@ namespace ballast::torch {
 // Protocol 3 and later have bytes; Python 2 wrote a str; protocol 2 of Python 3 calls _codecs.encode(text, "latin1").
 bool is_pickled_bytes(const pickle::Graph& graph, pickle::NodeId node);
 
-// As spelled: of text it is more than the bytes that it stands for. Nothing where the node is no bytes.
+// The length as spelled: a text is longer than the bytes that it stands for. Nothing if the node does not stand for
+// bytes.
 std::optional<std::uint64_t> pickled_length(const pickle::Graph& graph, pickle::NodeId node);
 
-// `size_bytes` is what they must come to; anything else is Errc::malformed. Long ones stay in the file.
+// There must be `size_bytes` of them; any other number is Errc::malformed. Long ones stay in the file.
 StoragePtr pickled_bytes(const pickle::Graph& graph, pickle::NodeId node, std::uint64_t size_bytes);
 
-// As a source: a section of the pickle's own where it can be, in memory (up to Limits::max_inflated_bytes) where not.
+// The bytes as a source: a section of the pickle's source if possible, else in memory (up to
+// Limits::max_inflated_bytes).
 SourcePtr pickled_bytes_source(const pickle::Graph& graph, pickle::NodeId node, const Limits& limits);
 
 }  // namespace ballast::torch

@@ -22,7 +22,8 @@ using pickle::NodeId;
 constexpr std::size_t kMostShown = 200;
 constexpr std::size_t kMostDimensions = 64;
 
-// The first few arguments of an object, each asked for as what it should be; nothing where one is not.
+// The first few arguments of an object. Each is asked for as the type that it should have; nothing if it has another
+// one.
 class Given {
  public:
   Given(const Graph& graph, NodeId object) : graph_(graph), made_(construction_of(graph, object)) {}
@@ -52,7 +53,7 @@ class Given {
   std::optional<std::string> bytes(std::size_t i) const {
     const NodeId at = node(i);
     if (at == kNoNode) return std::nullopt;
-    const bool is_near = graph_.kind(at) == Kind::bytes || graph_.kind(at) == Kind::text;  // of Python 2
+    const bool is_near = graph_.kind(at) == Kind::bytes || graph_.kind(at) == Kind::text;  // text if Python 2 wrote it
     if (is_near && !graph_[at].is_far) return std::string(graph_.chars(at));
     return short_bytes(graph_, at);
   }
@@ -70,7 +71,7 @@ Text complex_object(const Graph& graph, NodeId node) {
   return real && imaginary ? Text(complex_text(*real, *imaginary)) : std::nullopt;
 }
 
-// range(0, 3, 1) is what is pickled of range(3).
+// range(3) is pickled as range(0, 3, 1).
 Text range_object(const Graph& graph, NodeId node) {
   const Given given(graph, node);
   const auto first = given.integer(0), last = given.integer(1), step = given.integer(2);
@@ -126,7 +127,7 @@ Text decimal_object(const Graph& graph, NodeId node) {
   return digits ? Text(fmt::format("Decimal({})", quoted(*digits, false, kMostShown))) : std::nullopt;
 }
 
-// "1/2", or "3" where it is whole; since Python 3.12 the two numbers.
+// "1/2", or "3" if it is a whole number; since Python 3.12 the two numbers.
 Text fraction_object(const Graph& graph, NodeId node) {
   const Given given(graph, node);
   if (const auto above = given.integer(0), below = given.integer(1); above && below)
@@ -149,8 +150,8 @@ Text type_object(const Graph& graph, NodeId node) {
 
 unsigned byte_at(std::string_view bytes, std::size_t i) { return static_cast<unsigned char>(bytes[i]); }
 
-// Year (2 bytes), month, day; of a datetime then hour, minute, second, microsecond (3). A high bit of the month or the
-// hour says which of two equal hours is meant.
+// Year (2 bytes), month, day; in a datetime then hour, minute, second, microsecond (3). The high bit of the month or
+// the hour says which of two equal hours is meant.
 Text date_object(const Graph& graph, NodeId node) {
   const Given given(graph, node);
   const auto bytes = given.bytes(0);
@@ -227,7 +228,7 @@ std::string complex_text(double real, double imaginary) {
   return fmt::format("({}{:+}j)", real, imaginary);
 }
 
-// Single quotes unless only they occur in it.
+// Uses single quotes, unless the text has single quotes and no double quotes.
 std::string quoted(std::string_view chars, bool is_bytes, std::size_t most) {
   const bool use_double = chars.find('\'') != std::string_view::npos && chars.find('"') == std::string_view::npos;
   const char mark = use_double ? '"' : '\'';
@@ -253,7 +254,7 @@ std::string quoted(std::string_view chars, bool is_bytes, std::size_t most) {
 }
 
 std::optional<std::string> short_bytes(const Graph& graph, NodeId node) {
-  constexpr std::uint64_t kMost = 1024;  // what is shown is shorter
+  constexpr std::uint64_t kMost = 1024;  // the text that is shown is shorter
   const auto length = graph.kind(node) == Kind::object ? pickled_length(graph, node) : std::nullopt;
   if (!length || *length > kMost) return std::nullopt;
   const auto bytes = pickled_bytes_source(graph, node, {});
@@ -266,7 +267,7 @@ std::string global_text(const Graph& graph, NodeId node) {
   const auto global = global_of(graph, node);
   if (global->module != "builtins") return fmt::format("{}.{}", graph.global(node).module, global->name);
   if (global->name == "Ellipsis" || global->name == "NotImplemented") return std::string(global->name);
-  // Python 2 had two names for what is one class now.
+  // Python 2 had two names for each of these classes.
   const std::string_view name = global->name == "unicode" ? "str" : global->name == "long" ? "int" : global->name;
   const bool is_class = std::ranges::find(kBuiltinClasses, name) != std::end(kBuiltinClasses);
   return is_class ? fmt::format("<class '{}'>", name) : fmt::format("builtins.{}", name);

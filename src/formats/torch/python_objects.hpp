@@ -1,4 +1,4 @@
-// Objects that stand for a value, as Python shows them: what a pickle says of them is how they would be made again.
+// Objects that stand for a value, as Python shows them: a pickle says how they would be made again.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,14 @@ std::string complex_text(double real, double imaginary);
 // 'text' and b'bytes' as Python quotes them, cut after about `most` bytes.
 std::string quoted(std::string_view chars, bool is_bytes, std::size_t most);
 
-// The bytes that a call stands for (_codecs.encode), where they are few.
+// The bytes that a call stands for (_codecs.encode), if they are few.
 std::optional<std::string> short_bytes(const pickle::Graph& graph, pickle::NodeId node);
 
-// Of a global: a class of Python's own as "<class 'int'>", Ellipsis, and all else by module and name.
+// The text of a global: a class of Python itself as "<class 'int'>", Ellipsis, and all else by module and name.
 std::string global_text(const pickle::Graph& graph, pickle::NodeId node);
 
-// Of an object whose arguments are no text to be shown: complex numbers, ranges, dates, paths. Nothing for others.
+// The text of an object whose arguments would not be shown as they are: complex numbers, ranges, dates, paths. Nothing
+// for other objects.
 std::optional<std::string> value_object_text(const pickle::Graph& graph, pickle::NodeId node);
 
 }  // namespace ballast::torch

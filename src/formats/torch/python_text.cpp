@@ -112,7 +112,7 @@ std::string type_name(const Graph& graph, NodeId node) {
   return fmt::format("{}.{}", callee->module, callee->name);
 }
 
-// What is printed of a container: before, between and after its items.
+// How a container is printed: what stands before and after its items, and the items.
 struct Printed {
   std::string open, close;
   std::vector<NodeId> items;  // key, value, key, value, ... of a dict
@@ -135,7 +135,7 @@ Printed printed_set(const Graph& graph, NodeId items, bool is_frozen, std::size_
   return set;
 }
 
-// A call of whatever it is, with its arguments; of a set, what is in it.
+// Prints a call of the class or function with its arguments; for a set, its items.
 Printed printed_object(const Graph& graph, NodeId node, std::size_t most) {
   const auto callee = callee_of(graph, node);
   const NodeId items = sequence_of(graph, node);
@@ -160,7 +160,7 @@ std::optional<Printed> printed(const Graph& graph, NodeId node, std::size_t most
   }
 }
 
-// What is shown as one word: a leaf, or an object that stands for a value.
+// The text of a node that is shown as one word: a leaf, or an object that stands for a value.
 std::optional<std::string> word(const Graph& graph, NodeId node, std::size_t most) {
   if (graph.kind(node) != Kind::object) {
     std::string leaf = leaf_text(graph, node, most);

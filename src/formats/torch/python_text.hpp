@@ -1,4 +1,4 @@
-// Nodes as Python would show them: the keys of dicts that are no text, and the values beside the tensors.
+// Nodes as Python would show them: the keys of dicts that are not text, and the values beside the tensors.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace ballast::torch {
 
-// repr(), cut after about `most` bytes. Does not recurse; what refers to itself is cut, too.
+// repr(), cut after about `most` bytes. It does not recurse; an object that contains itself is cut, too.
 std::string python_repr(const pickle::Graph& graph, pickle::NodeId node, std::size_t most = 200);
 
-// A dict's key as a part of a name: text as it is, everything else by its repr.
+// A dict's key for use in a name: text as it is, everything else by its repr.
 std::string key_text(const pickle::Graph& graph, pickle::NodeId node);
 
 // A leaf of the tree, without its path.

@@ -1,6 +1,7 @@
-// PyTorch's files to checkpoints: the zip of today, the stream of the years before 1.6, the tar of 2016, bare pickles.
+// Reads PyTorch's files: the zip of today, the stream of the years before 1.6, the tar of 2016, bare pickles.
 //
-// Opening reads the directory and the pickles and nothing else. Stored tensors are views of the file.
+// Opening reads the directory, the pickles and the sizes of nested tensors, and nothing else. Stored tensors are views
+// of the file.
 #pragma once
 
 #include <string>
@@ -23,11 +24,11 @@ struct ReadOptions {
   NestedReader nested;  // for files inside the bytes of a pickle
 };
 
-// Whether a zip is one of PyTorch's: it has a data.pkl.
+// Whether PyTorch wrote a zip: it has a data.pkl.
 bool is_torch_zip(const archive::Zip& zip);
 
-// The members that its pickles name as storages: numbers, whatever they look like. Those of a zip that was read
-// leniently, too.
+// The members that the pickles of a zip name as storages: they are numbers, whatever they look like. The zip may have
+// been read leniently.
 std::unordered_set<const archive::ZipMember*> storage_members(const archive::Zip& zip, const Limits& limits);
 
 Checkpoint read_zip(const archive::Zip& zip, const ReadOptions& options);
@@ -47,18 +48,18 @@ struct FirstPickle {
 };
 FirstPickle run_first_pickle(const SourcePtr& source, const Limits& limits);
 
-// A legacy stream or a bare pickle: the value of the first pickle tells them apart.
+// Reads a legacy stream or a bare pickle: the value of the first pickle tells them apart.
 Checkpoint read_stream(FirstPickle first, const ReadOptions& options);
 Checkpoint read_stream(const SourcePtr& source, const ReadOptions& options);
 
-// Where the pickles of a legacy stream end, and where its storages do; nothing where it is no such stream, or a broken
-// one. What lies between is numbers.
+// Where the pickles of a legacy stream end, and where its storages end; nothing if the file is not such a stream, or is
+// broken. Numbers lie between the two.
 struct StreamExtent {
   std::uint64_t pickles_end = 0, end = 0;
 };
 std::optional<StreamExtent> stream_extent(const SourcePtr& source, const Limits& limits);
 
-// The pickle at `first`, in a file of another kind (an npy of objects).
+// Reads the pickle at `first`, in a file of another kind (an npy of objects).
 Checkpoint read_pickle(const SourcePtr& source, std::uint64_t first, const ReadOptions& options);
 
 }  // namespace ballast::torch

@@ -30,8 +30,8 @@ enum class Function : std::uint8_t {
   tensor,            // (storage, offset, size, stride)
   tensor_v2,         // (storage, offset, size, stride, requires_grad, hooks [, metadata])
   tensor_v3,         // (storage, offset, size, stride, requires_grad, hooks, dtype [, metadata])
-  first_argument,    // of something that only adds to a tensor: (data, …)
-  first_of_state,    // the same, or built by a state: a Parameter or Variable of the years before 0.4
+  first_argument,    // of a function that only adds to a tensor: (data, …)
+  first_of_state,    // the same, or the first item of a state: a Parameter or Variable of the years before 0.4
   from_type,         // (function, class, arguments, state)
   qtensor,           // (storage, offset, size, stride, quantizer, requires_grad, hooks)
   sparse,            // (layout, (indices, values, size))
@@ -80,16 +80,16 @@ Function function_of(const Callee& callee) {
   return Function::none;
 }
 
-// Wrappers around a tensor that are deeper than this are no honest ones, and may go round in a circle.
+// Honest files do not wrap a tensor deeper than this; deeper wrappers may go round in a circle.
 constexpr int kMostWrappers = 16;
 
 Strides to_strides(const std::vector<std::uint64_t>& counts) {
-  return {counts.begin(), counts.end()};  // counts() let nothing through that does not fit
+  return {counts.begin(), counts.end()};  // counts() lets nothing through that does not fit
 }
 
 }  // namespace
 
-// A function with its arguments, once the wrappers around it are gone.
+// A function with its arguments, without the wrappers around it.
 struct Rebuilder::Call {
   NodeId node = kNoNode;       // the object, for its state and for complaints
   NodeId arguments = kNoNode;  // a tuple
@@ -103,7 +103,7 @@ Rebuilder::Call Rebuilder::call_of(NodeId node) const {
   return {node, graph_.object(node).arguments, function_of(*callee), callee->name};
 }
 
-// From something that wraps a tensor to what it wraps; false where there is nothing to follow.
+// Goes from a call that wraps a tensor to the call that it wraps. Returns false if there is nothing to follow.
 bool Rebuilder::follow(Call& call) const {
   NodeId next = kNoNode;
   if (call.function == Function::first_argument) {
@@ -171,7 +171,7 @@ Rebuilt Rebuilder::rebuild_call(const Call& call) {
   }
 }
 
-// What is one tensor, and made of no others.
+// Rebuilds a call that gives one tensor and takes no other tensors.
 Tensor Rebuilder::one_tensor(const Call& call) {
   constexpr std::size_t kNone = 99;
   switch (call.function) {
@@ -197,7 +197,7 @@ Tensor Rebuilder::view(const Stored& stored, DType dtype, const Arguments& argum
 
   const DTypeInfo& type = info(dtype);
   if (counts_bytes_in_shapes(dtype)) {
-    // Logical elements here, bytes there: the last dimension holds those that share a byte.
+    // We count logical elements, torch counts bytes: the last dimension holds the elements that share a byte.
     const bool is_dense = sizes.empty() || steps.back() == 1 || sizes.back() <= 1;
     if (!is_dense || sizes.empty()) throw Error(Errc::unsupported, fmt::format("a strided view of {}", type.name));
     const auto scaled = [&](std::uint64_t n) { return fits(checked_mul(n, type.block_elements), "the shape"); };
@@ -228,7 +228,7 @@ Tensor Rebuilder::tensor_of(const Call& call, std::size_t dtype_argument, std::s
   }
   Tensor tensor = view(stored, dtype.value_or(DType::u8), arguments, 1);
   if (!arguments.has(metadata_argument)) return tensor;
-  constexpr std::uint64_t kMostMetadata = 16;  // torch writes two; it is looked through for every tensor that has it
+  constexpr std::uint64_t kMostMetadata = 16;  // torch writes two keys; they are searched for every such tensor
   const NodeId metadata = arguments[metadata_argument];
   if (graph_.kind(metadata) == Kind::object || graph_.length(metadata) > kMostMetadata)
     arguments.complain(metadata_argument, "the metadata of a tensor is no short dict");
@@ -239,7 +239,7 @@ Tensor Rebuilder::tensor_of(const Call& call, std::size_t dtype_argument, std::s
   return with_signs(std::move(tensor), is_set("conj"), is_set("neg"));
 }
 
-// torch.FloatTensor(), then BUILD (storage, offset, size, stride); Python 2 pickled lists, too.
+// torch.FloatTensor(), then BUILD (storage, offset, size, stride); Python 2 also pickled lists.
 Tensor Rebuilder::legacy_tensor(const Call& call) {
   const Arguments state(graph_, graph_.object(call.node).state, call.name);
   state.require(4);
@@ -323,9 +323,8 @@ Rebuilt Rebuilder::sparse(const Call& call) {
   return rebuilt;
 }
 
-// Shapes and dtypes without data. What a wrapper subclass holds instead hangs off its state.
-// Of a class that keeps its values in attributes. The class is said where it is one that quantizes; of others the
-// tensor is known to have no data here, and that is all.
+// A tensor of a class that keeps its values in attributes, which are part of its state: it has a shape and a dtype, but
+// no data here. The class is named if it quantizes (torchao).
 Rebuilt Rebuilder::wrapped(const Call& call) {
   Rebuilt rebuilt{{{"", meta(call, 1)}}, std::nullopt};
   const auto wrapper = global_of(graph_, Arguments(graph_, call.arguments, call.name)[0]);
@@ -351,7 +350,8 @@ Tensor Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
   return Tensor(*dtype, std::move(shape), meta_storage(*bytes));
 }
 
-// Rows of one buffer, each with a shape of its own. The shapes are data, and the only data that opening reads.
+// Rows of one buffer, each with a shape of its own. The sizes, strides and offsets are the only data that opening
+// reads.
 Rebuilt Rebuilder::nested_tensor(const Call& call) {
   const Arguments arguments(graph_, call.arguments, call.name);
   arguments.require(4);
@@ -359,7 +359,7 @@ Rebuilt Rebuilder::nested_tensor(const Call& call) {
   const auto read = [&](std::size_t i) {
     const Tensor tensor = plain_tensor(arguments[i], "sizes");
     if (tensor.dtype() != DType::i64) throw Error(Errc::malformed, "the sizes of a nested tensor are no I64");
-    // Each number is a part of one, or nearly; a stride of 0 or a compressed record could make them many.
+    // There are about as many numbers as rows; a stride of 0 or a compressed record could make them too many.
     constexpr std::uint64_t kMostNumbers = 1'000'000;
     if (tensor.numel() > kMostNumbers) throw Error(Errc::limit, "a nested tensor has too many parts");
     std::vector<std::uint64_t> values(static_cast<std::size_t>(tensor.numel()));
@@ -394,7 +394,7 @@ Rebuilt Rebuilder::nested_tensor(const Call& call) {
   return rebuilt;
 }
 
-// A tensor that is one tensor, inside another.
+// A tensor inside another one, which must be a single tensor.
 Tensor Rebuilder::plain_tensor(NodeId node, std::string_view what) {
   Call call = call_of(node);
   for (int wrappers = 0; follow(call); ++wrappers) {

@@ -1,4 +1,4 @@
-// From what a pickle would have called to tensors: every function by which PyTorch rebuilds one, as data.
+// Rebuilds tensors from what a pickle would have called: every function by which PyTorch rebuilds a tensor, as data.
 //
 // A view is checked against its storage before anybody can read through it.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace ballast::torch {
 
-// One object of the tree as the tensors that it is listed as.
+// The tensors as which one object of the tree is listed.
 struct Rebuilt {
   struct Part {
     std::string suffix;  // "" for the tensor itself, "indices" for NAME.indices
@@ -37,11 +37,12 @@ class Rebuilder {
   Rebuilder(const pickle::Graph& graph, StorageTable& storages, const Limits& limits, NestedReader nested)
       : graph_(graph), storages_(storages), limits_(limits), nested_(std::move(nested)) {}
 
-  // Nothing where the node stands for no tensor. Throws Errc::malformed, or Errc::unsupported for a tensor that is
+  // Nothing if the node does not stand for a tensor. Throws Errc::malformed, or Errc::unsupported for a tensor that is
   // understood but cannot be shown.
   std::optional<Rebuilt> rebuild(pickle::NodeId node);
 
-  // The file inside `_load_from_bytes(…)`, opened once; null where the node is no such call. Lives as long as this.
+  // The file inside `_load_from_bytes(…)`, opened once; null if the node is not such a call. It lives as long as this
+  // object.
   const Checkpoint* nested_file(pickle::NodeId node);
 
  private:
@@ -71,8 +72,8 @@ class Rebuilder {
   const Limits& limits_;
   NestedReader nested_;
 
-  // What is made of a node is made once: many may share one, and each would take as much memory again.
-  std::map<std::pair<pickle::NodeId, std::uint64_t>, StoragePtr> array_bytes_;  // by their node and number
+  // What a node stands for is made once: many tensors may share a node, and each would take as much memory again.
+  std::map<std::pair<pickle::NodeId, std::uint64_t>, StoragePtr> array_bytes_;  // by their node and size
   std::unordered_map<pickle::NodeId, Tensor> lists_;
   std::unordered_map<pickle::NodeId, Checkpoint> files_;  // by the node of their bytes
 };

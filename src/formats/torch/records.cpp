@@ -100,7 +100,7 @@ bool is_same(const View& a, const View& b) {
          a.tensor->shape() == b.tensor->shape() && a.strides == b.strides;
 }
 
-// Equal views come to stand beside each other, and every storage's views in the order of their beginnings.
+// Puts equal views beside each other, and the views of each storage in the order of their beginnings.
 bool goes_before(const View& a, const View& b) {
   const auto key = [](const View& v) {
     return std::tuple(v.tensor->storage().get(), v.low, v.high, v.tensor->dtype(), v.tensor->offset());
@@ -114,7 +114,7 @@ bool goes_before(const View& a, const View& b) {
   return a.number < b.number;
 }
 
-// Views whose bytes overlap, from the first byte of any to the last.
+// Views whose bytes overlap, from the first byte of any of them to the last.
 class Cluster {
  public:
   explicit Cluster(std::span<const View> views) : views_(views), low_(views.front().low) {
@@ -126,8 +126,8 @@ class Cluster {
     }
   }
 
-  // One storage for all of them, as torch would have saved it, where every view can be told in whole elements and
-  // nothing is stored that nobody looks at.
+  // Whether one storage can hold all of them, as torch would have saved it: every view can be told in whole elements,
+  // and the storage is not larger than copies would be.
   bool can_share() const {
     const DTypeInfo& type = info(dtype());
     if (high_ - low_ > copies_bytes_ || (high_ - low_) % type.block_bytes != 0) return false;
@@ -153,7 +153,7 @@ class Cluster {
 
   std::span<const View> views_;
   std::uint64_t low_, high_ = 0;
-  std::uint64_t copies_bytes_ = 0;  // that the distinct ones would take
+  std::uint64_t copies_bytes_ = 0;  // that copies of the distinct views would take
   std::size_t distinct_ = 0;
 };
 
@@ -178,7 +178,7 @@ class Assignment {
     }
   }
 
-  // Numbers in the order in which the pickle comes to the storages.
+  // Numbers the records in the order in which the pickle comes to the storages.
   Records finish() && {
     Records result{{}, std::move(placed_), std::move(notes_)};
     std::vector<std::optional<std::size_t>> numbers(contents_.size());

@@ -28,7 +28,7 @@ void scan_tar(const ScannedPart& file, Scanner& scanner) {
   };
   NameViewMap<const archive::TarMember*> members;
   for (const archive::TarMember& member : tar.members) members.try_emplace(member.name, &member);
-  // In those of a checkpoint, pickles and numbers take turns.
+  // In the members of a checkpoint, pickles and numbers take turns.
   std::unordered_set<const archive::TarMember*> done;
   for (const TarPickle& pickle : find_tar_pickles(tar, scanner.limits())) {
     const archive::TarMember& member = *members.at(pickle.member);

@@ -1,4 +1,4 @@
-// How scan looks into PyTorch's files: at every pickle, and never at numbers as if they were one.
+// How scan looks into PyTorch's files: at every pickle, and never at numbers as if they were a pickle.
 #pragma once
 
 #include "formats/format.hpp"

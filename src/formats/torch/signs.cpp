@@ -20,7 +20,7 @@ void flip_signs(std::span<std::byte> bytes, std::size_t first, std::size_t step)
 Tensor with_signs(Tensor tensor, bool is_conjugate, bool is_negative) {
   const DTypeInfo& type = info(tensor.dtype());
   const bool is_complex = type.kind == DTypeKind::complex;
-  is_conjugate = is_conjugate && is_complex;  // of a real number it is the number
+  is_conjugate = is_conjugate && is_complex;  // the conjugate of a real number is the number
   if ((!is_conjugate && !is_negative) || tensor.numel() == 0) return tensor;
   if (!is_complex && (type.kind != DTypeKind::floating || type.block_elements != 1 || type.block_bytes == 1)) {
     throw Error(Errc::unsupported, "a negative view of " + std::string(type.name));

@@ -5,7 +5,7 @@
 
 namespace ballast::torch {
 
-// The tensor itself where nothing is to be done. Computed as it is read.
+// Returns the tensor itself if nothing has to be done, else one whose values are computed as they are read.
 Tensor with_signs(Tensor tensor, bool is_conjugate, bool is_negative);
 
 }  // namespace ballast::torch

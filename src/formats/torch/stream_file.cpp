@@ -1,6 +1,6 @@
 // The stream of the years before 1.6:
 //   1. a pickle of the magic number
-//   2. a pickle of the protocol's version, 1001
+//   3. a pickle of the writer's byte order and sizes of types, which nobody reads
 //   3. a pickle of the writer's byte order and sizes of types, which nobody reads
 //   4. a pickle of the object
 //   5. a pickle of the list of storage keys
@@ -96,7 +96,7 @@ class StreamStorages final : public StorageTable {
   }
 
  private:
-  // How wide the elements of a storage are is known by those that use it alone; the first one decides.
+  // Only the ids that use a storage say how wide its elements are; the first one decides.
   static NameMap<std::uint64_t> element_bytes(const Graph& graph) {
     NameMap<std::uint64_t> widths;
     for (NodeId node = 0; node < graph.size(); ++node) {
@@ -128,7 +128,7 @@ class StreamStorages final : public StorageTable {
   std::uint64_t end_ = 0;
 };
 
-// A bare pickle has nothing aside.
+// A bare pickle has no storages beside it.
 class NoStorages final : public StorageTable {
  public:
   std::optional<Stored> find(const Graph& graph, NodeId node) override {
@@ -137,7 +137,7 @@ class NoStorages final : public StorageTable {
   }
 };
 
-// It is no part of the checkpoint, but another program may read on: what is named there counts.
+// The rest does not belong to the checkpoint, but another program may read on: what is named there counts.
 void note_rest(const SourcePtr& source, std::uint64_t end, const Limits& limits, Checkpoint& checkpoint) {
   if (end == source->size_bytes()) return;
   checkpoint.notes.push_back(
@@ -151,11 +151,11 @@ void note_rest(const SourcePtr& source, std::uint64_t end, const Limits& limits,
 
 struct Stream {
   bool is_stream = false;
-  Pickle object;  // the first pickle, where it is not the magic number
+  Pickle object;  // the first pickle, if it is not the magic number
   Pickle keys{};
 };
 
-// The other four of five pickles, or none.
+// Runs the other four of the five pickles; none if the first one is not the magic number.
 Stream run_stream(Graph& graph, const Pickle& first, const Limits& limits) {
   const std::uint64_t last = graph.source()->size_bytes();
   if (!is_magic(graph, first.root)) return {false, first};

@@ -33,7 +33,7 @@ using pickle::Kind;
 using pickle::NodeId;
 using pickle::Pickle;
 
-// A member that holds pickles and numbers in turn.
+// Reads a member that holds pickles and numbers in turn.
 class MemberReader {
  public:
   MemberReader(const archive::Tar& tar, const archive::TarMember& member, const Limits& limits,
@@ -55,7 +55,7 @@ class MemberReader {
     return next.root;
   }
 
-  // Each of them takes at least one byte, so there cannot be more than remain.
+  // Each counted thing takes at least one byte, so there cannot be more than the bytes that remain.
   std::uint64_t count(std::string_view what) {
     const NodeId node = pickle();
     const bool is_count = graph_.kind(node) == Kind::integer && graph_[node].integer >= 0;
@@ -95,7 +95,7 @@ class MemberReader {
   std::uint64_t at_ = 0;
 };
 
-// Python 3 wrote integers, Python 2 text.
+// Python 3 wrote integers as keys, Python 2 text.
 std::string key_of(const Graph& graph, NodeId node) {
   if (graph.kind(node) == Kind::persistent) node = graph.persistent_id(node);
   return key_text(graph, node);
@@ -103,7 +103,7 @@ std::string key_of(const Graph& graph, NodeId node) {
 
 class TarTensors final : public StorageTable {
  public:
-  // What is wrong with a global in the members goes to `checkpoint`; where their pickles lie, to `pickles`.
+  // Dangerous and unknown globals of the members go to `checkpoint`; the ranges of their pickles go to `pickles`.
   TarTensors(const archive::Tar& tar, const Limits& limits, Checkpoint& checkpoint, std::vector<TarPickle>& pickles)
       : checkpoint_(checkpoint), pickles_(pickles) {
     read_storages(tar, limits);
@@ -125,7 +125,7 @@ class TarTensors final : public StorageTable {
     return found->second;
   }
 
-  // Views are parts of other storages and count with those.
+  // Views are parts of other storages, and count with those.
   Unused unused() const override {
     Unused unused;
     for (const auto& [key, stored] : in_order_) {
@@ -243,7 +243,7 @@ std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& l
   try {
     TarTensors(tar, limits, unused, pickles);
   } catch (const Error&) {
-    // the last of them reaches to the end of its member then
+    // the last pickle then reaches to the end of its member
   }
   return pickles;
 }

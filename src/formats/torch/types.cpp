@@ -11,7 +11,7 @@ struct Name {
   DType dtype;
 };
 
-// What stands before "Storage" and "Tensor" in the names of classes.
+// The words before "Storage" and "Tensor" in the names of classes.
 // clang-format off
 constexpr std::array kClassStems = {
     Name{"Double", DType::f64}, Name{"Float", DType::f32}, Name{"Half", DType::f16}, Name{"BFloat16", DType::bf16},
@@ -34,7 +34,7 @@ std::optional<DType> find(std::span<const Name> names, std::string_view name) no
   return it == names.end() ? std::nullopt : std::optional(it->dtype);
 }
 
-// torch, torch.cuda, torch.hpu, ...: the device is no part of the type.
+// torch, torch.cuda, torch.hpu, ...: the device does not belong to the type.
 bool is_module_of_classes(std::string_view module) noexcept {
   return module == "torch" || module.starts_with("torch.");
 }

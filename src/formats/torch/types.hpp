@@ -19,14 +19,14 @@ std::optional<DType> dtype_global(std::string_view module, std::string_view name
 
 // "torch.FloatTensor", "torch.cuda.LongTensor", "torch.Tensor": the classes of the years before the rebuild functions.
 struct TensorClass {
-  std::optional<DType> dtype;  // nothing where the storage decides
+  std::optional<DType> dtype;  // nothing if the storage decides
 };
 std::optional<TensorClass> tensor_class(std::string_view module, std::string_view name) noexcept;
 
-// Where torch packs several elements into a byte but counts bytes in shapes: float4_e2m1fn_x2.
+// Whether torch packs several elements into a byte but counts bytes in shapes: float4_e2m1fn_x2.
 bool counts_bytes_in_shapes(DType dtype) noexcept;
 
-// Where the number in a persistent id counts bytes although shapes count elements: quint4x2, quint2x4.
+// Whether the number in a persistent id counts bytes although shapes count elements: quint4x2, quint2x4.
 bool counts_bytes_in_storages(DType dtype) noexcept;
 
 }  // namespace ballast::torch

@@ -27,7 +27,7 @@ using pickle::NodeId;
 
 constexpr std::size_t kDeepestRoot = 2;
 constexpr std::size_t kMostRoots = 1000;
-constexpr std::size_t kDeepestObject = 10'000;  // Python itself pickles nothing that is deeper than its stack
+constexpr std::size_t kDeepestObject = 10'000;  // Python itself pickles nothing deeper than its stack
 
 class Walker {
  public:
@@ -52,7 +52,7 @@ class Walker {
       const NodeId child = frame.children.node();
       const bool is_left_out = frame.children.is_left_out();
       frame.is_done = !frame.children.next();
-      is_left_out ? left_out_.add(path_) : visit(child);  // which may move the frame
+      is_left_out ? left_out_.add(path_) : visit(child);  // visit() may move the frame
     }
     finish();
   }
@@ -63,9 +63,9 @@ class Walker {
     Children children;
     std::size_t path_length;
     bool is_root;
-    std::size_t tensors_before;  // those that the checkpoint had when the frame was entered
+    std::size_t tensors_before;  // the number that the checkpoint had when the frame was entered
     bool has_tensors = false;    // of its own, not only below
-    bool is_done = false;        // else the children are at the next one
+    bool is_done = false;        // if not, the children are at the next one
   };
 
   void visit(NodeId node) try {
@@ -76,7 +76,7 @@ class Walker {
     }
     if (is_leaf(graph_, node)) return add_value(node);
     if (on_path_.empty()) on_path_.resize(graph_.size());
-    if (on_path_[node]) return;  // it contains itself
+    if (on_path_[node]) return;  // the node contains itself
     find_optimizer(node);
     const auto optimizer = optimizers_.find(node);
     Children children(graph_, node, limits_, budget_, optimizer == optimizers_.end() ? nullptr : &optimizer->second);
@@ -96,7 +96,7 @@ class Walker {
     if (optimizer) optimizers_.try_emplace(optimizer->state, std::move(optimizer->numbers));
   }
 
-  // A subtree that is likely to be a state dict of its own: it has tensors, and lies near the top.
+  // Notes a subtree that is likely to be a state dict of its own: it has tensors, and lies near the top.
   void note_root(const Frame& frame) {
     const std::size_t depth = frames_.size() - 1;
     if (depth == 0 || depth > kDeepestRoot || !frame.has_tensors) return;
@@ -133,7 +133,7 @@ class Walker {
     return suffix.empty() ? path_ : path_.empty() ? suffix : path_ + "." + suffix;
   }
 
-  // The second and later tensor of one name get "~2", "~3".
+  // The second and later tensors of one name get "~2", "~3".
   std::string add_tensor(const std::string& name, const Tensor& tensor) {
     constexpr std::uint64_t kEntryBytes = 64;
     budget_.spend_bytes(name.size() + kEntryBytes);
@@ -150,7 +150,7 @@ class Walker {
     }
   }
 
-  // A whole file in the bytes of this one: its names under this path.
+  // Adds a whole file that lies in the bytes of this one: its names go under this path.
   void add_file(const Checkpoint& file) {
     NameViewMap<std::string> names;
     for (const auto& [name, tensor] : file) names.emplace(name, add_tensor(part_name(std::string(name)), tensor));
@@ -173,7 +173,7 @@ class Walker {
       budget_.spend_bytes(path_.size() + key.size() + value.size());
       if (!file.aliases.contains(key)) checkpoint_.metadata.emplace(part_name(key), value);
     }
-    if (!files_.insert(&file).second) return;  // what is to be said of it has been said
+    if (!files_.insert(&file).second) return;  // the notes about this file have been added already
     checkpoint_.notes.insert(checkpoint_.notes.end(), file.notes.begin(), file.notes.end());
     checkpoint_.unused_bytes += file.unused_bytes;
     checkpoint_.dangerous.insert(checkpoint_.dangerous.end(), file.dangerous.begin(), file.dangerous.end());
@@ -221,7 +221,7 @@ class Walker {
   std::vector<Frame> frames_;
   std::vector<bool> on_path_;
   WalkBudget budget_;
-  std::unordered_set<const Checkpoint*> files_;              // those inside this one that were come to
+  std::unordered_set<const Checkpoint*> files_;              // files inside this one that have been added
   std::unordered_map<NodeId, ParameterNumbers> optimizers_;  // by their states
   NameList left_out_;                                        // buffers
   std::uint64_t values_left_out_ = 0;

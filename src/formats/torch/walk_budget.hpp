@@ -1,4 +1,4 @@
-// What walking the tree in a pickle may cost.
+// Limits what walking the tree in a pickle may cost.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace ballast::torch {
 
-// Objects are shared, so a tree can be larger than its file without end; an honest one comes to each object and to each
-// name a few times at most. Throws Errc::limit where it has been spent.
+// Objects are shared, so a tree can be larger than its file without end; an honest tree reaches each object and each
+// name a few times at most. Throws Errc::limit if the budget has been spent.
 class WalkBudget {
  public:
   explicit WalkBudget(const pickle::Graph& graph);

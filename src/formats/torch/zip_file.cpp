@@ -1,6 +1,6 @@
 // A torch zip:
 //   NAME/data.pkl                 the object
-//   NAME/data/KEY                 a storage each, stored
+//   NAME/data/KEY                 one storage each, stored
 //   NAME/byteorder                "little" or "big"; absent before 2.1
 //   NAME/version, NAME/.data/…    of no interest here
 //   NAME/constants.pkl            TorchScript only, with its storages under NAME/constants/KEY, and code beside it
@@ -31,7 +31,7 @@ using pickle::NodeId;
 constexpr std::string_view kObject = "data.pkl";
 constexpr std::string_view kConstants = "constants.pkl";
 
-// "NAME/", or "" where the members lie at the top; nothing where there is no data.pkl.
+// "NAME/", or "" if the members lie at the top; nothing if there is no data.pkl.
 std::optional<std::string_view> find_prefix(const Zip& zip) {
   std::optional<std::string_view> prefix;
   for (const ZipMember& member : zip.members) {
@@ -39,7 +39,7 @@ std::optional<std::string_view> find_prefix(const Zip& zip) {
     if (!name.ends_with(kObject)) continue;
     const std::string_view before = name.substr(0, name.size() - kObject.size());
     const auto slash = before.find('/');
-    if (!before.empty() && slash != before.size() - 1) continue;  // deeper, or another name that ends alike
+    if (!before.empty() && slash != before.size() - 1) continue;  // deeper, or another name with the same end
     if (prefix) return std::nullopt;                              // two checkpoints: an archive
     prefix = before;
   }
@@ -89,7 +89,7 @@ class ZipStorages final : public StorageTable {
   StoragePtr storage_for(const ZipMember& member, const PersistentId& id) {
     StoragePtr& plain = plain_[&member];
     if (!plain) plain = archive::member_storage(zip_, member);
-    // torch swaps what it knows the element type of: an untyped storage stays as it is.
+    // torch swaps elements only if it knows their type: an untyped storage stays as it is.
     const std::uint64_t width = !is_big_endian_ || !id.dtype ? 1 : swapped_bytes(*id.dtype);
     if (width == 1 || member.bytes == 0) return plain;
     StoragePtr& swapped = swapped_[{&member, width}];
@@ -131,7 +131,7 @@ class ZipReader {
         checkpoint_(checkpoint),
         is_big_endian_(read_is_big_endian(zip, prefix_, options.limits)) {}
 
-  // The pickle `member` with its storages under `folder`; its names under `path`.
+  // Reads the pickle `name` with its storages under `folder`; its tensors are named under `path`.
   void read(std::string_view name, std::string_view folder, const std::string& path) const {
     const ZipMember* member = zip_.find(prefix_ + std::string(name));
     const auto source = archive::member_source(zip_, *member, options_.limits);
@@ -156,7 +156,7 @@ class ZipReader {
   bool is_big_endian_;
 };
 
-// Whatever a pickle says about a storage: it is the name that makes numbers of a member.
+// Only the name in a persistent id makes a member a storage, whatever else the pickle says about it.
 void add_storages(const Zip& zip, const ZipMember& pickle, const std::string& folder, const Limits& limits,
                   std::unordered_set<const ZipMember*>& storages) try {
   NameViewMap<const ZipMember*> members;
@@ -172,10 +172,10 @@ void add_storages(const Zip& zip, const ZipMember& pickle, const std::string& fo
     if (found != members.end() && found->second != &pickle) storages.insert(found->second);
   }
 } catch (const Error&) {
-  // It is broken, and whoever scans it says so. What comes behind the break names nothing.
+  // The pickle is broken, and its scan says so. What comes behind the break names nothing.
 }
 
-// All that is read to open it, in one burst. A pickle with large arrays in it is read in pieces.
+// Fetches all that opening reads at once. A pickle with large arrays in it is read in pieces.
 void prefetch_small_members(const Zip& zip, const std::string& prefix) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
   std::vector<const ZipMember*> members;
@@ -194,7 +194,8 @@ bool is_part_of_a_checkpoint(std::string_view name) {
          std::ranges::any_of(kFolders, [&](std::string_view folder) { return name.starts_with(folder); });
 }
 
-// Whatever somebody put beside it. That TorchScript has code is known, and said where it is lost.
+// Notes the members that somebody put beside the checkpoint. That TorchScript has code is known, and is said when the
+// code is lost.
 void note_other_members(const Zip& zip, const std::string& prefix, Checkpoint& checkpoint) {
   NameList others;
   for (const ZipMember& member : zip.members) {

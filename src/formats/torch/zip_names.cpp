@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPickle = "data.pkl";
 
-// What the format says itself, beside what a user may call things; the last ones are folders.
+// The names that the format itself uses; the last ones are folders.
 constexpr std::array<std::string_view, 9> kReserved = {kPickle,  "constants.pkl", "byteorder", "version", "data/",
                                                        ".data/", "constants/",    "code/",     "extra/"};
 
@@ -27,7 +27,7 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Behind "NAME/".
+// The name behind "NAME/".
 std::string_view inside(std::string_view name) {
   const auto slash = name.find('/');
   return slash == name.npos ? name : name.substr(slash + 1);
@@ -47,7 +47,7 @@ std::vector<archive::ZipFinding> find_names_by_case(const archive::Zip& zip) {
   const auto has_capital = [](const archive::ZipMember& member) {
     return std::ranges::any_of(member.name, [](char c) { return c >= 'A' && c <= 'Z'; });
   };
-  if (std::ranges::none_of(zip.members, has_capital)) return {};  // which is the rule
+  if (std::ranges::none_of(zip.members, has_capital)) return {};  // the usual case
   const bool is_torch = std::ranges::any_of(
       zip.members, [](const archive::ZipMember& member) { return in_lower_case(inside(member.name)) == kPickle; });
   std::vector<archive::ZipFinding> findings;

@@ -7,7 +7,7 @@
 #include "kernels/ggml/decode_inl.hpp"
 
 // The blocks of 32 elements and one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, and the similar Q8_K. The bits are
-// explained in ggml_decode_plain.hpp.
+// explained in decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {

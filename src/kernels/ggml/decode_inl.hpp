@@ -1,4 +1,4 @@
-// The code that the families of ggml_decode_simd.hpp share, for one instruction set. It is included once for each
+// The code that the families of decode_simd.hpp share, for one instruction set. It is included once for each
 // instruction set, inside the code that <hwy/foreach_target.h> repeats, so it has no #pragma once.
 //
 // Nearly every block type is decoded in two steps. The first step unpacks the block: bits become codes, one int8 an

@@ -7,7 +7,7 @@
 #include "kernels/ggml/decode_inl.hpp"
 
 // The block types whose codes are rows of a grid: IQ1, IQ2 and IQ3. Eight codes come as one word and become floats at
-// once. The bits are explained in ggml_decode_plain.hpp.
+// once. The bits are explained in decode_plain.hpp.
 //
 // ggml scales by d * (0.5 + s) * 0.25 and the like. The code here scales by (d * 0.125) * (2 * s + 1): d has 11 bits
 // and an exponent far from the smallest, so no product of d with a power of two and a few small integers is ever
@@ -139,7 +139,7 @@ HWY_INLINE void put_moved_row(std::uint32_t index, float move, float scale, floa
   }
 }
 
-// A table instead of a branch, because the bit cannot be predicted.
+// This is a table instead of a branch, because the bit cannot be predicted.
 constexpr float kMoves[] = {0.125F, -0.125F};
 
 struct Iq1S : Grid<50> {

@@ -7,7 +7,7 @@
 #include "kernels/ggml/decode_inl.hpp"
 
 // The blocks of 256 elements in groups, each with a small scale: Q2_K to Q6_K. The bits are explained in
-// ggml_decode_plain.hpp.
+// decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #include "kernels/ggml/decode_inl.hpp"
 
 // Codes of four bits that are looked up (IQ4_NL, IQ4_XS, MXFP4, NVFP4), and codes of fewer bits (TQ1_0, TQ2_0, Q1_0,
-// Q2_0). The bits are explained in ggml_decode_plain.hpp.
+// Q2_0). The bits are explained in decode_plain.hpp.
 HWY_BEFORE_NAMESPACE();
 namespace ballast::kernels {
 namespace HWY_NAMESPACE {
@@ -55,7 +55,7 @@ struct Nvfp4 : TwoSteps<Nvfp4, 64, 36, 16> {
     const hn::Repartition<std::uint64_t, decltype(d)> d64;
     for (std::size_t g = 0; g < 4; ++g) out.scales[g] = kHalfUe4m3[in[g]];
     for (std::size_t i = 0; i < 2; ++i) {
-      // There are two groups of 8 bytes, so the halves of the vectors of low and of high nibbles change places.
+      // There are two groups of 8 bytes, so the low and the high nibbles are interleaved by halves of a vector.
       const auto pairs = hn::LoadU(d, in + 4 + 16 * i);
       const auto low = hn::BitCast(d64, look_up(d, kFp4Values, field<0, 15>(d, pairs)));
       const auto high = hn::BitCast(d64, look_up(d, kFp4Values, field<4, 15>(d, pairs)));

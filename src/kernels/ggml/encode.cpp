@@ -39,8 +39,8 @@ EncodeFamily family_of(DType type) noexcept {
   }
 }
 
-// So few elements at a time that they stay in the first-level cache between the search for a value that is not finite
-// and the encoding. The number is a whole number of blocks of any type.
+// Elements are encoded so few at a time that they stay in the first-level cache between the search for a value that is
+// not finite and the encoding. The number is a whole number of blocks of any type.
 constexpr std::size_t kStageElements = 2048;
 
 void make_finite(std::span<const float> values, float* out) {

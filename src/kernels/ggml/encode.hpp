@@ -6,8 +6,8 @@
 // No block type can hold a value that is not finite: NaN is encoded as zero, and an infinity as the largest float.
 // Finite values that are too large for the scale of a block are encoded as ggml encodes them: the scale becomes
 // infinite, or the search for a scale finds none and the block is zeros, and all of its values are lost; NVFP4
-// saturates. If ggml's C is undefined (a block of nothing but numbers near the smallest there are, whose scale is zero
-// in F16), our codes decode to the same zeros.
+// saturates. If the behaviour of ggml's C is undefined (all numbers of a block are near the smallest ones there are, so
+// that its scale is zero in F16), our codes decode to the same zeros.
 #pragma once
 
 #include <cstddef>

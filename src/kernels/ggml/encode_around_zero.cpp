@@ -132,8 +132,8 @@ class Q3Groups {
   Sums sums_;
 };
 
-// Two sets of groups at a time, because each step of one waits for the step before. A group that is done does not
-// change in further rounds, so it may wait for the others.
+// Refines two sets of groups at a time, because each step of one set waits for the step before. A group that is done
+// does not change in further rounds, so it may wait for the others.
 void q3_scales(const float* x, float* scales, std::uint8_t* codes) {
   Q3Groups a(x), b(x + 16 * kLanes);
   for (int round = 0; round < 5; ++round) {
@@ -157,7 +157,7 @@ HWY_INLINE Ints iq4_code(Floats value) {
   return code;
 }
 
-// Looked up as bytes: the highest byte of each lane is the value.
+// The codes are looked up as bytes: the highest byte of each lane is the value.
 HWY_INLINE Floats iq4_value(Ints code) {
   const hn::Repartition<std::uint8_t, I32> d8;
   const auto table = hn::LoadDup128(d8, reinterpret_cast<const std::uint8_t*>(kIq4Values.data()));

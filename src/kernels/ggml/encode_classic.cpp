@@ -32,9 +32,9 @@ float farthest_on_target(const float* in, std::size_t count) {
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(d, most)));
 }
 
-// The types of 32 elements are encoded as many blocks at once as there are lanes. So their scales are divided at once,
-// and the codes of a block do not wait for its own. A type says how far its elements reach, which is kSteps times the
-// scale, and puts a block for a scale that is known.
+// The types of 32 elements are encoded as many blocks at once as there are lanes. So one division gives all of their
+// scales, and the codes of a block do not wait for a division of its own. A type says how far its elements reach, which
+// is kSteps times the scale, and puts a block for a scale that is known.
 struct Reach {
   float reach, min;
 };

@@ -2,7 +2,7 @@
 // searches take all the time and are a parameter, so that plain and vector code differ in nothing else.
 //
 // These types have in common that a block is cut into groups with a scale each, that the scales are then rounded to a
-// few bits, and that the codes are chosen anew for the rounded scales. If a rounded scale is zero, the codes mean
+// few bits, and that the codes are chosen again for the rounded scales. If a rounded scale is zero, the codes mean
 // nothing, but ggml keeps the codes of the search, and so do we.
 //
 // A Search has, for the 256 elements of a block:

@@ -1,10 +1,10 @@
-// The code that the families of ggml_encode_simd.hpp share, for one instruction set. It is included once for each
+// The code that the families of encode_simd.hpp share, for one instruction set. It is included once for each
 // instruction set, inside the code that <hwy/foreach_target.h> repeats, so it has no #pragma once.
 //
 // Every operation of the plain code rounds, so all of them are here, in the same order. A result that does not depend
-// on the order (the largest of many, codes for a scale that is known) is computed along a block. A sum depends on it:
-// so that its terms are still added one after the other, each lane has a group of elements to itself, and a vector
-// holds the same element of many groups.
+// on the order (the largest of many, codes for a scale that is known) is computed along a block. A sum depends on the
+// order: so that its terms are still added one after the other, each lane has a group of elements to itself, and a
+// vector holds the same element of many groups.
 #if defined(BALLAST_GGML_ENCODE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef BALLAST_GGML_ENCODE_INL
 #undef BALLAST_GGML_ENCODE_INL
@@ -179,7 +179,7 @@ class Across {
   alignas(64) float lanes_[kGroup * kLanes];
 };
 
-// The codes of one group for a scale that is known. Every Search of ggml_encode_frame.hpp has these functions.
+// The codes of one group for a scale that is known. Every Search of encode_frame.hpp has these functions.
 struct GroupCodes {
   template <int kLow, int kHigh>
   static void divided(const float* x, int count, float add, float d, std::uint8_t* codes) {

@@ -1,5 +1,5 @@
 // The code that the plain and the vector encoders of ggml's block types share: the arithmetic of a scale, and the
-// packing of codes into bits. ggml_decode_plain.hpp explains where the bits of each type lie.
+// packing of codes into bits. decode_plain.hpp explains where the bits of each type lie.
 //
 // Before they are packed, codes are one byte an element and begin at 0.
 #pragma once

@@ -1,9 +1,9 @@
 // How ggml turns floats into its block types, one function a type: each turns the finite elements of one block into its
-// bytes, in plain loops. The block types whose scales are searched for are in ggml_encode_plain_k.hpp.
+// bytes, in plain loops. The block types whose scales are searched for are in encode_plain_k.hpp.
 //
 // This is the reference that the vector code is tested against and measured by, and the code that runs if a processor
 // has no vectors. The order of every operation matters, because each one rounds. The structure of the blocks is
-// explained in ggml_decode_plain.hpp.
+// explained in decode_plain.hpp.
 #pragma once
 
 #include <ballast/dtype.hpp>

@@ -1,5 +1,5 @@
-// How ggml searches for the scales of Q2_K to Q6_K, IQ4_NL and IQ4_XS, in plain loops: the Search of
-// ggml_encode_frame.hpp that the vector code is tested against.
+// How ggml searches for the scales of Q2_K to Q6_K, IQ4_NL and IQ4_XS, in plain loops: the Search of encode_frame.hpp
+// that the vector code is tested against.
 #pragma once
 
 #include "kernels/ggml/encode_frame.hpp"
@@ -130,7 +130,8 @@ struct PlainSearch {
     for (int g = 0; g < 256 / Fit::kGroup; ++g) MinSearch<Fit>(x + g * Fit::kGroup).run(g, fits);
   }
 
-  // Weighted by squares. The first guess makes the farthest number -32; the other guesses are up to nine tenths off.
+  // Errors are weighted by squares. The first guess makes the farthest number -32; the other guesses are up to nine
+  // tenths off.
   static void fit_around_zero(const float* x, Fits& fits) {
     for (int g = 0; g < 16; ++g, x += 16) {
       fits.scale[g] = fits.code_scale[g] = 0;
@@ -201,8 +202,8 @@ struct PlainSearch {
     for (int g = 0; g < 8; ++g) scales[g] = iq4_scale(x + 32 * g);
   }
 
-  // Weighted by squares. The first guess makes the farthest number the largest magnitude with the other sign; the other
-  // guesses make it the lowest value, up to seven off.
+  // Errors are weighted by squares. The first guess makes the farthest number the largest magnitude with the other
+  // sign; the other guesses make it the lowest value, up to seven off.
   static float iq4_scale(const float* x) {
     const float farthest = farthest_from_zero(x, 32);
     if (std::fabs(farthest) < kSmallestMagnitude) return 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kOpenBlas = "libopenblas.so.0";
 
-// OpenBLAS has both. If it is not installed, the system's default libraries for BLAS and for LAPACK are loaded.
+// OpenBLAS has both BLAS and LAPACK. If it is not installed, the system's default libraries for each are loaded.
 SharedLibrary load(const char* what, const char* otherwise) {
   try {
     return SharedLibrary(kOpenBlas, what);

@@ -15,9 +15,9 @@ struct TruncatedSvd {
   std::vector<float> v;       // [rank, columns]
 };
 
-// Exact if the smaller dimension is at most 1024. Beyond that, it iterates a random subspace that always begins the
-// same; the result is as near as singular values that follow each other closely allow, and the time grows with the
-// rank. All values must be finite. Throws Errc::unsupported if LAPACK gives up.
+// The result is exact if the smaller dimension is at most 1024. Beyond that, the function iterates a random subspace
+// that always begins the same; the result is as near as singular values that follow each other closely allow, and the
+// time grows with the rank. All values must be finite. Throws Errc::unsupported if LAPACK gives up.
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank);
 
 }  // namespace ballast::kernels

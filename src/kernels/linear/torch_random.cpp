@@ -31,7 +31,7 @@ void TorchRandom::uniform(float from, float to, std::span<float> out) {
 }
 
 // Fewer than 16 numbers are made one by one, in doubles, two from each draw. For more, all uniform numbers are drawn
-// first, and the last 16 are drawn anew.
+// first; if their number is not a multiple of 16, the last 16 are drawn again.
 void TorchRandom::normal(float mean, float deviation, std::span<float> out) {
   if (out.size() >= kVector) {
     for (float& value : out) value = uniform_float();

@@ -17,12 +17,11 @@ class TorchRandom {
   // tensor.uniform_(from, to) of an F32 tensor; for a narrower tensor, torch rounds these numbers.
   void uniform(float from, float to, std::span<float> out);
 
-  // tensor.normal_(mean, std) of an F32 tensor. torch's own logarithm and cosine may round differently in the last
-  // place.
+  // tensor.normal_(mean, std) of an F32 tensor. torch's own logarithm and cosine may round the last bit differently.
   void normal(float mean, float deviation, std::span<float> out);
 
-  // The first `count` of torch.randperm(total). `total` is below kMostPermuted: from there on, torch draws two
-  // numbers for each.
+  // The first `count` of torch.randperm(total). `total` is below kMostPermuted: from there on, torch draws two numbers
+  // for each element.
   static constexpr std::uint64_t kMostPermuted = UINT32_MAX / 20;
   std::vector<std::uint64_t> permutation(std::uint64_t total, std::uint64_t count);
 
