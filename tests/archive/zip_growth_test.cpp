@@ -1,4 +1,4 @@
-// What opening an archive costs: few bytes of a large one, and time in proportion to the members, however they lie.
+// The cost of opening an archive: few bytes of a large one, and time in proportion to the members, however they lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>

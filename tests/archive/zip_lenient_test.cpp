@@ -66,8 +66,8 @@ TEST(LenientZip, FindsTheBeginningOfATruncatedMember) {
   EXPECT_EQ(found_in_bytes(whole.substr(0, 36)), (Members{"a=01234"}));
 }
 
-// No header says how long these data are. A descriptor inside them counts only if the size that it states ends where it
-// lies.
+// No header says how long these data are. A descriptor inside them counts only if it states the size of the data before
+// it.
 TEST(LenientZip, FindsAllOfAStreamedMemberHoweverItsDataLook) {
   const auto descriptor = [](std::uint64_t packed, std::uint64_t wide) {
     return "PK\x07\x08" + u32(0) + u32(packed) + u32(wide) + "....";

@@ -1,4 +1,4 @@
-// Which conversion caches are believed, which checkpoints get none, and who can see and remove them.
+// Trust in conversion caches: which ones are believed, which checkpoints get none, and who can see and remove them.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What is said about files that are not what their name promises.
+// Detecting formats: what is said about files that are not what their name promises.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Which files of a folder are opened.
+// Opening a folder: which of its files are opened.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

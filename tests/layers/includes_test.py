@@ -92,7 +92,7 @@ PUBLIC_HEADERS = {
     "ballast": "everything",
 }
 
-# where -> the third-party headers that may be included there
+# folder -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+|hwy/.+",

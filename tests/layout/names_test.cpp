@@ -364,7 +364,7 @@ TEST(Names, AddOneToTheNormsOfGemma) {
   }
 }
 
-// llama.cpp's converter widens BF16 before it adds, and adds F16 as F16, where 2^-11 beside 1 is lost.
+// llama.cpp's converter widens BF16 before it adds, and adds F16 as F16, which loses 2^-11 beside 1.
 TEST(Names, RoundTheNormsOfGemmaAsTheConverterDoes) {
   const float small[] = {0.0009765625f, 1.0009765625f, 0.00048828125f};
   const auto to_gguf = [&](DType dtype) {

@@ -1,4 +1,4 @@
-// What each rank of a parallel model needs.
+// Plans of what each rank of a parallel model needs.
 #include <ballast/rank_plan.hpp>
 
 #include <gtest/gtest.h>
