@@ -11,14 +11,15 @@
 namespace ballast::test {
 
 struct Sample {
-  std::string what;  // was done to it
+  std::string what;  // what was done to the archive
   std::string archive;
 };
 
 template <class Part>
 using Lies = std::vector<std::pair<std::string, std::function<void(Part&)>>>;
 
-// Archives that all three read: as Python writes them, as torch does, with zip64 fields, with an archive inside.
+// Archives that zipfile, libzip and we all read: as Python writes them, as torch does, with zip64 fields, with an
+// archive inside.
 inline std::vector<ZipFile> good_archives() {
   const std::string inner = ZipFile().stored("in", "side").text();
   return {
@@ -276,7 +277,7 @@ inline Lies<Zip64End> lies_about_the_zip64_end() {
   };
 }
 
-// Three members, one of which lies.
+// Builds three members, one of which lies.
 inline ZipFile three_members(const std::string& liar, const std::function<void(ZipEntry&)>& lie) {
   ZipFile file;
   const auto maybe = [&](const char* name) {
@@ -291,7 +292,7 @@ inline ZipFile three_members(const std::string& liar, const std::function<void(Z
   return file;
 }
 
-// Things that no byte alone can do.
+// Lies that changing a single byte cannot produce.
 inline std::vector<Sample> structural_lies() {
   const ZipFile base = three_members("none", nullptr);
   const std::string whole = base.text();

@@ -86,7 +86,7 @@ TEST(InflateStorage, NeverGivesMoreThanTheDeclaredSize) {
   });
   const StoragePtr storage = storage_of(file);
   EXPECT_EQ(storage->size_bytes(), 999u);
-  EXPECT_EQ(read(*storage, 0, 998), std::string(998, 'x'));  // all but the last tell nothing
+  EXPECT_EQ(read(*storage, 0, 998), std::string(998, 'x'));  // only a read of the last byte shows that more follows
   EXPECT_ERROR(read(*storage, 0, 999), Errc::malformed,
                "file: member \"a\" has a deflated stream that goes on behind the 999 bytes that are declared");
   EXPECT_ERROR(read(*storage, 998, 1), Errc::malformed, "goes on behind the 999 bytes");

@@ -45,7 +45,7 @@ TEST(Tar, ReadsPlainFiles) {
 TEST(Tar, ReadsEveryKindOfHeader) {
   EXPECT_EQ(read_all(with(put(257, "ustar  \0"s))), "a=data;");          // GNU
   EXPECT_EQ(read_all(with(put(257, std::string(8, '\0')))), "a=data;");  // from before the magic
-  EXPECT_EQ(read_all(with(put(156, "\0"s))), "a=data;");                 // and from before the types
+  EXPECT_EQ(read_all(with(put(156, "\0"s))), "a=data;");                 // from before the types
   EXPECT_EQ(read_all(with(put(345, "folder/of"))), "folder/of/a=data;");
   EXPECT_EQ(read_all(with(put(0, std::string(100, 'n')))), std::string(100, 'n') + "=data;");
 }
@@ -53,7 +53,7 @@ TEST(Tar, ReadsEveryKindOfHeader) {
 TEST(Tar, ReadsLongNames) {
   const std::string name(300, 'n');
   EXPECT_EQ(read_all(TarFile().long_name(name).file("short", "data")), name + "=data;");
-  const std::string longest((1 << 20) - 1, 'n');  // which ends in a zero byte
+  const std::string longest((1 << 20) - 1, 'n');  // 1 MiB with the zero byte that ends the name
   EXPECT_EQ(read_all(TarFile().long_name(longest).file("short", "data")), longest + "=data;");
   EXPECT_EQ(read_all(TarFile().pax("path", name).file("short", "data")), name + "=data;");
   EXPECT_EQ(read_all(TarFile().pax("mtime", "1.5").file("a", "data").file("b", "")), "a=data;b=;");
@@ -71,7 +71,7 @@ TEST(Tar, SkipsFoldersAndLeadingDots) {
             "a=data;b/c=1;");
 }
 
-TEST(Tar, ReadsWithoutItsEnd) {
+TEST(Tar, IsReadWithoutItsEnd) {
   EXPECT_EQ(read_all(one_file().ending("")), "a=data;");
   EXPECT_EQ(read_all(one_file().ending(std::string(512, '\0'))), "a=data;");
   EXPECT_EQ(read_all(one_file().ending(std::string(9728, '\0'))), "a=data;");
@@ -251,7 +251,7 @@ TEST(Tar, ReadsEveryRealTar) {
   EXPECT_GE(count, 3);
 }
 
-// What every byte of a real one may be changed to: a tar or an Error, nothing else.
+// Whatever one byte is changed to, the result is a tar or an Error, nothing else.
 TEST(Tar, SurvivesEveryChangeOfAByte) {
   const std::string whole = TarFile().long_name("name").file("a", "data").pax("path", "b").file("c", "more").text();
   for (std::size_t i = 0; i < whole.size(); ++i) {

@@ -1,5 +1,5 @@
-// Thousands of damaged archives, shown to Python's zipfile, to libzip and to us. Where those two disagree, we must
-// refuse; where we read, all three must have read the same members with the same content.
+// Thousands of damaged archives, shown to Python's zipfile, to libzip and to us. If those two disagree, we must refuse;
+// if we read an archive, all three must have read the same members with the same content.
 #include <gtest/gtest.h>
 #include <zip.h>
 
@@ -33,7 +33,7 @@ std::string hex(std::string_view bytes) {
 
 const std::string kRefused = "refused";
 
-// One line an archive, as zipfile_opinions.py prints it.
+// One line for each archive, as zipfile_opinions.py prints it.
 class Opinion {
  public:
   void add(std::string_view name, std::string_view content) {
@@ -130,7 +130,8 @@ void compare(const std::vector<Sample>& samples) {
                     << "\n libzip: " << libzip;
   }
   EXPECT_EQ(failures, 0u);
-  // Neither of them sees everything as we do, and not everything is damage: a time, say, or an attribute.
+  // zipfile and libzip must disagree about some archives, and we must read some: not every change is damage, such as
+  // one of a time or an attribute.
   EXPECT_GT(in_doubt, 0u);
   EXPECT_GT(read, 0u);
 }
@@ -139,7 +140,7 @@ TEST(ZipDifferential, AgreesAboutDamagedBytes) { compare(test::damaged_bytes());
 
 TEST(ZipDifferential, AgreesAboutStructuralLies) { compare(test::structural_lies()); }
 
-TEST(ZipDifferential, AllReadWhatIsRight) {
+TEST(ZipDifferential, AllThreeReadGoodArchives) {
   std::vector<Sample> samples;
   for (const test::ZipFile& file : test::good_archives()) samples.push_back({"nothing", file.text()});
   const auto python = opinions_of_python(samples);

@@ -1,4 +1,4 @@
-// What opening an archive costs: few bytes of a large one, and time in proportion to the members, however they lie.
+// The cost of opening an archive: few bytes of a large one, and time in proportion to the members, however they lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ double seconds_to_read(const std::string& text, ZipReading reading) {
   return best;
 }
 
-// The exponent k of time ~ members^k, from some to sixteen times as many. Anything quadratic is 2. A busy machine can
-// spoil one try, but not every one.
+// Measures the exponent k of time ~ members^k, from `count` members to sixteen times as many: 2 for a quadratic cost.
+// A busy machine can spoil one try, but not every one.
 void expect_nearly_linear(const Build& build, std::size_t count, ZipReading reading) {
   const std::string small = build(count), large = build(16 * count);
   double exponent = 9;
@@ -103,7 +103,7 @@ void expect_nearly_linear(const Build& build, std::size_t count, ZipReading read
   EXPECT_LE(exponent, 1.6);
 }
 
-// `place` gives each member the local header that its entry points to.
+// Entry i of the directory points to the local header of member `place(i)`.
 std::string many_members(std::size_t count, const std::function<std::size_t(std::size_t)>& place) {
   const std::string body(20, 'x');
   const auto name = [](std::size_t i) { return "m" + std::to_string(1'000'000 + i); };
@@ -141,7 +141,7 @@ TEST(ZipGrowth, IsLinearForMembersThatNobodyLists) {
       2000, ZipReading::lenient);
 }
 
-// Each seems to have data up to the end, and a name that reaches over the next ones.
+// Each header seems to have data up to the end of the file, and a name that reaches over the next headers.
 TEST(ZipGrowth, IsLinearForHeadersInsideOfEachOther) {
   expect_nearly_linear(
       [](std::size_t n) {

@@ -385,7 +385,7 @@ INSTANTIATE_TEST_SUITE_P(Directory, HostileZip, testing::ValuesIn(directories())
 INSTANTIATE_TEST_SUITE_P(Local, HostileZip, testing::ValuesIn(local_headers()), kNames);
 INSTANTIATE_TEST_SUITE_P(Extra, HostileZip, testing::ValuesIn(extra_fields()), kNames);
 
-TEST(HostileZip, HasNoGapThatIsSmallEnoughToBeAccepted) {
+TEST(HostileZip, IsRefusedForAGapOfAnySize) {
   for (std::size_t size = 1; size <= 64; ++size) {
     const auto gap = [&](ZipEntry& e) { e.before = std::string(size, '\0'); };
     const std::string message = std::to_string(size) + " bytes lie behind the data of member \"a\", where ";
@@ -424,7 +424,7 @@ TEST(HostileZip, HasAsManyMembersAsAreAllowedAndNoMore) {
   EXPECT_NO_THROW(read_zip(ZipFile(two).suffix("x").source(), limits, ZipReading::lenient));
   EXPECT_ERROR(read_zip(ZipFile(two).stored("c", "").stored("d", "").source(), limits), limit,
                "has 4 members, more than the 2 allowed");
-  // However few it says that there are.
+  // The members in the directory are counted, however few the end record states.
   const auto lie = [](ZipEnd& e) { e.members_on_disk = e.member_count = 1; };
   for (const ZipReading reading : {ZipReading::strict, ZipReading::lenient})
     EXPECT_ERROR(read_zip(ZipFile(two).stored("c", "").change_end(lie).source(), limits, reading), limit,

@@ -29,7 +29,7 @@ std::string content_found(const Zip& zip, const ZipMember& member) {
   return content;
 }
 
-// "name=content" of every member, sorted: only that they are there is promised.
+// Returns "name=content" of every member, sorted, because a lenient reading does not promise their order.
 std::vector<std::string> found_in(const SourcePtr& source) {
   const Zip zip = read_zip(source, {}, ZipReading::lenient);
   EXPECT_FALSE(zip.findings.empty());
@@ -66,7 +66,8 @@ TEST(LenientZip, FindsTheBeginningOfATruncatedMember) {
   EXPECT_EQ(found_in_bytes(whole.substr(0, 36)), (Members{"a=01234"}));
 }
 
-// Data of which no header says how many there are: a descriptor in them counts only if it says that it stands there.
+// No header says how long these data are. A descriptor inside them counts only if it states the size of the data before
+// it.
 TEST(LenientZip, FindsAllOfAStreamedMemberHoweverItsDataLook) {
   const auto descriptor = [](std::uint64_t packed, std::uint64_t wide) {
     return "PK\x07\x08" + u32(0) + u32(packed) + u32(wide) + "....";
@@ -211,7 +212,7 @@ TEST(LenientZip, GivesUpOnABombAtTheLimit) {
   EXPECT_EQ(zip.members[1].bytes, 50'000u);
 }
 
-// What is behind the limit is not called broken.
+// Members behind the limit are not called broken.
 TEST(LenientZip, SaysThatALimitIsUsedUp) {
   const auto three = ZipFile().deflated("a", "12345").deflated("b", "12345").deflated("c", "12345");
   Limits limits;
@@ -278,7 +279,7 @@ class FailingSource final : public Source {
   mutable std::size_t left_;
 };
 
-TEST(LenientZip, TakesADiskThatFailsForNoFinding) {
+TEST(LenientZip, DoesNotTakeAFailingDiskForAFinding) {
   const auto damaged = two().streamed("c", "data").suffix("x").source();
   std::size_t reads = 0;
   for (;; ++reads) {

@@ -46,9 +46,9 @@ TEST(ZipTail, IsFoundWithItsOffsetsRight) {
 TEST(ZipTail, IsFoundWithACommentOfAnyLength) {
   for (const std::size_t size : {1u, 100u, 0xFFFFu}) {
     EXPECT_EQ(find_in("w" + zip_of_one().comment(std::string(size, 'c')).text()), 83u) << size;
-    EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(size, 'c')).text()), 83u) << size;  // Python forgives that
+    EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(size, 'c')).text()), 83u) << size;  // Python accepts that
   }
-  EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(0x10000, 'c')).text()), std::nullopt);  // nobody looks so far
+  EXPECT_EQ(find_in("w" + zip_of_one().suffix(std::string(0x10000, 'c')).text()), std::nullopt);  // no one looks so far
 }
 
 TEST(ZipTail, IsFoundBeforeASecondSignature) {
@@ -73,7 +73,7 @@ TEST(ZipTail, IsFoundByTheWholeOfItsRecordsAndNothingLess) {
   };
   const std::string right = wide([](test::Zip64End&) {});
   EXPECT_EQ(find_in(right), 159u);
-  for (const std::size_t signature : {83u, 139u, 159u}) {  // of the record, the locator, the end record
+  for (const std::size_t signature : {83u, 139u, 159u}) {  // of the zip64 record, its locator and the end record
     std::string wrong = right;
     wrong[signature + 3] ^= 0x40;
     EXPECT_EQ(find_in(wrong), std::nullopt) << signature;
@@ -103,14 +103,14 @@ TEST(ZipTail, IsFoundByADirectoryThatHasRoomForAMemberAndIsNotLargerThanTheFile)
   EXPECT_EQ(saying(50, 103), std::nullopt);  // no room for a signature before the end of the file
 }
 
-TEST(ZipTail, IsNotAnArchiveOfNothing) {
+TEST(ZipTail, IsNotAnEmptyArchive) {
   EXPECT_EQ(find_in("weights" + ZipFile().text()), std::nullopt);
   EXPECT_EQ(find_in(""), std::nullopt);
   EXPECT_EQ(find_in("PK\x05\x06"), std::nullopt);
 }
 
-// What a signature alone says is chance: one of four bytes is in every 2^32 places of random weights.
-TEST(ZipTail, IsNotASignatureAloneInWeights) {
+// A signature alone may be chance: four given bytes are found once in 2^32 positions of random weights.
+TEST(ZipTail, IsNotFoundByASignatureAloneInWeights) {
   const std::string signatures[] = {"PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07", "PK\x07\x08"};
   for (const std::string& weights :
        {std::string(200'000, '\0'), random_weights(200'000, 1), std::string(200'000, '\xFF')}) {
@@ -128,7 +128,7 @@ TEST(ZipTail, IsNotFoundInRandomWeights) {
   for (unsigned seed = 0; seed < 300; ++seed) ASSERT_EQ(find_in(random_weights(70'000, seed)), std::nullopt) << seed;
 }
 
-// Whoever writes nothing but signatures makes us look, but not for long.
+// A file of nothing but signatures makes us look, but not for long.
 TEST(ZipTail, TakesLittleTimeForManySignatures) {
   std::string bytes;
   while (bytes.size() < 70'000) bytes += "PK\x05\x06";

@@ -78,7 +78,7 @@ TEST(Zip, ReadsCommentsAndExtraFields) {
   EXPECT_EQ(read_all(ZipFile().stored("a", "1").change([](ZipEntry& e) {
               e.comment = "of a member";
               e.local.extra = extra_record(0x5455, "time!") + extra_record(0x7875, "owners");
-              e.central.extra = extra_record(0x5455, "t") + std::string(3, '\0');  // as aligners pad
+              e.central.extra = extra_record(0x5455, "t") + std::string(3, '\0');  // padding that aligns data
             })),
             "a=1;");
 }
@@ -100,7 +100,7 @@ TEST(Zip, ReadsDescriptorsOfEveryLength) {
       EXPECT_EQ(read_all(with(has_signature, is_wide).stored("b", "2")), "a=data;b=2;");
 }
 
-TEST(Zip, ReadsSizesThatAreInBothPlacesOfAStreamedMember) {
+TEST(Zip, ReadsAStreamedMemberWhoseHeaderHasTheSizesToo) {
   EXPECT_EQ(read_all(ZipFile().streamed("a", "data").change([](ZipEntry& e) {
               e.local.packed_bytes = e.local.bytes = 4;
               e.local.crc32 = e.central.crc32;
@@ -108,7 +108,7 @@ TEST(Zip, ReadsSizesThatAreInBothPlacesOfAStreamedMember) {
             "a=data;");
 }
 
-// numpy writes every local header so, and Python every streamed one.
+// numpy writes every local header like this, and Python every streamed one.
 TEST(Zip, ReadsZip64FieldsThatAreNotNeeded) {
   EXPECT_EQ(read_all(ZipFile().stored("a", "data").change([](ZipEntry& e) {
               e.local.extra = extra_record(1, u64(4) + u64(4));
@@ -130,7 +130,8 @@ TEST(Zip, ReadsZip64FieldsThatAreNotNeeded) {
             "a=data;");
 }
 
-// As torch does beyond 4 GiB: the size, a zero, and the offset, for a header whose fields are zero and not 0xFFFFFFFF.
+// torch writes this beyond 4 GiB: the size, a zero, and the offset, for a header whose fields are zero and not
+// 0xFFFFFFFF.
 TEST(Zip, ReadsTheZip64FieldThatTorchWritesIntoLocalHeaders) {
   EXPECT_EQ(read_all(ZipFile().stored("first", "1").streamed("a", "data").change([](ZipEntry& e) {
               e.local.extra = extra_record(1, u64(4) + u64(0) + u64(36));
@@ -152,7 +153,7 @@ TEST(Zip, KeepsArchivesInsideOfArchivesApart) {
   EXPECT_EQ(all_of(read_zip(member_source(zip, zip.members[0], {}), {})), "inner=1;");
 }
 
-TEST(Zip, NamesTheSourceOfAMemberAfterBoth) {
+TEST(Zip, NamesTheSourceOfAMemberAfterTheArchiveAndTheMember) {
   const Zip zip = read_zip(ZipFile().stored("s", "stored").deflated("d", "deflated").source(), {});
   const auto stored = member_source(zip, zip.members[0], {});
   const auto deflated = member_source(zip, zip.members[1], {});
@@ -199,7 +200,7 @@ TEST(Zip, RefusesMoreMembersThanAllowed) {
 
 bool is_zip(const std::filesystem::path& path) { return test::read_whole_file(path).starts_with("PK\x03\x04"); }
 
-// What real programs wrote is read strictly, and leniently without a finding.
+// Expects that what real programs wrote is read strictly, and leniently without a finding.
 void expect_all_zips_read(const std::vector<std::filesystem::path>& files, const std::vector<std::string>& but) {
   std::size_t count = 0;
   for (const auto& path : files) {

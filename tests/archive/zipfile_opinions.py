@@ -1,7 +1,7 @@
-"""What Python's zipfile makes of many archives: the second opinion of zip_differential_test.cpp.
+"""Prints what Python's zipfile reads from many archives: the second opinion of zip_differential_test.cpp.
 
-The file that is named holds archives, each after its length in four bytes. For each a line is printed: "refused", or the
-name and the content of every member, in hexadecimal.
+The argument names a file of archives, each after its length in four bytes. For each archive a line is printed:
+"refused", or the name and the content of every member, in hexadecimal.
 """
 
 import io
@@ -21,13 +21,13 @@ def opinion(data):
 
 
 def main(path):
-    warnings.simplefilter("ignore")  # two members of one name are worth no more than that to it
+    warnings.simplefilter("ignore")  # zipfile only warns about two members of one name
     with open(path, "rb") as batch:
         while length := batch.read(4):
             data = batch.read(struct.unpack("<I", length)[0])
             try:
                 print(opinion(data))
-            except Exception:  # it raises a dozen kinds, not all of them its own
+            except Exception:  # zipfile raises a dozen kinds, not all of them its own
                 print("refused")
 
 

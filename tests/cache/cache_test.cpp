@@ -44,7 +44,7 @@ bool is_same_value(const PlainValue& a, const PlainValue& b) {
   return a.path == b.path && a.type == b.type && (x && y ? is_same_number(*x, *y) : a.value == b.value);
 }
 
-// Everything that a checkpoint is, but for where the bytes of its tensors lie.
+// Expects two checkpoints to be equal in everything but where the bytes of their tensors lie.
 void expect_same(const Checkpoint& a, const Checkpoint& b) {
   ASSERT_EQ(names_of(a), names_of(b));
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -115,7 +115,7 @@ TEST_F(ConversionCache, IsMadeOnceAndUsedFromThenOn) {
   EXPECT_FALSE(is_from_cache(open(path, kIgnore)));
 }
 
-TEST_F(ConversionCache, IsMadeWhereItHelpsOrWhereItIsAskedFor) {
+TEST_F(ConversionCache, IsMadeIfItHelpsOrIsAskedFor) {
   const std::string plain = dir.write("model.pt", plain_file());
   EXPECT_FALSE(is_from_cache(open(plain, kAutomatic)));
   EXPECT_TRUE(is_from_cache(open(plain, kAlways)));
@@ -179,7 +179,7 @@ TEST_F(ConversionCache, KeepsNamesThatAreNotText) {
                                                        .tensor("q", test::kQ4_0, {32, 2})
                                                        .text());
   const Checkpoint original = open(path);
-  EXPECT_FALSE(is_from_cache(open(path, kAutomatic)));  // blocks are used as they lie
+  EXPECT_FALSE(is_from_cache(open(path, kAutomatic)));  // blocks are used as they lie in the file
   const Checkpoint cached = open(path, kAlways);
   ASSERT_TRUE(is_from_cache(cached)) << (cached.notes.empty() ? "" : cached.notes.back().text);
   expect_same(original, cached);
@@ -258,7 +258,7 @@ TEST_F(ConversionCache, CachesShardsAndFolders) {
   EXPECT_EQ(cache_path(dir.path()), dir.path() + "/" + kEnding);
 
   save(open(dir / "pytorch_model-00001-of-00002.bin", kIgnore), dir / "model.safetensors");
-  EXPECT_EQ(open(dir.path()).size(), 1u);  // which a folder is opened by, now
+  EXPECT_EQ(open(dir.path()).size(), 1u);  // the folder is opened by model.safetensors now
   fs::remove(dir / "model.safetensors");
   EXPECT_TRUE(is_from_cache(open(dir.path())));
   fs::remove(dir / "pytorch_model-00002-of-00002.bin");

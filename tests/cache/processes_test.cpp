@@ -1,4 +1,5 @@
-// A conversion cache is made by one of many, or by none: cancelled, waited for, killed, out of space.
+// Many processes want one conversion cache: one of them makes it, while others are cancelled, wait, are killed, or run
+// out of space.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -66,7 +67,7 @@ TEST_F(CacheProcesses, IsMadeByOneOfManyThreads) {
   EXPECT_EQ(good, 8);
 }
 
-// What a child process has to say, as its exit code.
+// Starts a child process whose exit code is 0 if `work` returns true, 1 if it returns false and 2 if it throws.
 template <class Work>
 pid_t in_child(const Work& work) {
   const pid_t child = fork();
@@ -84,10 +85,10 @@ int exit_code_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST_F(CacheProcesses, IsDoneWithoutWhereTheDiskIsFull) {
+TEST_F(CacheProcesses, OpensWithoutACacheIfTheDiskIsFull) {
   const std::string path = dir.write("model.pt", strided_file());
   const pid_t child = in_child([&] {
-    const struct rlimit small = {.rlim_cur = 512, .rlim_max = 512};  // what a file may have: less than a header
+    const struct rlimit small = {.rlim_cur = 512, .rlim_max = 512};  // the largest file in bytes: smaller than a header
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     const Checkpoint opened = open(path, kAutomatic);
@@ -98,8 +99,8 @@ TEST_F(CacheProcesses, IsDoneWithoutWhereTheDiskIsFull) {
   EXPECT_EQ(dir.names(), (std::set<std::string>{"model.pt"}));
 }
 
-// 16 at once, every third of them killed at another moment. Whoever is left sees all of it, and once it is over there
-// is the cache and nothing else.
+// 16 processes open the checkpoint at once, and every third of them is killed at a different moment. The others see all
+// of it, and afterwards the folder holds the cache and nothing else.
 TEST_F(CacheProcesses, IsWholeForEveryProcessWhateverHappensToTheOthers) {
   constexpr std::int64_t kRows = 1024;
   std::vector<float> values(kRows * kRows);

@@ -10,7 +10,7 @@
 namespace ballast {
 namespace {
 
-// Anything may stand in a file, and a digest is no secret.
+// A file may hold any bytes, and anybody can compute a digest.
 TEST(CacheRecord, OfAnyBytesIsReadOrRefused) {
   CacheRecord record;
   record.key.version = "1";

@@ -1,4 +1,4 @@
-// Which conversion caches are believed, which checkpoints get none, and who can see and remove them.
+// Trust in conversion caches: which ones are believed, which checkpoints get none, and who can see and remove them.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ TEST_F(CacheTrust, NoticesThatItWasDamaged) {
   const auto put = [&](const std::string& bytes) {
     std::ofstream(beside(), std::ios::binary | std::ios::trunc) << bytes;
     const struct timespec times[2] = {made.st_atim, made.st_mtim};
-    utimensat(AT_FDCWD, beside().c_str(), times, 0);  // as a disk damages it: nobody notices
+    utimensat(AT_FDCWD, beside().c_str(), times, 0);  // as if a disk damaged the file: its time stays the same
   };
   for (std::size_t size = 0; size < good.size(); size += 5) {
     put(good.substr(0, size));
@@ -77,14 +77,15 @@ TEST_F(CacheTrust, NoticesThatItWasDamaged) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
     put(bad);
-    // Spaces that pad the header, and the digits of shapes that have a record of their own, may be anything.
+    // Some bytes may change without harm: spaces that pad the header, and digits of shapes that have a record of their
+    // own.
     const Checkpoint opened = open(path);
     ASSERT_EQ(hash(opened).digest, hash(open(path, kIgnore)).digest) << i;
   }
   put(good);
   EXPECT_TRUE(is_from_cache(open(path)));
 
-  std::ofstream(beside(), std::ios::binary | std::ios::trunc) << good;  // but whoever writes, changes the time
+  std::ofstream(beside(), std::ios::binary | std::ios::trunc) << good;  // but a write changes the file's time
   EXPECT_FALSE(is_from_cache(open(path)));
   EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
 }
@@ -113,7 +114,7 @@ TEST_F(CacheTrust, IsNotBelievedWhereOthersCanWrite) {
   EXPECT_FALSE(fs::is_symlink(beside()));
 }
 
-TEST_F(CacheTrust, IsOfThisUserAndOfNobodyElse) {
+TEST_F(CacheTrust, BelongsToThisUserAndToNobodyElse) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const std::string path = dir.write("model.pt", strided_file());
   open(path, kAutomatic);
@@ -130,15 +131,15 @@ TEST_F(CacheTrust, IsNotTakenFromAnotherUser) {
   open(path, kAutomatic);
   const std::string own = getenv("XDG_STATE_HOME");
   setenv("XDG_STATE_HOME", (home / "another").c_str(), 1);
-  EXPECT_FALSE(is_from_cache(open(path)));  // who has no key
+  EXPECT_FALSE(is_from_cache(open(path)));  // because this user has no key
   ASSERT_TRUE(is_from_cache(open(dir.write("other.pt", strided_file()), kAutomatic)));
-  EXPECT_FALSE(is_from_cache(open(path)));  // who has a key, and another one
+  EXPECT_FALSE(is_from_cache(open(path)));  // because this user has another key
   setenv("XDG_STATE_HOME", own.c_str(), 1);
   EXPECT_TRUE(is_from_cache(open(path)));
   EXPECT_FALSE(is_from_cache(open(dir / "other.pt")));
 }
 
-// Of a cache that somebody packed: everything about the files is right, but the seal cannot be.
+// Somebody else packed this cache: everything about the files is right, but the seal cannot be.
 TEST_F(CacheTrust, IsNotBelievedWithoutASealOrWithAForgedOne) {
   const std::string path = dir.write("model.pt", strided_file());
   open(path, kAutomatic);
@@ -254,7 +255,7 @@ TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
   expect_none("no conversion cache was made");
 }
 
-// What an archive brought along: a checkpoint, and a cache of it with other numbers that somebody else made.
+// The archive holds a checkpoint and a cache of it, with other numbers, that somebody else made.
 TEST_F(CacheTrust, IsNotPlantedByAnArchive) {
   const std::string archive = test::vector_path("found/cache_poison.tar");
   ASSERT_EQ(std::system(("tar -C '" + dir.path() + "' -xf '" + archive + "'").c_str()), 0);

@@ -44,8 +44,8 @@ TEST(Aliases, GiveRemovedNamesBack) {
   EXPECT_EQ(checkpoint.at("head").offset(), checkpoint.at("emb").offset());
 }
 
-// Metadata are free text: an entry is an alias only where it can be nothing else.
-TEST(Aliases, CountOnlyWhereTheKeyIsNoTensorAndTheValueIsOne) {
+// Metadata are free text: an entry is an alias only if it can be nothing else.
+TEST(Aliases, CountOnlyIfTheKeyIsNotATensorAndTheValueIsATensor) {
   EXPECT_TRUE(SafetensorsFile().metadata({{"format", "pt"}}).tensor("pt", "U8", {1}).open().aliases.empty());
   EXPECT_TRUE(SafetensorsFile().metadata({{"a", "nothing"}}).tensor("w", "U8", {1}).open().aliases.empty());
   EXPECT_TRUE(

@@ -92,7 +92,7 @@ TEST(Archive, NamesItsMembersAsRoots) {
   EXPECT_EQ(paths, (std::vector<std::string>{"m.gguf", "b.pt"}));
 }
 
-// An alias is agreed upon in the metadata, by the names that the file itself has.
+// The metadata agree on an alias by the names that the file itself has.
 TEST(Archive, KnowsTheAliasesOfItsMembers) {
   const std::string file = test::SafetensorsFile().metadata({{"head", "embed"}}).tensor("embed", "U8", {2}).text();
   const Checkpoint checkpoint = test::open_text(ZipFile().stored("m.safetensors", file).text());
@@ -126,7 +126,7 @@ TEST(Archive, SaysWhichMemberIsWrong) {
   EXPECT_EQ(error->where(), "file!/a/b.pkl");
 }
 
-TEST(Archive, WithoutACheckpointIsNone) {
+TEST(Archive, WithoutACheckpointIsRefused) {
   EXPECT_ERROR(test::open_text(ZipFile().stored("a.txt", "hello").text()), Errc::unsupported,
                "a zip archive without a checkpoint in it");
   EXPECT_ERROR(test::open_text(ZipFile().text()), Errc::unsupported, "a zip archive without a checkpoint in it");

@@ -97,7 +97,7 @@ TEST(Composites, FoldAStridedViewToo) {
   EXPECT_EQ(test::values_of<std::uint8_t>(back.at("q")), (std::vector<std::uint8_t>{0, 3, 1, 4, 2, 5}));
 }
 
-TEST(Composites, AreForgottenWhereAPartIsGone) {
+TEST(Composites, AreForgottenIfAPartIsGone) {
   Checkpoint checkpoint = sparse();
   StateDict less;
   less.insert("s.values", checkpoint.at("s.values"));
@@ -115,13 +115,13 @@ TEST(Composites, SurviveASafetensorsFile) {
   EXPECT_EQ(back.composites[0].scale, 0.1);
 }
 
-std::string shape_of_rank(std::size_t rank) {  // of four elements
+std::string shape_of_rank(std::size_t rank) {  // the shape has four elements
   std::string text = "[4";
   while (--rank > 0) text += ",1";
   return text + "]";
 }
 
-// Metadata is anybody's to write.
+// Anybody can write metadata.
 TEST(Composites, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const auto refused = [](const std::string& text) {
     SCOPED_TRACE(text);

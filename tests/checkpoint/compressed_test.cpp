@@ -61,7 +61,7 @@ TEST(Compressed, ComesBackAsItWasInEveryDtype) {
   }
 }
 
-TEST(Compressed, IsNoWaste) {
+TEST(Compressed, CountsAsNoWaste) {
   const test::TempDir folder;
   save(one(), folder / "m.safetensors", {.compress = true, .durable = false});
   EXPECT_EQ(summarize(open(folder / "m.safetensors")).wasted_bytes, 0u);
@@ -130,7 +130,7 @@ TEST(Compressed, CountsTheBytesAndCanBeStopped) {
   EXPECT_ERROR(fold_compressed(checkpoint, options), Errc::cancelled, "cancelled");
 }
 
-TEST(Compressed, PreparesWhatNeedsIt) {
+TEST(Compressed, PreparesStoragesThatNeedIt) {
   const auto bytes = shrinking_bytes(200'000);
   const Checkpoint checkpoint =
       of({{"w", Tensor(DType::u8, {200'000}, std::make_shared<test::PreparedStorage>(bytes))}});
@@ -183,7 +183,7 @@ TEST(Compressed, IsCompressedAnewFromACompressedFile) {
   EXPECT_EQ(once.metadata, twice.metadata);
 }
 
-// Metadata is anybody's to write.
+// Anybody can write metadata.
 TEST(Compressed, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const Checkpoint folded = fold_compressed(one(), {});
   const auto refused = [&](const std::string& text) {
@@ -228,7 +228,7 @@ TEST(Compressed, LeavesMetadataThatDoesNotFitAndSaysSo) {
   EXPECT_EQ(unfold_compressed(checkpoint, {}).at("w").rank(), 64u);
 }
 
-// What a tensor of so many bytes is compressed to has at least a table of them.
+// A compressed tensor is never smaller than its table.
 TEST(Compressed, LeavesTensorsThatHaveNoRoomForTheirTable) {
   const auto unfolded = [](std::size_t bytes) {
     Checkpoint checkpoint = of({{"w", Tensor::from_bytes(DType::u8, {bytes}, std::vector<std::byte>(bytes))}});
@@ -257,7 +257,7 @@ TEST(Compressed, LeavesTensorsThatAreNotBytesInARow) {
   }
 }
 
-TEST(Compressed, OpensWhatCannotBeReadAndSaysSoWhenItIsRead) {
+TEST(Compressed, OpensATensorThatCannotBeReadAndSaysSoWhenItIsRead) {
   Checkpoint checkpoint = fold_compressed(one(), {});
   checkpoint.metadata[kCompressedKey] =
       R"({"version":1,"tensors":{"w":{"dtype":"BF16","shape":[300,1001]},"gone":{"dtype":"U8","shape":[1]}}})";
@@ -267,7 +267,7 @@ TEST(Compressed, OpensWhatCannotBeReadAndSaysSoWhenItIsRead) {
   EXPECT_ERROR(opened.at("w").read(0, {&one, 1}), Errc::malformed, "tensor \"w\" has a seek table whose");
 }
 
-TEST(Compressed, NeitherMakesNorOpensMoreOfNothingThanTheLimitsAllow) {
+TEST(Compressed, NeitherMakesNorOpensMoreExpansionThanTheLimitsAllow) {
   Checkpoint checkpoint = of({{"w", shrinking(DType::u8, {400'000})}});
   checkpoint.tensors.insert("zeros", Tensor::from_bytes(DType::f32, {3'000'000}, std::vector<std::byte>(12'000'000)));
   checkpoint.tensors.insert("more", Tensor::from_bytes(DType::f32, {2'000'000}, std::vector<std::byte>(8'000'000)));

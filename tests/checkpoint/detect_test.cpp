@@ -1,4 +1,4 @@
-// What is said about files that are not what their name promises.
+// Detecting formats: what is said about files that are not what their name promises.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -65,7 +65,7 @@ std::string ints(std::initializer_list<std::int32_t> numbers) {
   return bytes;
 }
 
-// Of a protobuf: a field that holds bytes, and one that holds a small number.
+// Make a field of a protobuf: one that holds bytes, and one that holds a small number.
 std::string field(unsigned number, const std::string& bytes) {
   std::string key;
   for (unsigned rest = number * 8 + 2; true; rest >>= 7) {
@@ -149,8 +149,8 @@ const Stranger kStrangers[] = {
 INSTANTIATE_TEST_SUITE_P(Strangers, Detect, testing::ValuesIn(kStrangers),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The first bytes of a safetensors file are a length, and lengths can be any number: 640 spells the beginning of a
-// pickle, 35615 that of a gzip.
+// The first bytes of a safetensors file are a length, and lengths can be any number: the bytes of 640 are the beginning
+// of a pickle, those of 35615 that of a gzip.
 TEST(Detect, TakesNoLengthForAnotherFormat) {
   const std::vector<std::size_t> lengths = {0x0280, 0x0380, 0x0480, 0x0580, 0x8b1f, 0x685A42, 0x10280};
   for (const std::size_t length : lengths) {
@@ -172,20 +172,20 @@ TEST(Detect, TakesNoNameForATar) {
   FAIL() << "no name reached byte 257";
 }
 
-// What was a safetensors file must not be called a stranger: its own reader says what is wrong with it.
+// A damaged safetensors file must not be called an unknown format: the safetensors reader says what is wrong with it.
 TEST(Detect, KnowsADamagedSafetensorsFile) {
   const std::string good = SafetensorsFile().tensor("w", "F32", {2}).text();
-  // The ninth byte is a header's first, whatever the length says.
+  // The ninth byte is the first of a header, whatever the length says.
   for (const std::size_t byte : {4u, 5u, 6u, 7u}) {
     std::string bad = good;
     bad[byte] = '\x81';
     EXPECT_ERROR(open_text(bad), Errc::limit, "the header is said to have");
   }
-  // The length is right, and what it counts ends as a header ends.
+  // The length is right, and the bytes that it counts end as a header ends.
   std::string bad = good;
   bad[8] = '[';
   EXPECT_ERROR(open_text(bad), Errc::malformed, "a header must begin with '{'");
-  // Cut short.
+  // The file is cut short.
   for (const std::size_t size : {4u, 5u, 6u, 7u})
     EXPECT_ERROR(open_text(good.substr(0, size)), Errc::malformed, "too short");
   for (std::size_t size = 8; size < good.size(); ++size) {
@@ -196,7 +196,7 @@ TEST(Detect, KnowsADamagedSafetensorsFile) {
   }
 }
 
-TEST(Detect, TakesNoStrangerForADamagedSafetensorsFile) {
+TEST(Detect, TakesNoUnknownFormatForADamagedSafetensorsFile) {
   EXPECT_ERROR(open_text("\xff\xff\xff\xff\xff\xff\xff\xff|nothing"), Errc::unsupported,
                "not a format that Ballast knows");
   EXPECT_ERROR(open_text("\xff\xff\xff\xff\xff\xff\xff\xff{nothing"), Errc::unsupported,
@@ -223,14 +223,14 @@ TEST(Detect, GoesByContentAndNotByName) {
                "model.safetensors: the file ends inside the version");
 }
 
-TEST(Detect, SaysThatAJsonIsNoIndex) {
+TEST(Detect, SaysThatAJsonIsNotAnIndex) {
   const TempDir folder;
   const std::string path = folder.write("config.json", R"({"model_type": "llama"})");
   EXPECT_ERROR(open(path), Errc::unsupported, "config.json: this JSON has no \"weight_map\"");
   EXPECT_HINT(open(path), "folder");
 }
 
-TEST(Detect, RefusesWhatIsNoFileAtOnce) {
+TEST(Detect, RefusesAtOnceWhatIsNotAFile) {
   const TempDir folder;
   ASSERT_EQ(mkfifo((folder / "pipe.safetensors").c_str(), 0600), 0);
   EXPECT_ERROR(open(folder / "pipe.safetensors"), Errc::invalid_argument, "is a");

@@ -1,4 +1,4 @@
-// Checkpoints that do not lie in a file system: everything is found by name, through the Files that a program brings.
+// Checkpoints that are not in a file system: every file is found by name, through the Files that a program brings.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -95,7 +95,7 @@ TEST(Files, HoldATorchZip) {
   EXPECT_TRUE(scan("folder", {{.files = files}, {}}).is_safe());
 }
 
-TEST(Files, AreAskedForTheConfigurationOfWeightsInParts) {
+TEST(Files, AreAskedForTheConfigurationOfQuantizedWeights) {
   const auto files = std::make_shared<MemoryFiles>();
   files->add("q/config.json", R"({"quantization_config":{"quant_method":"gptq","bits":4}})");
   files->add("q/model.safetensors", SafetensorsFile()
@@ -125,7 +125,7 @@ TEST(OpenSource, TakesAPartOfAGgufForAFileOfItsOwn) {
   EXPECT_EQ(open(test::source_named("m-00001-of-00002.gguf", gguf_part(0, 2))).size(), 1u);
 }
 
-TEST(OpenSource, ComesBackToTheBytesBeforeAnythingIsMadeOfThem) {
+TEST(OpenSource, IsScannedBeforeItIsSaved) {
   const auto evil = test::py::call("os", "system", {test::py::text("true")});
   const auto tensor = test::py::tensor(test::py::storage("Byte", "0", 3), 0, {3}, {1});
   const std::string file = test::TorchZip()
@@ -137,9 +137,9 @@ TEST(OpenSource, ComesBackToTheBytesBeforeAnythingIsMadeOfThem) {
   EXPECT_ERROR(plan_save(checkpoint, "out.safetensors"), Errc::unsafe, "there!/archive/extra.pkl: names \"os.system\"");
 }
 
-TEST(OpenSource, HasNoKeyByWhichAJobCouldBeTakenUpAgain) {
+TEST(OpenSource, HasNoKeyToResumeAJobBy) {
   const std::string file = SafetensorsFile().tensor("a", "U8", {4}).tensor("b", "U8", {4}).text();
-  const Checkpoint checkpoint = open(test::source_named("CMakeLists.txt", file));  // a name that files have, too
+  const Checkpoint checkpoint = open(test::source_named("CMakeLists.txt", file));  // this name is also that of a file
   EXPECT_EQ(plan_save(checkpoint, "out.safetensors", {.max_shard_bytes = 4}).key, "");
 }
 

@@ -1,4 +1,4 @@
-// Which files of a folder are opened.
+// Opening a folder: which of its files are opened.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -83,7 +83,7 @@ TEST(Folder, SaysHowManyShardsAreMissing) {
   EXPECT_HINT(open(folder.path()), "fetch the missing ones");
 }
 
-TEST(Folder, NotesAFileThatTheIndexIsNotOf) {
+TEST(Folder, NotesAFileThatTheIndexDoesNotList) {
   const TempDir folder;
   put_tensor(folder, "model-00001-of-00001.safetensors", "a");
   put_tensor(folder, "model.safetensors", "b");
@@ -118,7 +118,7 @@ TEST(Folder, TakesTheOnlyFile) {
   EXPECT_EQ(opened(folder), Names{"adapter_model.safetensors"});
 }
 
-// Two files of no set may be anything: a model and its adapter, the same model twice.
+// Two files that are not a set may be anything: a model and its adapter, the same model twice.
 TEST(Folder, AsksWhichOfSeveralFiles) {
   const TempDir folder;
   put_tensor(folder, "a.safetensors", "a");
@@ -137,17 +137,17 @@ TEST(Folder, TakesTheShardsAndNotesWhatIsBesideThem) {
   EXPECT_EQ(checkpoint.notes.size(), 1u);
 }
 
-TEST(Folder, ReadsNoNumbersWhereThereAreNone) {
+TEST(Folder, AnswersForNamesThatAreAlmostThoseOfShards) {
   for (const char* name :
        {"-of-.safetensors", "x-of-2.safetensors", "1-of-2.safetensors", "-1-of-.safetensors", "a--1-of-2.safetensors",
         "a-1-of-99999999999999999999.safetensors", "a-1-of-1-of-1.safetensors", ".safetensors"}) {
     const TempDir folder;
     put_tensor(folder, name, "a");
-    static_cast<void>(test::error_of([&] { open(folder.path()); }));  // an answer, whichever
+    static_cast<void>(test::error_of([&] { open(folder.path()); }));  // any answer will do
   }
 }
 
-TEST(Folder, WithoutAnythingSaysSo) {
+TEST(Folder, SaysIfItIsEmpty) {
   const TempDir folder;
   folder.write("training_args.bin", "x");
   folder.write("README.md", "x");
@@ -155,8 +155,8 @@ TEST(Folder, WithoutAnythingSaysSo) {
                "the folder has no checkpoint that goes by one of the usual names");
 }
 
-// The most usual broken download: a clone without LFS.
-TEST(Folder, OfLfsPointersIsCalledThat) {
+// A clone without LFS is the most usual broken download.
+TEST(Folder, SaysThatItsFilesAreLfsPointers) {
   const TempDir folder;
   folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   EXPECT_ERROR(open(folder.path()), Errc::unsupported, "model.safetensors: this is a Git LFS pointer");

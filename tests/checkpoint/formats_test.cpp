@@ -1,4 +1,4 @@
-// The table of formats: what all that read it rely on.
+// The table of formats: what everybody who reads it relies on.
 #include <gtest/gtest.h>
 
 #include <set>

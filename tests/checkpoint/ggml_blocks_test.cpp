@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kGgmlBlocksKey = "ballast.gguf";
 
-// A block of Q8_0 has 34 bytes, of 32 elements.
+// A block of Q8_0 has 34 bytes and 32 elements.
 Tensor one_block() { return Tensor::from_bytes(DType::u8, {34}, std::vector<std::byte>(34)); }
 
 std::string fields_of_a_file() { return to_base64(test::GgufBuilder().kv("general.name", "small").bytes()); }
@@ -51,7 +51,7 @@ TEST(GgmlBlocks, ComeBackWithTheirFields) {
   EXPECT_EQ(unfolded(one_block(), agreement(block("w", "Q8_0", shape_of_a_block(64)))).at("w").rank(), 64u);
 }
 
-// Metadata is anybody's to write.
+// Anybody can write metadata.
 TEST(GgmlBlocks, LeavesMetadataThatDoesNotFitAndSaysSo) {
   const auto refused = [](const Tensor& tensor, const std::string& text) {
     SCOPED_TRACE(text);

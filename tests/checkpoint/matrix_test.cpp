@@ -1,4 +1,4 @@
-// Every format that opens, to every format that is written, whatever happens to the tensors on the way: the values
+// Every format that opens is saved to every format that is written, and the tensors are changed in between: the values
 // that arrive are those that set out.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string text_of(const Storage& storage) {
   return text;
 }
 
-// A checkpoint in memory as torch would pickle it: storages, and the tensors that look at them.
+// A checkpoint in memory, as torch would pickle it: storages, and the tensors that look at them.
 class TorchParts {
  public:
   explicit TorchParts(const Checkpoint& checkpoint) {
@@ -127,7 +127,7 @@ std::string torch_tar(const Checkpoint& checkpoint) {
       .text();
 }
 
-// What a file is made of and opened by.
+// How a file is made, and the name that it is opened by.
 struct Input {
   const char* name;
   std::string (*text)(const Checkpoint&);  // or null: written by the library, under this name
@@ -148,7 +148,7 @@ Tensor some_tensor(DType dtype, const Shape& shape, unsigned seed) {
 
 Checkpoint plain_model() {
   Checkpoint model;
-  // Halves of random bits would have NaNs that a cast may change: numbers are small integers.
+  // Numbers are small integers, because halves of random bits would have NaNs, which a cast may change.
   std::vector<float> numbers(300 * 200);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 251) - 100;
   model.tensors.insert("a.weight", Tensor::from_values<float>(DType::f32, {300, 200}, numbers));

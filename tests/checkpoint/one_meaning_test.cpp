@@ -1,4 +1,4 @@
-// One file, one meaning: whatever two programs would read as two things is refused, and scan looks at both.
+// One file, one meaning: a file that two programs would read as two things is refused, and scan looks at both.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -39,8 +39,8 @@ std::string evil_zip() {
   return ZipFile().stored("archive/data.pkl", evil_pickle()).stored("archive/version", "3\n").text();
 }
 
-// Makes the first 512 bytes a header of a tar whose first member has no bytes, without a byte that JSON could not have
-// in a string. The first 100 bytes, the name, stay as they are.
+// Makes the first 512 bytes the header of a tar whose first member has no bytes, and uses only bytes that a JSON string
+// can have. The first 100 bytes, the name, stay as they are.
 std::string as_tar_too(std::string text) {
   constexpr std::size_t kBegin = 100, kChecksum = 148, kType = 156, kEnd = 512;
   EXPECT_GE(text.size(), kEnd);
@@ -118,7 +118,7 @@ TEST(OneMeaning, ScanLooksIntoEachReading) {
   }
 }
 
-// What lies in the data of a tensor by chance: each signature alone says nothing.
+// A signature may lie in the data of a tensor by chance: alone it says nothing.
 TEST(OneMeaning, ASignatureAloneInWeightsIsNotASecondMeaning) {
   const std::string signatures[] = {"PK\x01\x02"s,   "PK\x03\x04"s,        "PK\x05\x06"s,    "PK\x06\x06"s,
                                     "PK\x06\x07"s,   "ustar\0"s,           "GGUF"s,          "\x93NUMPY"s,
@@ -143,7 +143,7 @@ TEST(OneMeaning, ASignatureAloneInWeightsIsNotASecondMeaning) {
   }
 }
 
-TEST(OneMeaning, RealFilesWithTwoAreRefused) {
+TEST(OneMeaning, RealFilesWithTwoMeaningsAreRefused) {
   for (const char* name : {"poly_pickle_tar.pt", "poly_safetensors_zip_comment.safetensors"})
     EXPECT_ERROR(open(test::vector_path("found/"s + name)), Errc::malformed, "the file begins as");
   EXPECT_ERROR(open(test::vector_path("found/case_only.pt")), Errc::malformed, "takes member");

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 using test::SafetensorsFile;
 using test::TempDir;
 
-constexpr const char* kQuantized = "../vectors/quantized";  // these vectors stand beside the fixtures
+constexpr const char* kQuantized = "../vectors/quantized";  // these vectors lie beside the fixtures
 
-// The vectors, one a folder. Each is opened as it is, and without the configuration beside it.
+// Lists the vectors, one folder each. Each is opened as it is, and without the configuration beside it.
 std::vector<fs::path> quantized_vectors() {
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(test::fixture_path(kQuantized)))
@@ -76,7 +76,7 @@ void expect_no_quantization(const fs::path& folder) {
     try {
       EXPECT_FALSE(open(file).quantization) << file;
     } catch (const Error&) {
-      // Some are there to be refused.
+      // Some files are there to be refused.
     }
   }
 }
@@ -92,7 +92,7 @@ TEST(Quantization, IsNotSeenInFixturesThatHaveNone) {
   }
 }
 
-// A weight in FP8 with a scale for each of its blocks, and what is not quantized beside it.
+// Writes a weight in FP8 with a scale for each of its blocks, and tensors beside it that are not quantized.
 std::string write_fp8(const TempDir& folder) {
   return SafetensorsFile()
       .tensor("model.q.weight", "F8_E4M3", {4, 4})
@@ -141,12 +141,12 @@ TEST(Quantization, OfASchemeThatNoNameTellsIsTakenFromTheConfiguration) {
 TEST(Quantization, LeavesAloneWhatOnlyLooksLikeIt) {
   const TempDir folder;
   SafetensorsFile()
-      .tensor("plain.weight", "F8_E4M3", {4, 4})  // without a scale: F8 like any other dtype
-      .tensor("x_blocks", "U8", {4, 8})           // not 16 bytes a block
+      .tensor("plain.weight", "F8_E4M3", {4, 4})  // without a scale, F8 is like any other dtype
+      .tensor("x_blocks", "U8", {4, 8})           // not 16 bytes for each block
       .tensor("x_scales", "U8", {4})
       .tensor("y_blocks", "F32", {4, 16})  // not bytes
       .tensor("y_scales", "F32", {4})
-      .tensor("scales.weight", "F16", {4})   // a module that is called so
+      .tensor("scales.weight", "F16", {4})   // a module whose name is "scales"
       .tensor("net.qweight", "F32", {4, 4})  // floats
       .tensor("net.scales", "F32", {4})
       .tensor("attn.bias", "U8", {1, 1, 4, 4})  // the mask of GPT-2

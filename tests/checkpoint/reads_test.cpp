@@ -1,4 +1,4 @@
-// What opening a file asks of its source: journeys, where the source is far away.
+// How many reads opening a file asks of its source, each of which is a journey if the source is far away.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ TEST(Reads, AreThreeForALargeSafetensorsHeader) {
   EXPECT_EQ(source->requests(), 3u) << "the beginning, the end, and the rest of the header";
 }
 
-TEST(Reads, AreOneForAFileThatIsAllBeginning) {
+TEST(Reads, AreOneForAFileThatTheFirstReadHoldsWhole) {
   const auto source = counted(test::SafetensorsFile().tensor("w", "F32", {10}).text());
   EXPECT_EQ(open(source).size(), 1u);
   EXPECT_EQ(source->requests(), 1u);
@@ -54,7 +54,7 @@ TEST(Reads, AreThreeForAGgufHeader) {
   EXPECT_EQ(source->requests(), 3u);
 }
 
-// `count` storages of `size` bytes each.
+// Makes a file of `count` storages of `size` bytes each.
 std::string torch_zip(int count, std::size_t size) {
   test::TorchZip file;
   std::vector<std::pair<std::string, test::py::Ops>> items;
@@ -92,7 +92,7 @@ TEST(Reads, LeaveTheLocalHeadersOfAZipThatIsFarAwayForLater) {
   EXPECT_EQ(file.substr(location->offset, 3), "hhh");
 }
 
-TEST(Reads, OfALargeMemberFarAwayAreItsHeaderAndWhatIsWanted) {
+TEST(Reads, OfALargeMemberFarAwayAreItsHeaderAndTheWantedBytes) {
   const auto source = counted(torch_zip(3, 200'000), 4096);
   const Checkpoint checkpoint = open(source);
   source->forget();
@@ -108,7 +108,7 @@ TEST(Reads, CheckAHeaderThatWasLeftForLaterWithTheMember) {
   std::string file = torch_zip(3, 20'000);
   const auto name = file.find("archive/data/1");
   ASSERT_NE(name, std::string::npos);
-  file[name] = 'A';  // in the local header, and not in the directory
+  file[name] = 'A';  // only in the local header, not in the directory
   EXPECT_ERROR(open(counted(file)), Errc::malformed, "the directory calls a member");
   const Checkpoint checkpoint = open(counted(file, 64 << 10));
   EXPECT_EQ(test::text_of(checkpoint.at("layer.0")).substr(0, 1), "a");

@@ -33,7 +33,7 @@ TEST(Roots, KnowsTheSlashOfArchives) {
   EXPECT_EQ(names_of(take_root(with_names({"policy.pth/w", "policy.pthx/w"}), "policy.pth")), Names{"w"});
 }
 
-TEST(Roots, SaysWhatThereIsWhereNothingLies) {
+TEST(Roots, ListsTheRootsIfNothingLiesUnderAName) {
   Checkpoint checkpoint = with_names({"a.b"});
   EXPECT_ERROR(take_root(checkpoint, "model"), Errc::not_found, "no tensor lies below \"model\"");
   EXPECT_HINT(take_root(checkpoint, "model"), "the names are not nested");

@@ -1,4 +1,4 @@
-// scan: what a file would import, in whatever lies in whatever, and what is wrong around it.
+// scan: what a file would import, however deeply it is nested in other files, and what is wrong around it.
 #include <gtest/gtest.h>
 
 #include <ballast/scan.hpp>
@@ -79,7 +79,7 @@ TEST(Scan, LooksIntoEveryPickleOfAStream) {
 
 TEST(Scan, DoesNotTakeTheNumbersOfAStreamForPickles) {
   TorchStream stream;
-  const std::string lookalike = py::pickle(kSystem);  // as the bytes of a tensor
+  const std::string lookalike = py::pickle(kSystem);  // the bytes of a tensor look like a pickle
   stream.object(py::tensor(py::storage("Byte", "a", static_cast<std::int64_t>(lookalike.size())), 0, {1}, {1}))
       .record("a", lookalike.size(), lookalike);
   const ScanReport report = scan_text(stream.text());
@@ -156,15 +156,15 @@ TEST(Scan, LooksIntoArchivesInStrings) {
   }
 }
 
-// A name that is computed is in no list of names. Without PROTO at its beginning the member could be anything.
-TEST(Scan, TellsOfNamesThatAnOldPickleComputes) {
+// A name that is computed is in no list of names. A member without PROTO at its beginning could be anything.
+TEST(Scan, ReportsNamesThatAnOldPickleComputes) {
   const std::string computed =
       "coperator\nconcat\n(S'o'\nS's'\ntRcoperator\nconcat\n(S'sys'\nS'tem'\ntR\x93(S'id'\ntR.";
   const ScanReport report = scan_text(ZipFile().stored("archive/data.pkl", computed).text());
   EXPECT_EQ(report.files[0].pickles, 1u);
   EXPECT_TRUE(has_finding(report, "archive/data.pkl", "STACK_GLOBAL"));
   std::string noisy = "coperator\nconcat\n0";
-  for (int i = 0; i < 200; ++i) noisy += "K\x01}b0";  // complaints that hide the one that counts
+  for (int i = 0; i < 200; ++i) noisy += "K\x01}b0";  // complaints that hide the one that matters
   EXPECT_FALSE(scan_text(ZipFile().stored("archive/data.pkl", noisy + computed).text()).findings.empty());
 }
 
@@ -174,11 +174,11 @@ TEST(Scan, ReadsATarWhoseFirstNameIsAPickle) {
   EXPECT_TRUE(has_finding(report, "file", "can be read as a pickle, too"));
 }
 
-// The length of the header is the opcode of a string and the length of that.
+// The eight bytes of the header's length are also the opcode of a string and the length of that string.
 TEST(Scan, ReadsASafetensorsFileThatIsAPickle) {
   constexpr std::size_t kString = 0x20, kHeader = kString * 256 + 'X';
   std::string header = R"({"__metadata__":{"a":")";
-  header.resize(kString - 3, 'p');  // the string ends here, and the pickle goes on inside the one of the JSON
+  header.resize(kString - 3, 'p');  // the string ends here, and the pickle goes on inside the string of the JSON
   header += "U~" + std::string(126, 'q');
   const std::string end = R"("},"t":{"dtype":"U8","shape":[31],"data_offsets":[0,31]}})";
   while (kHeader - header.size() > 256) header += "U@" + std::string(64, 'q');
@@ -192,15 +192,15 @@ TEST(Scan, ReadsASafetensorsFileThatIsAPickle) {
   EXPECT_TRUE(has_finding(report, "file", "can be read as a pickle, too"));
 }
 
-TEST(Scan, TellsOfPackedMembersThatItDoesNotLookInto) {
+TEST(Scan, ReportsPackedMembersThatItDoesNotLookInto) {
   const std::string gzip("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10);
   EXPECT_TRUE(has_finding(scan_text(ZipFile().stored("x.pkl.gz", gzip).text()), "x.pkl.gz",
                           "this is a gzip file that breaks off or goes on behind its end: not looked into"));
-  // Numbers of a tensor that begin like one.
+  // The numbers of a tensor may begin like a gzip file.
   EXPECT_TRUE(scan_text(ZipFile().stored("data/0", "\x1f\x8b\x3f\x12 numbers").text()).findings.empty());
 }
 
-TEST(Scan, InflatesSoMuchOfAFileAndNoMoreHoweverItIsNested) {
+TEST(Scan, InflatesNoMoreOfAFileThanAllowedHoweverItIsNested) {
   const std::string inner = ZipFile().deflated("zeros", std::string(100'000, '\0')).text();
   ZipFile outer;
   for (int i = 0; i < 20; ++i) outer.deflated("inner" + std::to_string(i) + ".zip", inner);
@@ -212,8 +212,8 @@ TEST(Scan, InflatesSoMuchOfAFileAndNoMoreHoweverItIsNested) {
   EXPECT_TRUE(has_finding(scan(file, options), ".zip", "and no further: as much has been inflated as"));
 }
 
-// What a strict reading would refuse is a finding here, and the globals are named all the same.
-TEST(Scan, GoesOnWhereTheArchiveLies) {
+// An archive that a strict reading would refuse is a finding here, and the globals are named all the same.
+TEST(Scan, GoesOnIfTheArchiveLies) {
   const auto lying = ZipFile().stored("x/data.pkl", py::pickle(kSystem)).change([](test::ZipEntry& e) {
     e.local.flags = 0x20;
     e.central.flags = 0x20;
@@ -231,7 +231,7 @@ TEST(Scan, ReadsAFileThatIsTwoThings) {
   EXPECT_FALSE(report.findings.empty());
 }
 
-TEST(Scan, FindsNothingInWhatHoldsNoPickles) {
+TEST(Scan, FindsNothingInAFileWithoutPickles) {
   const ScanReport report = scan_text(test::SafetensorsFile().tensor("w", "F32", {1}, 0, 4).data(4).text());
   EXPECT_TRUE(report.is_safe());
   EXPECT_TRUE(report.globals.empty());
@@ -267,7 +267,7 @@ TEST(Scan, LooksIntoFoldersOfAFolder) {
   EXPECT_TRUE(has_finding(scan(dir.path()), "elsewhere", "not looked into"));
 }
 
-TEST(Scan, GoesOnInAFolderWhereOneFileCannotBeLookedInto) {
+TEST(Scan, GoesOnInAFolderIfOneFileCannotBeLookedInto) {
   const TempDir dir;
   dir.write("a.tar.gz", "\x1f\x8b....");
   dir.write("b.xz", std::string("\xfd"
@@ -322,20 +322,20 @@ TEST(Scan, TellsTrueFromUnknownAndFalse) {
   EXPECT_EQ(scan_all({known, unknown}, trusting).safe(), true);
 }
 
-TEST(Scan, TakesWhatAPickleNamesAsStoragesForNumbers) {
+TEST(Scan, TakesMembersThatAPickleNamesAsStoragesForNumbers) {
   TorchZip zip;
   const std::string lookalike = py::pickle(kSystem);
   zip.object(py::tensor(py::storage("Byte", "0", static_cast<std::int64_t>(lookalike.size())), 0, {1}, {1}));
   zip.record("0", lookalike);
   EXPECT_EQ(scan_text(zip.text()).safe(), true);
-  TorchZip other;  // the same member, which nobody names
+  TorchZip other;  // the same member, which no pickle names
   other.object(py::none());
   other.record("0", lookalike);
   EXPECT_EQ(scan_text(other.text()).safe(), false);
 }
 
-// What a pickle hands to a loader is loaded, whatever it begins like.
-TEST(Scan, LooksIntoWhatALoaderIsGivenAsItIs) {
+// The bytes that a pickle hands to a loader are loaded, whatever they begin like.
+TEST(Scan, LooksIntoTheBytesThatALoaderIsGiven) {
   const std::string evil = "N0cos\nsystem\n(S'id'\ntR.";
   EXPECT_EQ(scan_text(py::pickle(py::call("torch.storage", "_load_from_bytes", {py::bytes(evil)}))).safe(), false);
   EXPECT_EQ(scan_text(py::pickle(py::call("torch.storage", "_load_from_bytes", {py::bytes("\xff")}))).safe(),
@@ -357,7 +357,7 @@ TEST(Scan, AndConvertAgreeAboutWhatIsDangerous) {
     std::copy_n(reinterpret_cast<const std::byte*>(file.data()), file.size(), bytes.begin());
     EXPECT_ERROR(refuse_dangerous(open_bytes(bytes, "<memory>")), Errc::unsafe, "names \"os.system\"");
   }
-  // What is dangerous without naming anything.
+  // Code that is dangerous without naming anything.
   TorchZip script;
   script.object(py::ordered_dict()).member("code/__torch__.py", "def forward(self): torch.save(self, \"x\")");
   const std::string path = dir.write("script.pt", script.text());

@@ -14,7 +14,7 @@ using namespace std::string_literals;
 
 ShardIndex parse(const std::string& json, const Limits& limits = {}) { return parse_shard_index(json, limits); }
 
-// A weight map that sends "w" to a file; the name is JSON already.
+// A weight map that sends "w" to a file. The name of the file is escaped for JSON already.
 std::string to(const std::string& file) { return R"({"weight_map":{"w":")" + file + R"("}})"; }
 
 TEST(ShardIndex, SaysWhichFileHoldsWhichTensor) {
@@ -83,7 +83,7 @@ TEST(ShardIndex, RefusesTheWrongTypes) {
   EXPECT_ERROR_AT(parse(""), Errc::malformed, "no JSON object", 0u);
 }
 
-TEST(ShardIndex, RefusesWhatIsNoJson) {
+TEST(ShardIndex, RefusesWhatIsNotJson) {
   EXPECT_ERROR_AT(parse("{"), Errc::malformed, "the text ends early", 1u);
   EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":"a"}}})"), Errc::malformed, "more text after the end", 24u);
   EXPECT_ERROR_AT(parse(R"({"weight_map":{"w":"a",}})"), Errc::malformed, "expected a tensor's name", 23u);
@@ -125,7 +125,7 @@ TEST(ShardIndex, TakesTimeThatGrowsLikeItsText) {
   };
   double growth = 1e9;
   for (int tries = 0; tries < 4 && growth > 90; ++tries) growth = std::min(growth, seconds(96'000) / seconds(6'000));
-  EXPECT_LE(growth, 90);  // sixteen times the text; quadratic would be 256
+  EXPECT_LE(growth, 90);  // for sixteen times the text; quadratic would be 256
 }
 
 TEST(ShardIndex, KeepsItsNamesAlive) {

@@ -50,7 +50,7 @@ TEST(Shards, AreOneCheckpoint) {
     EXPECT_EQ(checkpoint.target, target);
     EXPECT_EQ(checkpoint.size(), 3u);
     EXPECT_EQ(checkpoint.shards, 2u);
-    EXPECT_EQ(checkpoint.files.size(), 3u);  // and the index
+    EXPECT_EQ(checkpoint.files.size(), 3u);  // two shards and the index
     EXPECT_TRUE(checkpoint.notes.empty());
     EXPECT_EQ(text_of(checkpoint.at("z")), "aa");
     EXPECT_EQ(text_of(checkpoint.at("y")), "bb");
@@ -164,7 +164,7 @@ TEST(ShardsWithATensorTwice, AreRefusedWithoutAnIndex) {
   EXPECT_HINT(open(folder.path()), "by its name");
 }
 
-TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexIsSilent) {
+TEST(ShardsWithATensorTwice, AreRefusedIfTheIndexIsSilent) {
   const TempDir folder;
   put(folder, "a", {"w", "x"});
   put(folder, "b", {"w", "y"});
@@ -172,7 +172,7 @@ TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexIsSilent) {
   EXPECT_ERROR(open(folder.path()), Errc::malformed, "the index does not say which one counts");
 }
 
-TEST(ShardsWithATensorTwice, AreRefusedWhereTheIndexNamesAThird) {
+TEST(ShardsWithATensorTwice, AreRefusedIfTheIndexNamesAThirdShard) {
   const TempDir folder;
   put(folder, "a", {"w", "x"});
   put(folder, "b", {"w", "y"});
@@ -203,7 +203,7 @@ TEST(StaleIndex, ThatDoesNotListATensorIsNoted) {
   EXPECT_EQ(checkpoint.notes[0].text, "does not list 1 tensors of its shards, such as \"new\"");
 }
 
-TEST(Shards, KeepTheMetadataOfTheFirstThatSaysSomething) {
+TEST(Shards, KeepTheMetadataOfTheFirstShardThatHasSome) {
   const TempDir folder;
   SafetensorsFile().metadata({{"format", "pt"}, {"k", "first"}}).tensor("x", "U8", {1}).write(folder, "a.safetensors");
   SafetensorsFile()

@@ -1,5 +1,5 @@
-// A stranger's program: saves a checkpoint to the path it is given, opens it again and compares, with the public
-// headers and nothing else of ours.
+// A program as a user writes it: saves a checkpoint to the path it is given, opens it again and compares, with the
+// public headers and nothing else of ours.
 #include <ballast/ballast.hpp>
 
 #include <algorithm>

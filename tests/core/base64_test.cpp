@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> kVectors[] = {
     {"\xFB\xFF\xBF", "+/+/"},
 };
 
-TEST(Base64, IsThatOfTheSpecification) {
+TEST(Base64, FollowsTheSpecification) {
   for (const auto& [plain, text] : kVectors) {
     EXPECT_EQ(to_base64(bytes_of(plain)), text);
     const auto back = from_base64(text);

@@ -13,18 +13,18 @@ constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 static_assert(checked_add(1, 2) == 3u, "usable at compile time");
 
-TEST(CheckedAdd, GivesNothingWhereItWouldWrap) {
+TEST(CheckedAdd, GivesNothingIfItWouldWrap) {
   EXPECT_EQ(checked_add(kMax, 0), kMax);
   EXPECT_EQ(checked_add(kMax, 1), std::nullopt);
 }
 
-TEST(CheckedMul, GivesNothingWhereItWouldWrap) {
+TEST(CheckedMul, GivesNothingIfItWouldWrap) {
   EXPECT_EQ(checked_mul(kMax / 2, 2), kMax - 1);
   EXPECT_EQ(checked_mul(kMax, 0), 0u);
   EXPECT_EQ(checked_mul(0x4000000000000001, 4), std::nullopt);  // wraps to 4: PyTorch's pull request 181310
 }
 
-TEST(CheckedAlignUp, GivesNothingWhereItWouldWrapOrMeansNothing) {
+TEST(CheckedAlignUp, GivesNothingIfItWouldWrapOrMeansNothing) {
   EXPECT_EQ(checked_align_up(0, 8), 0u);
   EXPECT_EQ(checked_align_up(1, 8), 8u);
   EXPECT_EQ(checked_align_up(8, 8), 8u);

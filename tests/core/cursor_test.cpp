@@ -30,7 +30,7 @@ TEST(Cursor, ReadsFloatsWithTheirBits) {
   Cursor in(bytes_in("\x00\x00\xc0\x3f\x00\x00\x00\x00\x00\x00\x04\xc0\x01\x00\x80\x7f"sv));
   EXPECT_EQ(in.f32("a"), 1.5f);
   EXPECT_EQ(in.f64("b"), -2.5);
-  EXPECT_EQ(std::bit_cast<std::uint32_t>(in.f32("c")), 0x7f800001u);  // a signalling NaN stays one
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(in.f32("c")), 0x7f800001u);  // a signalling NaN stays a signalling NaN
 }
 
 TEST(Cursor, ReadsTheOtherByteOrder) {

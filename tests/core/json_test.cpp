@@ -29,7 +29,7 @@ TEST(Json, IsReadInOrderAndWrittenBack) {
   EXPECT_EQ(json.at("e").find("b"), nullptr);
 }
 
-TEST(Json, IsNoWayToFillTheMemory) {
+TEST(Json, CannotFillTheMemory) {
   std::string zeros = "[0";
   for (int i = 0; i < (8 << 20); ++i) zeros += ",0";
   EXPECT_ERROR(Json::parse(zeros + "]"), Errc::limit, "more than 8388608 values");
@@ -45,7 +45,7 @@ TEST(Json, IsWrittenAsPythonWritesItWithAnIndent) {
   EXPECT_EQ(to_string(json), "{\"b\":{}}");
 }
 
-TEST(Json, HasAnExponentWherePythonHasOne) {
+TEST(Json, HasAnExponentIfPythonHasOne) {
   const std::string text = "[0.0001,1e-05,-0.00025,100000.0,1234567890123456.0,1e+16,1.5e-07,-0.0,0.1]";
   EXPECT_EQ(to_string(Json::parse(text)), text);
 }
@@ -87,7 +87,7 @@ TEST(Json, SaysWhatIsWrongAndAtWhichByte) {
   EXPECT_EQ(Json::parse(R"(" \ud83d\ude42 é")").text(), " 🙂 é");
 }
 
-TEST(Json, ThatIsNoneIsRefused) {
+TEST(Json, IsRefusedIfItIsNotJson) {
   for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1,}", "nul", "1 2", "{'a':1}", "\"\xff\"", "[NaN]", "[01]",
                            "99999999999999999999"})
     EXPECT_ERROR(Json::parse(text), Errc::malformed, "this is no JSON");

@@ -7,7 +7,7 @@
 namespace ballast {
 namespace {
 
-TEST(ProgressMeter, KeepsWhatItCallsWhereACallerPassesATemporary) {
+TEST(ProgressMeter, KeepsItsFunctionEvenIfACallerPassesATemporary) {
   const auto last = std::make_shared<std::uint64_t>(0);
   ProgressMeter meter([last](const ProgressState& state) { return *last = state.done_bytes, true; }, "loading", 10);
   EXPECT_EQ(last.use_count(), 2);

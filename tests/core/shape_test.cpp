@@ -67,11 +67,11 @@ TEST(Shape, CountsItsElements) {
   EXPECT_EQ((Shape{5, 0, 7}).numel(), 0u);
 }
 
-TEST(Shape, HasNoCountWhereItOverflows) {
+TEST(Shape, HasNoCountIfItOverflows) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 32;
   EXPECT_EQ((Shape{kHalf, kHalf}).numel(), std::nullopt);
   EXPECT_EQ((Shape{kHalf, kHalf - 1}).numel(), kHalf * (kHalf - 1));
-  // In order, as safetensors multiplies: what it refuses is refused here too.
+  // Multiplied in order, as safetensors does: what safetensors refuses is refused here too.
   EXPECT_EQ((Shape{0, kHalf, kHalf}).numel(), 0u);
   EXPECT_EQ((Shape{kHalf, kHalf, 0}).numel(), std::nullopt);
 }

@@ -26,7 +26,7 @@ TEST(EscapeForTerminal, ShowsWhatWouldMoveTheCursorReorderTheLineOrHide) {
   EXPECT_EQ(escape_for_terminal("a\u200bb\ufeff"), "a\\u{200b}b\\u{feff}");
 }
 
-TEST(EscapeForTerminal, FindsWhatIsNotPlainAtEveryPlaceOfALongName) {
+TEST(EscapeForTerminal, FindsWhatIsNotPlainAtEveryPositionOfALongName) {
   for (std::size_t place = 0; place < 40; ++place) {
     for (const auto& [raw, shown] :
          {std::pair{"\x1f"s, "\\x1f"s}, {"\x7f"s, "\\x7f"s}, {"\x80"s, "\\x80"s}, {"\0"s, "\\x00"s}}) {
@@ -36,7 +36,7 @@ TEST(EscapeForTerminal, FindsWhatIsNotPlainAtEveryPlaceOfALongName) {
   }
 }
 
-TEST(EscapeForTerminal, ShowsBytesThatAreNoUtf8) {
+TEST(EscapeForTerminal, ShowsBytesThatAreNotUtf8) {
   EXPECT_EQ(escape_for_terminal("\xff\x80x"), "\\xff\\x80x");
   EXPECT_EQ(escape_for_terminal("\xc0\xaf"), "\\xc0\\xaf") << "overlong";
   EXPECT_EQ(escape_for_terminal("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "surrogate";
@@ -44,7 +44,7 @@ TEST(EscapeForTerminal, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escape_for_terminal("\xe6\xa8"), "\\xe6\\xa8") << "cut off";
 }
 
-TEST(ValidUtf8Prefix, EndsAtTheFirstByteThatIsNone) {
+TEST(ValidUtf8Prefix, EndsAtTheFirstByteThatIsNotUtf8) {
   for (std::size_t place = 0; place < 150; ++place) {
     const std::string before(place, 'a'), after(150 - place, 'b');
     EXPECT_EQ(valid_utf8_prefix(before + "é模🙂" + after), 150 + 9u);

@@ -1,4 +1,4 @@
-// Tensors on a CUDA device, by a driver of our own that has no GPU behind it: fake_cuda.cpp.
+// Tensors on a CUDA device, through a driver of our own that has no GPU behind it: fake_cuda.cpp.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using test::bytes_of;
 using test::some_bytes;
 using test::some_tensor;
 
-// Who asks for libcuda.so.1 from now on gets the library of that name that is loaded already.
+// Whoever asks for libcuda.so.1 from now on gets the library of that name that is loaded already.
 class OnFakeCuda : public testing::Test {
  protected:
   void SetUp() override {
@@ -69,7 +69,7 @@ TEST_F(OnFakeCuda, SaysWhatTheDriverSays) {
                "cuda:0 cannot be written: unspecified launch failure (CUDA error 719)");
 }
 
-TEST_F(OnFakeCuda, SaysHowManyThereAre) {
+TEST_F(OnFakeCuda, SaysHowManyDevicesThereAre) {
   EXPECT_ERROR(some_tensor(1, 1).to("cuda:2"), Errc::unsupported,
                "there is no device cuda:2: this machine has 2 CUDA devices");
 }

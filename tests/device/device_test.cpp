@@ -25,7 +25,7 @@ TEST(Device, HasOneNameEach) {
   EXPECT_NE(Device("cuda:1"), Device("cuda:0"));
 }
 
-TEST(Device, RefusesWhatIsNotQuiteAName) {
+TEST(Device, RefusesTextThatIsAlmostAName) {
   for (const char* name : {"", "gpu", "cuda:", "cuda:-1", "cuda:+1", "cuda:01", "cuda:1 ", " cuda:1", "cuda:1:2",
                            "Cuda", "cuda0", "cuda:99999999999", "cpu:0", "meta:0", "opencl:x"})
     EXPECT_ERROR(Device(name), Errc::invalid_argument, "is no device") << name;
@@ -33,7 +33,7 @@ TEST(Device, RefusesWhatIsNotQuiteAName) {
   EXPECT_HINT(Device("gpu"), "cpu, meta, opencl:N, cuda:N");
 }
 
-TEST(DevicePlace, IsTheCpuForBytesHereAndMetaForNone) {
+TEST(DevicePlace, IsTheCpuForBytesInMemoryAndMetaForNoBytes) {
   const Tensor tensor = some_tensor(8, 1);
   EXPECT_EQ(place_of(tensor).device, Device("cpu"));
   EXPECT_EQ(place_of(tensor).handle, 0u);
@@ -56,7 +56,7 @@ TEST_F(OnOpenCl, TensorsComeBackBitByBit) {
   }
 }
 
-TEST_F(OnOpenCl, ViewsAndCastsOfTensorsThereWorkAsEver) {
+TEST_F(OnOpenCl, ViewsAndCastsOfTensorsThereWorkAsElsewhere) {
   const Tensor tensor = Tensor::from_values<float>(DType::f32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
   const Tensor there = tensor.transpose().to("opencl");
   EXPECT_EQ(there.shape(), (Shape{3, 2}));
@@ -71,7 +71,7 @@ TEST_F(OnOpenCl, ViewsAndCastsOfTensorsThereWorkAsEver) {
   EXPECT_EQ(place_of(none).device, Device("opencl"));
 }
 
-// What a caller does who knows OpenCL: asks the buffer for its size, by the loader that is there.
+// Does what a caller does who knows OpenCL: asks the buffer for its size, through the loader of the system.
 TEST_F(OnOpenCl, TheHandleIsABufferOfTheTensorsSize) {
   const Tensor there = some_tensor(12'345, 3).to("opencl");
   void* const library = dlopen("libOpenCL.so.1", RTLD_NOW);
@@ -84,12 +84,12 @@ TEST_F(OnOpenCl, TheHandleIsABufferOfTheTensorsSize) {
   EXPECT_EQ(size, 12'345u);
 }
 
-TEST_F(OnOpenCl, WhatCannotBeReadFailsAndTheNextWorks) {
+TEST_F(OnOpenCl, ATensorThatCannotBeReadFailsAndTheNextWorks) {
   EXPECT_ERROR(Tensor(DType::u8, {1 << 20}, meta_storage(1 << 20)).to("opencl"), Errc::unsupported, "no data");
   EXPECT_TRUE(bytes_of(some_tensor(1 << 20, 2).to("opencl")) == some_bytes(1 << 20, 2));
 }
 
-TEST_F(OnOpenCl, SaysHowManyThereAre) {
+TEST_F(OnOpenCl, SaysHowManyDevicesThereAre) {
   const unsigned count = device_count(Device::Kind::opencl);
   EXPECT_ERROR(some_tensor(1, 1).to(Device(Device::Kind::opencl, count)), Errc::unsupported,
                "this machine has " + std::to_string(count) + " OpenCL device");

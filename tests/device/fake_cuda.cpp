@@ -180,7 +180,7 @@ Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t size) {
   return kSuccess;
 }
 
-// For the tests alone.
+// These functions are for the tests alone.
 std::size_t fake_cuda_in_use() { return in_use + pinned_memory.size() + streams + current.size(); }
 std::size_t fake_cuda_most_in_flight() { return most_in_flight; }
 void fake_cuda_fail_copy(int number) { failing_copies = number; }  // counted from 1

@@ -30,12 +30,12 @@ class Adapters(TestCase):
         for file in "adapter_config.json", "adapter_model.safetensors":
             self.assertEqual((self.folder / "tiny-lora" / file).read_bytes(), (LORA / file).read_bytes())
 
-    def test_inject_and_extract_are_each_others_way_back(self):
+    def test_extract_undoes_inject(self):
         self.ballast("adapter", "inject", TINY, LORA, "--name", "style", "-o", "adapted.safetensors")
         tensors, metadata = read_safetensors(self.folder / "adapted.safetensors")
         self.assertIn("base_model.model.model.layers.0.attn.qkv.base_layer.weight", tensors)
         self.assertIn("base_model.model.model.layers.1.mlp.up.lora_A.style.weight", tensors)
-        self.assertNotIn("lm_head.weight", metadata)  # which agreed about names that are gone
+        self.assertNotIn("lm_head.weight", metadata)  # the base agreed about names that are gone now
         self.ballast("adapter", "extract", "adapted.safetensors", "--name", "style", "--config",
                      LORA / "adapter_config.json", "-o", "out")
         for file in "adapter_config.json", "adapter_model.safetensors":
@@ -112,7 +112,7 @@ class Adapters(TestCase):
                 self.assertIn(hint, done.err)
         self.assertFalse((self.folder / "x.safetensors").exists())
 
-    def test_what_was_trained_on_a_changed_base_is_refused_or_made_plain(self):
+    def test_an_adapter_that_was_trained_on_a_changed_base_is_refused_or_made_plain(self):
         self.base()
         trained, initial = self.lora("trained", init_lora_weights="pissa"), self.lora("initial")
         for verb in (["merge", "base.safetensors", trained], ["inject", "base.safetensors", trained],
@@ -122,7 +122,7 @@ class Adapters(TestCase):
             self.assertIn("--initial-adapter", done.err)
         self.assertIn("PiSSA", self.ballast("adapter", "info", trained).out)
 
-        # Trained by nothing, it changes nothing.
+        # The adapter was not trained, so it changes nothing.
         self.ballast("adapter", "merge", "base.safetensors", trained, "--initial-adapter", initial, "-o", "m.safetensors")
         self.ballast("diff", "base.safetensors", "m.safetensors")
         self.ballast("adapter", "convert", trained, "--initial-adapter", initial, "--to", "peft", "-o", "plain")
@@ -136,7 +136,7 @@ class Adapters(TestCase):
             "-o", "n.safetensors", code=USAGE).err)
 
     @unittest.skipUnless(PEFT.is_dir(), "the vectors are not there")
-    def test_what_peft_converted_comes_out_of_extract_and_convert(self):
+    def test_an_adapter_that_peft_converted_comes_out_of_extract_and_convert(self):
         case = PEFT / "lora_pissa_converted"
         config = "residual_adapter/adapter_config.json"
         self.ballast("adapter", "extract", case / "adapted_state_dict.safetensors", "--config", case / config,
@@ -196,7 +196,7 @@ class Adapters(TestCase):
         problems = self.ballast("adapter", "info", "lora", "--json").json()["problems"]
         self.assertEqual([problem["harmless"] for problem in problems], [True])
 
-    def test_what_a_dialect_cannot_say_is_refused_and_not_left_out(self):
+    def test_settings_that_a_dialect_cannot_express_are_refused_and_not_left_out(self):
         turned, experts = self.lora("turned", fan_in_fan_out=True), self.lora("experts", target_parameters=["experts.w"])
         for folder, field in (turned, "fan_in_fan_out"), (experts, "target_parameters"):
             for dialect, file in ("kohya", "x.safetensors"), ("diffusers", "x.safetensors"), ("gguf", "x.gguf"):
@@ -205,7 +205,7 @@ class Adapters(TestCase):
             self.ballast("adapter", "convert", folder, "--to", "peft", "-o", f"{folder}-peft")
         self.assertFalse((self.folder / "x.safetensors").exists())
 
-    def test_what_must_be_given_is_asked_for(self):
+    def test_options_that_must_be_given_are_asked_for(self):
         for rest, hint in ((["convert", LORA, "--to", "kohya"], "-o"), (["convert", LORA, "-o", "x"], "peft, diffusers"),
                            (["extract", TINY, "-o", "x"], "--config")):
             self.assertIn(hint, self.ballast("adapter", *rest, code=USAGE).err)

@@ -1,4 +1,4 @@
-"""The conversion cache, from outside: made when asked, used when valid, never half there."""
+"""The conversion cache, from outside: it is made when asked for, used when valid, and never half there."""
 
 import random
 import shutil
@@ -21,7 +21,7 @@ class Cache(TestCase):
         self.write_deflated(self.models / "model.pt")
 
     def write_deflated(self, path, padding=0):
-        """The example as somebody packed it again: its tensors cannot be mapped."""
+        """Packs the example again, deflated, so that its tensors cannot be mapped."""
         with zipfile.ZipFile(PT) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
             for member in old.namelist():
                 new.writestr(member, old.read(member))
@@ -49,7 +49,7 @@ class Cache(TestCase):
         self.ballast("stats", "models/model.pt", env=self.environment(BALLAST_CACHE="1"))
         self.assertTrue(self.made())
 
-    def test_a_file_that_is_mapped_as_it_lies_gets_one_only_with_cache_all(self):
+    def test_a_file_that_can_be_mapped_gets_a_cache_only_with_cache_all(self):
         self.ballast("convert", TINY, "models/plain.pt", "-q")
         self.ballast("stats", "models/plain.pt", "--cache")
         self.assertFalse((self.models / ".plain.pt.ballast-cache.safetensors").exists())
@@ -66,7 +66,7 @@ class Cache(TestCase):
         self.assertNotIn(CACHE, self.ballast("ls", "models/model.pt", "--json", "--no-cache").out)
 
     def test_is_not_planted_by_an_archive(self):
-        """Another user packed a checkpoint with a cache of another one: the numbers are those of the checkpoint."""
+        """Another user packed a checkpoint with a cache of other numbers: those of the checkpoint count."""
         self.write("other.safetensors", {"w": ("F32", [2], b"\0" * 8)})
         self.ballast("stats", "models/model.pt", "--cache")
         packed = self.folder / "packed"
@@ -77,14 +77,14 @@ class Cache(TestCase):
             self.assertNotIn(CACHE, self.ballast("ls", target, "--json").out)
             self.assertEqual(self.ballast("hash", target, "--json").out, self.ballast("hash", PT, "--json").out)
 
-    def test_without_a_place_for_a_key_there_is_none(self):
+    def test_no_cache_is_made_without_a_folder_for_its_key(self):
         (self.folder / "file").write_text("")
         result = self.ballast("stats", "models/model.pt", "--cache", env=environment(
             XDG_CACHE_HOME=str(self.home), XDG_STATE_HOME=str(self.folder / "file")))
         self.assertFalse(self.made())
         self.assertIn("no conversion cache was made", result.err)
 
-    def test_a_compressed_one_gives_them_too(self):
+    def test_a_compressed_cache_gives_the_same_answers(self):
         before = self.ballast("stats", "models/model.pt", "--json").out
         self.assertEqual(self.ballast("stats", "models/model.pt", "--json", "--cache", "--compress-cache").out, before)
         self.assertEqual(self.ballast("stats", "models/model.pt", "--json").out, before)
@@ -110,7 +110,7 @@ class Cache(TestCase):
         self.assertFalse(self.made())
         self.assertEqual(self.ballast("cache", "clear").err, "no caches to remove\n")
 
-    def test_a_folder_that_others_can_write_to_gets_none(self):
+    def test_a_folder_that_others_can_write_to_gets_no_cache(self):
         self.models.chmod(0o777)
         self.ballast("stats", "models/model.pt", "--cache")
         self.assertFalse(self.made())

@@ -1,4 +1,4 @@
-"""convert and meta: what writes."""
+"""convert and meta: the verbs that write."""
 
 import random
 import resource
@@ -176,7 +176,7 @@ class Meta(TestCase):
         self.refused("meta", "unset", "m.safetensors", "nothing", code=IO, says="nothing")
         self.assertEqual(self.names_in_folder(), ["m.safetensors"])
 
-    def test_edits_in_place_where_it_fits(self):
+    def test_edits_in_place_if_the_text_fits(self):
         inode = self.path.stat().st_ino
         report = self.ballast("meta", "set", "m.safetensors", "format=tf", "--json", "-q").json()
         self.assertEqual((report["changed"], report["in_place"]), (True, True))

@@ -17,7 +17,7 @@ def zip_of(**members):
 
 
 class WhatIsNotACheckpoint(TestCase):
-    """Every verb says what it is, and exits with the same code."""
+    """Every verb says what the file is, and exits with the same code."""
 
     STRANGERS = {
         "README.md": (b"# A model\n\nIt is small.\n", 'a text file, not a checkpoint: it begins with "# A model"'),
@@ -37,31 +37,31 @@ class WhatIsNotACheckpoint(TestCase):
         "papers.zip": (zip_of(a="some text", b="more of it"), "a zip archive without a checkpoint in it"),
     }
 
-    def test_every_verb_says_what_it_is_and_exits_with_6(self):
+    def test_every_verb_says_what_the_file_is_and_exits_with_6(self):
         for name, (content, says) in self.STRANGERS.items():
             self.write(name, content)
             for verb in ("ls", "info", "hash", "verify", "scan"):
                 with self.subTest(verb=verb, name=name):
-                    if verb == "scan" and name.endswith(".gz"):  # it may hold anything, and nobody sees what
+                    if verb == "scan" and name.endswith(".gz"):  # a gzip may hold anything, and nobody sees what
                         self.assertIn("not looked into", self.ballast(verb, name, code=NO).out)
                     else:
                         self.refused(verb, name, code=UNSUPPORTED, says=says)
 
-    def test_what_is_dangerous_is_told_whatever_the_file_begins_like(self):
+    def test_danger_is_reported_whatever_the_file_begins_like(self):
         evil = zip_of(**{"x/data.pkl": b"cos\nsystem\n(S'true'\ntR."})
         for head in (b"\x7fELF", b"\x89HDF\r\n\x1a\n", b"# A readme\n", b"\xc8\xc9\xca"):
             self.write("evil", head + evil)
             self.assertIn("os.system", self.ballast("scan", "evil", code=NO).out, head)
 
-    def test_inside_a_folder_it_is_no_finding(self):
+    def test_inside_a_folder_such_a_file_is_not_a_finding(self):
         for name, (content, _) in self.STRANGERS.items():
-            if not name.endswith((".safetensors", ".gz")):  # a pointer that is called like a model is in its place
+            if not name.endswith((".safetensors", ".gz")):  # a pointer that has the name of a model counts as a model
                 self.write(f"folder/{name}", content)
         self.write("folder/model.safetensors", {"w": ("U8", [1], [1])})
         for verb in ("verify", "scan"):
             self.ballast(verb, "folder")
 
-    def test_a_folder_whose_only_model_is_something_else_has_none(self):
+    def test_a_folder_whose_only_model_is_a_pointer_is_refused(self):
         self.write("folder/model.safetensors", self.STRANGERS["pointer.safetensors"][0])
         self.refused("verify", "folder", code=UNSUPPORTED, says="a Git LFS pointer", hint="git lfs pull")
 
@@ -70,7 +70,7 @@ class WhatIsNotACheckpoint(TestCase):
         (self.folder / "model/model.safetensors.index.json").write_text('{"weight_map": {"w": "a.safetensors"}}')
         self.assertIn("a Git LFS pointer", self.ballast("verify", "model", code=NO).out)
 
-    def test_a_damaged_checkpoint_is_a_finding_of_both(self):
+    def test_a_damaged_checkpoint_is_a_finding_of_verify_and_scan(self):
         good = TINY.read_bytes()
         damaged = {"cut.safetensors": good[:1000], "length.safetensors": good[:6] + b"\x80" + good[7:],
                    "brace.safetensors": good[:8] + b"\xff" + good[9:], "cut.gguf": b"GGUF\3\0\0\0\1",
@@ -108,7 +108,7 @@ class Verify(TestCase):
         self.assertEqual((report["ok"], len(report["findings"])), (False, 1))
         self.assertEqual(list(report["findings"][0]), ["where", "what"])
 
-    def test_what_is_not_there_is_an_error(self):
+    def test_a_missing_file_is_an_error(self):
         self.refused("verify", "nope", code=IO, says="nope")
         self.refused("verify", "-", code=USAGE, says="standard input", hint="file")
 

@@ -1,4 +1,4 @@
-"""Completion scripts: the shells can read them, and they offer what there is."""
+"""Completion scripts: the shells can read them, and they offer the verbs, options and values that exist."""
 
 import shutil
 import unittest

@@ -11,7 +11,7 @@ import platform
 import signal
 import struct
 
-# name: (x86-64, AArch64); None where the architecture has no such call
+# name: (x86-64, AArch64); None if the architecture has no such call
 ALLOWED = {
     "read": (0, 63), "pread64": (17, 67), "readv": (19, 65), "preadv": (295, 69), "preadv2": (327, 286),
     "write": (1, 64), "writev": (20, 66),
@@ -33,13 +33,13 @@ OPEN, OPENAT, CLONE, CLONE3, EXECVE = (2, None), (257, 56), (56, 220), (435, 435
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | 0o20000000  # O_TMPFILE's own bit
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | 0o20000000  # and O_TMPFILE's own bit
 CLONE_THREAD = 0x10000
 ENOSYS = 38
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06  # of classic BPF: ld word absolute, jeq, jset, ret
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # where they lie in what a filter is given
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # where these lie in the data that a filter is given
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 
@@ -47,12 +47,12 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def is_possible():
-    """Whether this system can: Linux, on an architecture that the list knows."""
+    """Whether this system can confine a program: it is Linux, on an architecture that the list knows."""
     return platform.system() == "Linux" and platform.machine() in ARCHITECTURES
 
 
 def was_killed(code):
-    """Whether a return code is that of a program that did what it must not."""
+    """Whether a return code is that of a program that was killed for a call that is not allowed."""
     return code in (-signal.SIGSYS, 128 + signal.SIGSYS)
 
 
@@ -82,7 +82,7 @@ def program(path_address):
                             instruction(ANY_BIT, WRITING, 0, 1), kill, allow)
     code += on_call(CLONE[column], instruction(LOAD, low_half(0)),
                     instruction(ANY_BIT, CLONE_THREAD, 1, 0), kill, allow)
-    # Its flags lie in memory, where a filter cannot look: the C library then uses clone.
+    # The flags of clone3 lie in memory, where a filter cannot look: the C library uses clone instead.
     code += on_call(CLONE3[column], instruction(RETURN, ERRNO | ENOSYS))
     code += on_call(EXECVE[column], instruction(LOAD, low_half(0)), instruction(EQUAL, path_address, 1, 0), kill,
                     instruction(LOAD, low_half(0) + 4), instruction(EQUAL, path_address >> 32, 1, 0), kill, allow)
@@ -90,7 +90,7 @@ def program(path_address):
 
 
 def start(arguments, environment):
-    """A preexec_fn for subprocess: becomes the program, confined, before subprocess itself can."""
+    """A preexec_fn for subprocess that replaces the process by the confined program before subprocess itself does."""
     path = ctypes.create_string_buffer(os.fsencode(arguments[0]))
     words = [os.fsencode(str(argument)) for argument in arguments]
     argv = (ctypes.c_char_p * (len(words) + 1))(*words, None)

@@ -17,7 +17,7 @@ class Names(TestCase):
     def names(self, path):
         return [row[0] for row in self.ballast("ls", path).rows()]
 
-    def test_a_prefix_is_taken_and_another_given(self):
+    def test_one_prefix_is_removed_and_another_added(self):
         self.ballast("convert", "in.safetensors", "out.safetensors", "--strip-prefix", "module.", "--add-prefix", "m/")
         self.assertEqual(self.names("out.safetensors"), ["m/a.weight", "m/b", "m/other"])
 
@@ -119,7 +119,7 @@ class Npz(TestCase):
         self.ballast("convert", "out.npz", "again.safetensors")
         self.ballast("diff", "in.safetensors", "again.safetensors")
 
-    def test_what_numpy_has_not_is_refused_with_the_way_out(self):
+    def test_what_numpy_cannot_hold_is_refused_with_a_hint(self):
         self.write("in.safetensors", {"w": ("BF16", [2], bytes(4))})
         self.refused("convert", "in.safetensors", "out.npz", code=UNSUPPORTED, says="BF16", hint="--dtype F32")
         self.ballast("convert", "in.safetensors", "out.npz", "--dtype", "F32")

@@ -41,7 +41,7 @@ def matches(expected, actual):
 
 
 def comparable(line):
-    """The line without what differs from run to run: how long it took."""
+    """The line without what differs from run to run: the time that it took."""
     return re.sub(r"\bin [0-9.]+ m?s\b", "in TIME", line.rstrip())
 
 
@@ -89,7 +89,7 @@ def option_names(text):
 
 
 def lowest(commands):
-    """Those that something can be asked of: "meta get", but not "meta"."""
+    """The commands that can be run: "meta get", but not "meta"."""
     return [path for path in commands if path and not any(other.startswith(path + " ") for other in commands)]
 
 

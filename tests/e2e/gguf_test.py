@@ -1,4 +1,4 @@
-"""GGUF in and out: blocks, metadata, split files. Files are read back by a reader of this test's own."""
+"""GGUF in and out: blocks, metadata, split files. This test has its own reader to read the files back."""
 
 import json
 import random
@@ -18,7 +18,7 @@ def string(text):
 
 
 def gguf(fields, tensors):
-    """fields: bytes of each, tensors: (name, shape, type, data)."""
+    """fields: the bytes of each; tensors: (name, shape, type, data)."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(fields)) + b"".join(fields)
     offset = 0
     for name, shape, kind, data in tensors:
@@ -32,7 +32,7 @@ def gguf(fields, tensors):
 
 
 class Reader:
-    """What a GGUF file of version 3 says, read in the order of the format."""
+    """The content of a GGUF file of version 3, read in the order of the format."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -87,7 +87,7 @@ class Gguf(TestCase):
     def read(self, name):
         return Reader((self.folder / name).read_bytes())
 
-    def test_encodes_what_has_whole_blocks_and_falls_back_where_not(self):
+    def test_encodes_tensors_of_whole_blocks_and_falls_back_for_others(self):
         result = self.ballast("convert", "in.safetensors", "out.gguf", "--dtype", "Q4_K")
         self.assertIn('"blk.0.odd.weight" has rows of 96, no whole blocks of Q4_K: written as Q5_0', result.err)
         self.assertIn('"blk.0.odder.weight" has rows of 5, no whole blocks of Q4_K: written as F16', result.err)

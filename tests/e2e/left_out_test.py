@@ -1,4 +1,6 @@
-"""Nothing is left out in silence: what is in a source and does not arrive in a target is said, whichever the two are."""
+"""Nothing is left out in silence: whatever is in the source and does not arrive in the target is reported, for every
+pair of formats.
+"""
 
 import collections
 import io
@@ -38,7 +40,7 @@ class Storage:
 
 
 class Tensor:
-    """Pickles as a tensor of all of a storage."""
+    """Pickles as a tensor that covers all of a storage."""
 
     def __init__(self, key, numel=2):
         self.storage, self.numel = Storage(key, numel), numel
@@ -112,7 +114,7 @@ class LeftOut(TestCase):
         self.assertEqual(info["wasted_bytes"], 16)
         self.assertIn('2 storages are used by no tensor and left out, 16 bytes: "1", "2"', self.notes_of("m.pt"))
         self.assertIn("2 storages are used by no tensor", self.said("convert", "m.pt", "m.safetensors"))
-        # A stream knows the width of an element from who uses the storage: here a key of a dict does.
+        # A stream takes the width of an element from the user of the storage, which is a key of a dict here.
         self.put("s.pt", legacy_stream({"w": Tensor("0"), "d": {(Tensor("1", 3),): 1}}, {"0": [1, 2], "1": [3, 4, 5]}))
         self.assertIn('a storage is used by no tensor and left out, 12 bytes: "1"', self.notes_of("s.pt"))
         self.assertEqual(self.ballast("info", "s.pt", "--json").json()["wasted_bytes"], 12)
@@ -131,7 +133,7 @@ class LeftOut(TestCase):
         self.assertIn('a buffer is not in the state_dict() of its module and left out: "inv_freq"', said)
         self.assertIn("a storage is used by no tensor", said)
 
-    def test_members_that_are_no_tensors_are_named(self):
+    def test_members_that_are_not_tensors_are_named(self):
         self.put("m.pt", torch_zip({"w": Tensor("0")}, {"0": [1, 2]}, {"extra/labels.txt": "cat", "notes.md": "#"}))
         self.assertIn('left out, since they are no tensors: "extra/labels.txt", "notes.md"', self.notes_of("m.pt"))
         script = {"constants.pkl": pickled(()), "code/net.py": "pass"}
@@ -154,7 +156,7 @@ class LeftOut(TestCase):
         self.assertIn(told, self.said("convert", "m.pt", "copy.pt", "--keep-values"))
         self.assertNotIn("left out", self.said("convert", "m.safetensors", "again.safetensors"))
 
-    def test_metadata_without_a_place_is_named(self):
+    def test_metadata_that_the_target_cannot_hold_is_named(self):
         self.put("m.gguf", tiny_gguf())
         said = self.said("convert", "m.gguf", "m.safetensors")
         self.assertIn('2 arrays of the metadata are left out, which safetensors has no place for: "tokenizer.ggml.tokens", '
@@ -184,7 +186,7 @@ class LeftOut(TestCase):
         self.write("base.safetensors", {"down_blocks.0.attentions.0.to_q.weight": ("F32", [4, 4], [1.0] * 16)})
         self.assertIn(told, self.said("adapter", "merge", "base.safetensors", "kohya.safetensors", "-o", "m.safetensors"))
 
-    def test_a_conversion_of_no_tensors_is_an_error(self):
+    def test_a_conversion_without_tensors_is_an_error(self):
         self.put("v.pkl", pickle.dumps({"epoch": 3, "lr": 0.1}))
         self.write("none.safetensors", {}, {"author": "me"})
         for source in ("v.pkl", "none.safetensors"):

@@ -95,7 +95,7 @@ class Ls(TestCase):
             tensor = self.ballast("ls", target, "--json").json()["tensors"][0]
             self.assertEqual(tensor["file"], "m.safetensors", target)
 
-    def test_aliases_say_whose_they_are(self):
+    def test_aliases_say_which_tensor_they_stand_for(self):
         tensors = {t["name"]: t for t in self.ballast("ls", TINY, "--json").json()["tensors"]}
         self.assertEqual(tensors["lm_head.weight"]["alias_of"], "model.embed.weight")
         self.assertNotIn("alias_of", tensors["model.embed.weight"])
@@ -200,7 +200,7 @@ class Cat(TestCase):
         for name, text in expected.items():
             self.assertEqual(self.ballast("cat", "m.safetensors", name).out, text, name)
 
-    def test_is_what_numpy_prints_where_it_is_installed(self):
+    def test_prints_what_numpy_prints_if_numpy_is_installed(self):
         try:
             import numpy
         except ImportError:
@@ -292,14 +292,14 @@ class Cat(TestCase):
             self.assertNotEqual((self.folder / name).read_bytes(), b"precious")
         self.assertEqual(self.names_in_folder(), ["m.safetensors", "x.bin", "x.npy"])
 
-    def test_replaces_no_pipe_and_no_device(self):
+    def test_does_not_replace_a_pipe_or_a_device(self):
         os.mkfifo(self.folder / "pipe")
         for name in ("pipe", "/dev/null"):
             self.refused("cat", "m.safetensors", "matrix", "-o", name, "--force", code=USAGE, says="not a file", hint="-o -")
         self.assertTrue((self.folder / "pipe").is_fifo())
 
     def test_values_that_share_a_byte_are_sliced_when_they_are_cast(self):
-        # 0, 0.5, 1, 1.5 / 2, 3, 4, 6
+        # The values are 0, 0.5, 1, 1.5 and 2, 3, 4, 6.
         self.write("f4.safetensors", {"w": ("F4", [2, 4], bytes([0x10, 0x32, 0x54, 0x76]))})
         for slice in ("0,:3", ":,0", "0,:3:2", "0,1:3"):
             self.refused("cat", "f4.safetensors", "w", "--slice", slice, code=UNSUPPORTED, says="block", hint="cast first")
@@ -360,7 +360,7 @@ class Stats(TestCase):
         self.assertIn("└", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
 
-    def test_many_get_small_histograms_when_asked(self):
+    def test_many_tensors_get_small_histograms_when_asked(self):
         rows = self.ballast("stats", "m.safetensors", "--histogram", "--exclude", "c").rows()
         self.assertEqual(rows[0][-1], "histogram")
         self.assertRegex(rows[1][-1], "^[ ▁▂▃▄▅▆▇█]{24}$")
@@ -372,7 +372,7 @@ class Stats(TestCase):
         document = self.ballast("stats", "m.safetensors", "c", "--json").json()
         self.assertEqual(document["tensors"][0]["supported"], False)
 
-    def test_where_no_value_is_finite_there_is_no_number(self):
+    def test_there_is_no_number_if_no_value_is_finite(self):
         self.write("n.safetensors", {"nan": ("F32", [1], [math.nan]), "none": ("F32", [0], [])})
         for tensor in self.ballast("stats", "n.safetensors", "--bins", "2", "--json").json()["tensors"]:
             self.assertEqual([tensor[key] for key in ("min", "max", "mean", "std", "histogram")], [None] * 4 + [[0, 0]])

@@ -1,4 +1,4 @@
-"""Converting takes bounded memory, whatever the model's size: less than 96 MiB that is not the files' own pages."""
+"""Converting takes bounded memory, whatever the model's size: less than 96 MiB beside the mapped pages of the files."""
 
 import json
 import os
@@ -13,7 +13,7 @@ LIMIT = 96 * MIB
 
 
 def write_model(path, size):
-    """Sixteen tensors of F32 in a file that takes no room: its data are a hole."""
+    """Writes sixteen tensors of F32 to a file that takes no room on the disk, because its data are a hole."""
     each = size // 16
     entries = {f"layers.{i}.weight": {"dtype": "F32", "shape": [each // 4], "data_offsets": [i * each, (i + 1) * each]}
                for i in range(16)}
@@ -25,7 +25,7 @@ def write_model(path, size):
 
 
 def peak_anonymous(*arguments, cwd):
-    """Runs the command and watches it; the most bytes of memory that it had for itself."""
+    """Runs the command and returns the most memory in bytes that it had for itself."""
     process = subprocess.Popen([COMMAND, *arguments], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                env=environment())
     peak = samples = 0

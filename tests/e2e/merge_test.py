@@ -57,7 +57,7 @@ class Merge(TestCase):
         self.refused("adapter", "merge", "base.safetensors", "lora", "lora", "--weight", "1", "-o", "x.safetensors",
                      code=USAGE, says="1 weight for 2 adapters", hint="once for each")
 
-    def test_is_taken_out_again(self):
+    def test_can_be_undone(self):
         self.ballast("adapter", "merge", "base.safetensors", "lora", "-o", "in.safetensors")
         result = self.ballast("adapter", "merge", "in.safetensors", "lora", "--unmerge", "-o", "out.safetensors")
         self.assertIn("within rounding", result.err)
@@ -98,7 +98,7 @@ class Merge(TestCase):
         self.assert_values("odd-merged.gguf", "m.q.weight", self.with_change(self.weight, 1.5))
 
     def llama_gguf(self, name, weights):
-        """As llama.cpp calls it, with 4 heads of queries and 2 of keys."""
+        """Writes a GGUF with the names of llama.cpp, with 4 heads of queries and 2 of keys."""
         self.write("hf.safetensors", {name: tensor(rows) for name, rows in weights.items()})
         self.ballast("convert", "hf.safetensors", name, "--names", "gguf", "--architecture", "llama", "--heads", "4",
                      "--kv-heads", "2", "--force")
@@ -118,7 +118,7 @@ class Merge(TestCase):
         self.ballast("adapter", "merge", "before.gguf", "found", "-o", "again.gguf")
         self.ballast("diff", "after.gguf", "again.gguf", "--tolerance", "1e-4")
 
-        # Into the base as it is, with the names of a PeftModel.
+        # The LoRA is injected into the base as it is, with the names of a PeftModel.
         self.ballast("adapter", "inject", "before.gguf", "found", "-o", "adapted.safetensors")
         tensors, _ = read_safetensors(self.folder / "adapted.safetensors")
         self.assertEqual(tensors[f"base_model.model.{at}k_proj.base_layer.weight"],
@@ -127,7 +127,8 @@ class Merge(TestCase):
         self.ballast("adapter", "inject", "q8.gguf", "found", "--dtype", "BF16", "-o", "half.safetensors")
         self.assertEqual(read_safetensors(self.folder / "half.safetensors")[0][f"base_model.model.{at}q_proj.weight"][0], "BF16")
 
-        # As llama.cpp has it, but for the heads, which the base knows; keys alone do not tell them.
+        # Converted to the form of llama.cpp, which needs the heads: the base knows them, and keys alone do not tell
+        # them.
         command = ["adapter", "convert", "found", "--to", "gguf", "--architecture", "llama", "--heads", "4", "-o", "lora.gguf"]
         self.refused(*command, code=USAGE, says="nothing says llama.attention.head_count_kv", hint="--kv-heads")
         self.ballast(*command, "--kv-heads", "2")
@@ -139,7 +140,7 @@ class Merge(TestCase):
         self.ballast("diff", "after.gguf", "third.gguf", "--tolerance", "1e-4")
         self.refused("adapter", "convert", "lora.gguf", "--to", "peft", "-o", "x", code=USAGE, says="nothing says llama.att")
 
-    def test_knows_flat_names_by_the_base(self):
+    def test_resolves_flat_names_by_the_base(self):
         self.write("base.safetensors", {"m.out_q.weight": tensor(self.weight)})
         self.write_adapter("named", "m.out_q", self.a, self.b, alpha=3)
         self.ballast("adapter", "convert", "named", "--to", "kohya", "-o", "flat.safetensors")
@@ -177,7 +178,7 @@ class Merge(TestCase):
         self.refused("adapter", "from-diff", "base.safetensors", "base.safetensors", "-o", "none", code=NO,
                      says="no matrix differs")
 
-    def test_numbers_below_zero_are_no_ranks(self):
+    def test_numbers_below_zero_are_not_ranks(self):
         self.refused("adapter", "from-diff", "base.safetensors", "base.safetensors", "--rank", "-1", "-o", "x", code=USAGE,
                      says="--rank", hint="--help")
         self.refused("adapter", "convert", "lora", "--to", "gguf", "--heads", "-4", "-o", "x.gguf", code=USAGE, says="--heads")

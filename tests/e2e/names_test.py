@@ -41,7 +41,7 @@ def gguf(fields, tensors):
 
 
 class GgufReader:
-    """Fields that are numbers or text, and tensors that are F32 or F16: {name: (shape, numbers)}."""
+    """Reads metadata that are numbers or text, and tensors that are F32 or F16: {name: (shape, numbers)}."""
 
     def __init__(self, path):
         self.raw, self.at = pathlib.Path(path).read_bytes(), 4
@@ -87,7 +87,7 @@ class Names(TestCase):
     HEADS, HEADS_KV, WIDTH = 4, 2, 32
 
     def numbers(self, *shape):
-        """Sixty-fourths, which survive F16 and a sum with 1."""
+        """Returns multiples of 1/64, which survive F16 and a sum with 1."""
         source = random.Random(repr(shape))
         return list(shape), [source.randrange(-63, 64) / 64 for _ in range(product(shape))]
 
@@ -123,7 +123,7 @@ class Names(TestCase):
         return [values[i * width:(i + 1) * width] for i in range(count)]
 
     def halves(self, tensor, heads):
-        """GGUF's neighbours as Hugging Face's halves, head by head."""
+        """Turns GGUF's order of rows, neighbours, into Hugging Face's, halves, head by head."""
         rows = self.rows(tensor)
         size = len(rows) // heads
         head = [rows[h * size:(h + 1) * size] for h in range(heads)]
@@ -166,7 +166,7 @@ class Names(TestCase):
         self.assertEqual(back.tensors, tensors)
         self.assertEqual({key: back.fields[key] for key in self.LLAMA_FIELDS}, self.LLAMA_FIELDS)
 
-    def test_head_counts_can_be_told(self):
+    def test_head_counts_can_be_given(self):
         q, k = self.numbers(32, 32), self.numbers(16, 32)
         self.write("hf.safetensors", {"model.layers.0.self_attn.q_proj.weight": ("F32", *q),
                                       "model.layers.0.self_attn.k_proj.weight": ("F32", *k)})
@@ -191,7 +191,7 @@ class Names(TestCase):
                          self.halves(plain["blk.0.attn_q.weight"], self.HEADS))
 
     def test_names_come_before_quantizing(self):
-        """gpt2's matrices are turned round first, and then cut into blocks."""
+        """gpt2's matrices are transposed first, and then cut into blocks."""
         shape, values = self.numbers(64, 32)
         self.write("hf.safetensors", {"h.0.mlp.c_fc.weight": ("F32", shape, values), "h.0.attn.bias": ("F32", [1], [1])})
         result = self.ballast("convert", "hf.safetensors", "q8.gguf", "--names", "gguf", "--architecture", "gpt2",

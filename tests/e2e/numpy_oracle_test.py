@@ -1,6 +1,6 @@
-"""What the command writes as .npz, loaded by NumPy itself and compared bit for bit.
+"""What the command writes as .npz is loaded by NumPy itself and compared bit for bit.
 
-Skipped (exit 77) where there is no NumPy.
+Skipped (exit 77) if there is no NumPy.
 """
 
 import random
@@ -70,7 +70,7 @@ class NumPy(TestCase):
         self.ballast("convert", "in.safetensors", "b.npz", "--dtype", "F32")
         self.expect_equal(self.folder / "b.npz", {"w": ("F32", [4], bytes(16))})
 
-    def test_what_numpy_writes_and_what_we_write_is_one_checkpoint(self):
+    def test_numpy_and_we_write_the_same_checkpoint(self):
         arrays = {"a": numpy.arange(12, dtype="<f4").reshape(3, 4), "b": numpy.array(7, dtype="<i8")}
         numpy.savez(self.folder / "theirs.npz", **arrays)
         self.ballast("convert", "theirs.npz", "ours.npz")

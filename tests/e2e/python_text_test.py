@@ -1,4 +1,4 @@
-"""Keys and values beside tensors read as Python's own repr() says them, whichever protocol wrote the pickle."""
+"""Keys and values beside tensors read as Python's own repr() writes them, whichever protocol wrote the pickle."""
 
 import datetime
 import decimal
@@ -25,7 +25,7 @@ VALUES = [set(), {1}, {(1, 2)}, bytearray(), bytearray(b"\x00a"), slice(1, None,
 
 class PythonText(TestCase):
     def values_of(self, things, protocol):
-        """What `info` says of each of them."""
+        """What `info` says about each of the things."""
         (self.folder / "x.pkl").write_bytes(pickle.dumps(things, protocol=protocol))
         values = json.loads(self.ballast("info", "x.pkl", "--json").out)["values"]
         found = [[] for _ in things]

@@ -19,8 +19,8 @@ MALICIOUS = FIXTURES / "malicious"
 
 @functools.cache
 def is_instrumented():
-    """Sanitizers open files, start processes and take memory of their own."""
-    # A piece at a time: what this process holds at its most counts for the processes that it starts.
+    """Whether the command has sanitizers, which open files, start processes and take memory of their own."""
+    # Reads 1 MiB at a time: the peak memory of this process is inherited by the processes that it starts.
     end = b""
     with open(COMMAND, "rb") as program:
         while piece := program.read(1 << 20):
@@ -36,7 +36,7 @@ def text(word):
 
 
 def call(module, name, argument):
-    """The opcodes that would call module.name(argument), with nothing before them or behind."""
+    """The opcodes that would call module.name(argument), with nothing before or behind them."""
     return f"c{module}\n{name}\n(V{argument}\ntR".encode()
 
 
@@ -49,7 +49,7 @@ def archive_of(members):
 
 
 def hostile_files(evidence):
-    """{name: bytes}, each an attempt to make the file `evidence`."""
+    """Returns {name: bytes}, each file an attempt to make the file `evidence`."""
     command = f"touch {evidence}"
     system = call("os", "system", command)
     stop = b"."
@@ -84,7 +84,7 @@ def hostile_files(evidence):
 
 
 def load_from_bytes(data):
-    """What a pickled storage is: a call with the bytes of a file of its own."""
+    """A pickled storage: a call with the bytes of a file of its own."""
     return (b"\x80\x04" + text("torch.storage") + text("_load_from_bytes") + b"\x93B" + struct.pack("<I", len(data)) +
             data + b"\x85R.")
 
@@ -97,7 +97,7 @@ def npy_of_objects(data, descr=b"|O"):
 
 class Safety(TestCase):
     def confined(self, *args):
-        """Runs the command where it can do nothing but read."""
+        """Runs the command confined, so that it can do nothing but read."""
         if is_instrumented() or not confinement.is_possible():
             return self.run_raw(*args)
         env = environment()
@@ -106,13 +106,13 @@ class Safety(TestCase):
         return result
 
     def assertEndsWell(self, result, *codes):
-        """One of the codes, and words for whoever sees it where it is not 0."""
+        """Expects one of the codes, and an error message if the command failed."""
         self.assertIn(result.code, codes, result)
         if result.code > NO:
             self.assertRegex(result.err, "(?m)^ballast: ")
 
     def look(self, path):
-        """Everything that only looks, and what would convert if it were allowed to; returns the scan."""
+        """Runs the verbs that only look; a dangerous file must not be converted either. Returns the scan."""
         before = self.names_in_folder()
         scan = self.confined("scan", "--json", path)
         self.assertEndsWell(scan, OK, NO, MALFORMED, UNSUPPORTED)
@@ -131,7 +131,7 @@ class Safety(TestCase):
         return report
 
     def look_at_refusal(self, path, code):
-        """Whatever scan calls dangerous is not converted, wherever in the file it stands."""
+        """Whatever scan calls dangerous is not converted, wherever in the file it lies."""
         out = self.folder / "out.safetensors"
         self.assertEndsWell(self.confined("convert", path, out), UNSAFE if code == OK else code)
 
@@ -142,7 +142,7 @@ class Safety(TestCase):
         for verb in ("ls", "info", "scan"):
             usages = [self.usage_of(verb, path) for _ in range(1 if is_instrumented() else 3)]
             if not is_instrumented():
-                # The best of three: on a busy machine, a start alone can take that long.
+                # The best of three counts: on a busy machine, a start alone can take that long.
                 self.assertLess(min(usage.ru_utime + usage.ru_stime for usage in usages), 0.05, (verb, path))
                 self.assertLess(min(usage.ru_maxrss for usage in usages), 32 * 1024, (verb, path))
 
@@ -155,7 +155,7 @@ class Safety(TestCase):
 
 
 class Confinement(Safety):
-    """That the cage holds: otherwise nothing below shows anything."""
+    """The confinement works: otherwise nothing below shows anything."""
 
     def setUp(self):
         super().setUp()
@@ -245,7 +245,7 @@ class Made(Safety):
             self.skipTest("nothing is closed to this user")
         self.refused("scan", folder, code=IO, says="cannot list the folder")
 
-    def test_what_only_looks_like_danger_is_not_called_so(self):
+    def test_dangerous_words_in_strings_are_not_called_dangerous(self):
         words = {"system": "os.system('id')", "eval": ["__import__", "subprocess"], b"cos\nsystem\n": 1}
         report = self.look(self.write("words.pkl", pickle.dumps(words)))
         self.assertTrue(report["safe"])
@@ -295,9 +295,9 @@ class Made(Safety):
 
 @needs_fixtures
 class Collected(Safety):
-    """Files by others, who wrote them to get past scanners."""
+    """Files that others wrote to get past scanners."""
 
-    # These name nothing, or only what is harmless in itself; all others outside control-benign are dangerous.
+    # These files name nothing, or only what is harmless in itself; all others outside control-benign are dangerous.
     HARMLESS = {
         "decode_exec_chain", "nested_pickle_hex", "nested_pickle_multistage", "nested_pickle_raw", "simple_nested",
         "mixed_model", "billionLaughsAlt", "globalLaughs", "object_arrays", "object_arrays_compressed",
@@ -317,14 +317,14 @@ class Collected(Safety):
                 for stream in entry["streams"]:
                     member = stream["member"].split(" (RELAXED")[0]
                     for one in stream["globals"]:
-                        # What the disassembler could not follow has no module.
+                        # A global that the disassembler could not follow has no module.
                         if not one["name"].startswith("None."):
                             self.assertIn((one["name"], one["offset"], member), found)
                 self.assertEqual(report["safe"] is not False, self.is_harmless(entry))
 
     def is_harmless(self, entry):
         stem = pathlib.Path(entry["file"]).stem.split("__")[-1]
-        if stem == "malicious_lambda":  # no pickle, but a layer with byte code
+        if stem == "malicious_lambda":  # not a pickle, but a layer with byte code
             return False
         return "note" in entry or "control-benign" in entry["file"] or stem in self.HARMLESS
 

@@ -1,4 +1,6 @@
-"""scan: safe means known. What loaders would run is not called safe, what honest programs write is not called dangerous."""
+"""scan: safe means known. A file that loaders would run is not called safe, and one that honest programs write is not
+called dangerous.
+"""
 
 import base64
 import bz2
@@ -55,7 +57,7 @@ def loaded(data):
 
 
 def array_wrapper(shape, code, alignment=False):
-    """A NumpyArrayWrapper up to its BUILD, as joblib pickles it; the raw array follows."""
+    """A NumpyArrayWrapper up to its BUILD, as joblib pickles it; the raw array follows it."""
     dtype = call("numpy:dtype", text(code), b"\x89", b"\x88")
     dtype += b"(K\x03" + text("<") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
     state = b"}(" + text("shape") + b"(" + b"".join(b"K" + bytes([n]) for n in shape) + b"t" + text("order") + text("C")
@@ -74,7 +76,7 @@ KERAS = {"class_name": "Sequential", "config": {"layers": [
     {"class_name": "Lambda", "config": {"function": {"class_name": "__lambda__", "config": {"code": "4wEAAA=="}}}}]}}
 JINJA = "{{ ''.__class__.__mro__[1].__subclasses__() }}"
 
-# A second one of each kind that was found: {name: (content, verdict)}.
+# A second file of each kind that was found: {name: (content, verdict)}.
 DANGEROUS = {
     "cp037.pkl": pickled(loaded(call("_codecs:encode", text("a"), text("cp037")))),
     "bytes_of_numbers.pkl": pickled(loaded(call("builtins:bytes", LIST))),
@@ -148,14 +150,14 @@ class Scanned(TestCase):
 
 
 class Kinds(Scanned):
-    def test_what_leads_to_code_is_dangerous_and_is_not_converted(self):
+    def test_a_file_that_leads_to_code_is_dangerous_and_is_not_converted(self):
         for name, content in DANGEROUS.items():
             with self.subTest(name):
                 path = self.write(name, content)
                 self.assertIs(self.safe_of(path), False)
                 self.assertRefused(path)
 
-    def test_what_nobody_knows_or_looked_into_is_unknown(self):
+    def test_a_file_that_nobody_knows_or_looked_into_is_unknown(self):
         for name, content in UNKNOWN.items():
             with self.subTest(name):
                 self.assertIsNone(self.safe_of(self.write(name, content)))
@@ -191,7 +193,7 @@ class Chance(Scanned):
         path = self.write("random.pt", archive_of({"m/data.pkl": b"\x80\x02}(" + items + b"u.", **members}))
         self.assertIs(self.safe_of(path), True)
 
-    def test_random_members_that_nobody_names_are_no_pickles(self):
+    def test_random_members_that_nobody_names_are_not_pickles(self):
         rng = random.Random(18)
         for round_ in range(5):
             members = {f"raw/{i}": b"c" + rng.randbytes(2000) for i in range(2000)}
@@ -232,12 +234,12 @@ class Report(Scanned):
         lines = self.ballast("scan", self.folder / "models", evil, code=NO)
         self.assertIn("1 safe, 1 unknown, 1 dangerous", lines.err)
 
-    def test_one_that_is_missing_does_not_hide_the_others(self):
+    def test_a_missing_target_does_not_hide_the_others(self):
         evil = self.write("evil.pkl", EVIL)
         report = self.run_raw("scan", "--json", evil, self.folder / "missing").json()
         self.assertEqual([one["safe"] for one in report["files"]], [False, None])
 
-    def test_details_of_the_harmless_are_for_those_who_ask(self):
+    def test_details_of_harmless_files_are_shown_only_on_request(self):
         path = self.write("dict.pkl", pickled(call("collections:OrderedDict")))
         self.assertNotIn("OrderedDict", self.ballast("scan", path).out)
         told = self.ballast("scan", "-v", path).out
@@ -269,7 +271,7 @@ class Report(Scanned):
         self.assertTrue(place["artifactLocation"]["uri"].endswith("evil.pkl"))
         self.assertEqual(place["region"], {"byteOffset": 2})
 
-    def test_columns_stand_with_colours(self):
+    def test_columns_are_aligned_with_colours_too(self):
         ops = pickled(call("os:system", text("id")), call("mine:make", b"N"))
         path = self.write("two.pkl", ops)
         plain = self.ballast("scan", "--color=never", path, code=NO).out
@@ -294,9 +296,9 @@ class Report(Scanned):
 
 class Files(Scanned):
     HARMLESS = ("module_py", "od_")
-    OTHERS = ("poly_",)  # two formats in one file: one_meaning_test.cpp's matter
+    OTHERS = ("poly_",)  # two formats in one file: one_meaning_test.cpp tests them
 
-    def test_what_was_found_is_not_called_safe(self):
+    def test_only_harmless_ones_of_the_found_files_are_called_safe(self):
         for path in sorted(FOUND.iterdir()):
             if path.suffix == ".md" or path.name.startswith(self.OTHERS):
                 continue
@@ -307,7 +309,7 @@ class Files(Scanned):
                     self.assertRefused(path)
 
     @needs_fixtures
-    def test_the_table_of_the_document_is_what_comes_out(self):
+    def test_the_table_of_the_document_is_what_scan_says(self):
         document = (SOURCE / "docs" / "scan.md").read_text()
         for folder in ("benign", "adapters", "gguf", "safetensors", "malicious/control-benign"):
             counts = {True: 0, None: 0, False: 0}

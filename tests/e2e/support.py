@@ -1,4 +1,4 @@
-"""What the tests of the command share: how to run it, and a writer and a reader of safetensors that are not ours."""
+"""Shared by the tests of the command: how to run it, and a writer and a reader of safetensors that are not ours."""
 
 import atexit
 import fcntl
@@ -19,7 +19,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("BALLAST_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TINY = SOURCE / "examples" / "tiny.safetensors"
-VECTORS = SOURCE / "tests" / "vectors"  # a part of the repository: a test fails if one is missing
+VECTORS = SOURCE / "tests" / "vectors"  # in the repository: a test fails if a vector is missing
 FIXTURES = pathlib.Path(os.environ.get("BALLAST_SHARED", SOURCE.parent / "shared")) / "fixtures"  # beside it
 
 if "BALLAST_COMMAND" not in os.environ:
@@ -78,7 +78,7 @@ def with_header(text, data=b""):
 
 
 def read_safetensors(path):
-    """({name: (dtype, shape, bytes)}, metadata), checked as strictly as a reader of a page can."""
+    """Returns ({name: (dtype, shape, bytes)}, metadata), and checks the file as strictly as a short reader can."""
     raw = pathlib.Path(path).read_bytes()
     (size,) = struct.unpack_from("<Q", raw)
     header = json.loads(raw[8:8 + size])
@@ -116,9 +116,9 @@ class Result:
 
 
 def parser_commands():
-    """{"meta get": {"--json", ...}, ...}: every verb of the command's own parser with the options that it adds; "" has the options of every verb.
+    """{"meta get": {"--json", ...}, ...}: every verb of the command's own parser with the options that it adds.
 
-    The parser writes the completion scripts, so this reads the one for bash.
+    "" has the options of every verb. The parser writes the completion scripts, so this reads the one for bash.
     """
     script = subprocess.run([COMMAND, "completion", "bash"], capture_output=True, text=True, check=True, env=environment()).stdout
     rows = re.findall(r"(?m)^    '([^']*)'\) words='[^']*' options='([^']*)' ;;$", script)
@@ -127,7 +127,7 @@ def parser_commands():
 
 
 def parser_verbs():
-    """The first words of these: info, ls, ..."""
+    """The first words of the commands: info, ls, ..."""
     return list(dict.fromkeys(path.split()[0] for path in parser_commands() if path))
 
 
@@ -153,7 +153,7 @@ class TestCase(unittest.TestCase):
         return Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
     def ballast(self, *args, code=OK, **more):
-        """Runs the command and expects the exit code; what failed is shown whole."""
+        """Runs the command and expects the exit code; the whole result is shown if it differs."""
         result = self.run_raw(*args, **more)
         self.assertEqual(result.code, code, f"ballast {' '.join(map(str, args))}\n{result}")
         return result
@@ -174,13 +174,13 @@ class TestCase(unittest.TestCase):
 
 
 class Terminal:
-    """The command, or another program, on a terminal of its own: what it prints there, and keys that it is sent."""
+    """Runs the command, or another program, on a terminal of its own: collects what it prints, and sends it keys."""
 
     def __init__(self, *args, cwd, program=COMMAND, columns=100, env=None):
         self.output = b""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        # A session of its own, whose terminal this is: Ctrl-C then becomes a signal, as it does for people.
+        # A session of its own, which this terminal controls: Ctrl-C then becomes a signal, as it does for people.
         self.process = subprocess.Popen(
             [program, *map(str, args)], cwd=cwd, env=env or environment(), stdin=slave, stdout=slave, stderr=slave,
             start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
@@ -196,7 +196,7 @@ class Terminal:
         os.write(self.master, keys)
 
     def finish(self, seconds=60):
-        """(exit code, everything printed); a death by signal is a negative code."""
+        """Returns (exit code, everything printed); a death by signal is a negative code."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self._read():
             pass
@@ -205,7 +205,7 @@ class Terminal:
         return code, self.output.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def _read(self):
-        """False once the other side is closed."""
+        """Returns False once the other side is closed."""
         ready, _, _ = select.select([self.master], [], [], 0.1)
         if not ready:
             return True

@@ -48,7 +48,7 @@ class OnATerminal(TestCase):
         _, text = self.show("info", "m.safetensors", "-v", columns=80)
         self.assertIn("word " * 200, text.replace("\r", ""))
 
-    def test_what_a_terminal_rounds_a_pipe_gets_exactly(self):
+    def test_numbers_that_a_terminal_rounds_are_exact_in_a_pipe(self):
         many = bytes(1_234_567)
         self.write("a.safetensors", {"w": ("U8", [1_234_567], many)})
         self.write("b.safetensors", {"w": ("U8", [1_234_567], b"\1" * 1_234_567)})

@@ -1,6 +1,6 @@
-"""What torch and NumPy write, read by the command: names, dtypes, shapes and bytes, over generated random trees.
+"""The command reads what torch and NumPy write: names, dtypes, shapes and bytes, over random trees.
 
-Skipped (exit 77) where there is no torch. One process: importing torch takes seconds.
+Skipped (exit 77) if there is no torch. One process: importing torch takes seconds.
 """
 
 import collections
@@ -53,7 +53,7 @@ def array_entry(array):
 
 
 def parts_of(tensor):
-    """{suffix: entry}: what one tensor is listed as."""
+    """Returns {suffix: entry}, the entries that one tensor is listed as."""
     if tensor.layout == torch.sparse_coo:
         return {".indices": entry(tensor._indices()), ".values": entry(tensor._values())}
     if tensor.layout == torch.sparse_csr:
@@ -207,11 +207,11 @@ class TorchDifferential(TestCase):
             for new in (True, False):
                 with self.subTest(seed=seed, protocol=protocol, zip=new):
                     path = self.save("x.pt", tree, pickle_protocol=protocol, _use_new_zipfile_serialization=new)
-                    # As torch itself reads it: that of 2022 loses the conjugate bit.
+                    # The expected values are those that torch itself reads: the torch of 2022 loses the conjugate bit.
                     self.assertReads(path, flatten(torch.load(path, weights_only=False)))
 
     def test_every_kind_of_tensor_alone(self):
-        """Random trees may miss one for years."""
+        """Random trees may miss one kind for years."""
         for seed in range(20):
             generator = Generator(1000 + seed)
             for kind in (generator.plain, generator.view, generator.signed, generator.sparse, generator.quantized,

@@ -1,6 +1,6 @@
-"""What the command writes as torch files, loaded by torch itself and compared bit for bit.
+"""What the command writes as torch files is loaded by torch itself and compared bit for bit.
 
-Skipped (exit 77) where there is no torch.
+Skipped (exit 77) if there is no torch.
 """
 
 import collections
@@ -22,7 +22,7 @@ from support import *
 
 TORCH = VECTORS / "torch2"
 
-# Those that even an old torch knows, with the bytes of an element.
+# The dtypes that even an old torch knows, with the bytes of an element.
 DTYPES = {
     "BOOL": (torch.bool, 1), "U8": (torch.uint8, 1), "I8": (torch.int8, 1), "I16": (torch.int16, 2),
     "F16": (torch.float16, 2), "BF16": (torch.bfloat16, 2), "I32": (torch.int32, 4), "F32": (torch.float32, 4),
@@ -57,7 +57,7 @@ class Global(collections.namedtuple("Global", "module name")):
 
 
 class Pickled(pickle.Unpickler):
-    """A pickle as nested tuples: what would have been called, with what."""
+    """Reads a pickle as nested tuples of each call: its function and its arguments."""
 
     def find_class(self, module, name):
         return dict if (module, name) == ("collections", "OrderedDict") else Global(module, name)

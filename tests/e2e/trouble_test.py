@@ -22,7 +22,7 @@ class Killed(TestCase):
         return sorted(path.name for path in (folder or self.folder).iterdir())
 
     def kill_at(self, moment, *args):
-        """Runs the command and kills it after so many seconds; whether it was still running then."""
+        """Runs the command and kills it after so many seconds; returns whether it was still running then."""
         process = subprocess.Popen([COMMAND, *args], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    env=environment())
         try:
@@ -55,7 +55,7 @@ class Killed(TestCase):
         self.ballast(*args)
         self.assertEqual(self.names(), ["in.safetensors", "out.safetensors"], "nothing is left of those that were killed")
 
-    def test_is_taken_up_again_shard_by_shard(self):
+    def test_is_resumed_shard_by_shard(self):
         model = random_model(12, 1 << 20, seed=4)
         self.write("in.safetensors", model)
         args = ("convert", "in.safetensors", "out/", "--max-shard-size", "1MiB")
@@ -65,11 +65,11 @@ class Killed(TestCase):
             if not self.kill_at(moments.uniform(0, 0.15), *args):
                 break
             names = self.names(self.folder / "out")
-            if "model.safetensors.index.json" in names:  # killed when all was done
+            if "model.safetensors.index.json" in names:  # killed after the last step
                 self.assertEqual(len([n for n in names if n.startswith("model-")]), 12, "the index comes last")
                 break
         if not (self.folder / "out" / "model.safetensors.index.json").exists():
-            self.ballast(*args, "--force")  # shards may have their names when the index does not
+            self.ballast(*args, "--force")  # shards may have their names before the index has its own
         self.assertEqual([n for n in self.names(self.folder / "out") if n.startswith(".")], [])
         self.assertEqual(self.ballast("hash", "out", "--json").json()["digest"],
                          self.ballast("hash", "in.safetensors", "--json").json()["digest"])
@@ -99,7 +99,7 @@ class Interrupted(TestCase):
 
 
 class Resharded(TestCase):
-    """--force replaces a whole set, and not only the files of the same names."""
+    """--force replaces a whole set of shards, and not only the files of the same names."""
 
     def setUp(self):
         super().setUp()
@@ -135,7 +135,7 @@ class Resharded(TestCase):
         self.assertEqual(self.names(), sorted(self.shards("model", 3) + ["model.safetensors.index.json"]))
         self.assertEqual(self.ballast("hash", "out", "--digest").out, self.ballast("hash", "in.safetensors", "--digest").out)
 
-    def test_removes_nothing_that_the_index_does_not_name_or_the_set_would_not_be_called(self):
+    def test_removes_only_files_that_the_index_names_and_that_have_names_of_the_set(self):
         self.convert("in.safetensors", "out/", "--max-shard-size", "100")
         others = ["model-00009-of-00009.safetensors", "other-00001-of-00006.safetensors", "model-1-of-6.safetensors",
                   "model-00001-of-00006.bin", "model-00007-of-00006.safetensors", "weights.safetensors"]
@@ -173,7 +173,7 @@ class Resharded(TestCase):
         self.run_raw("convert", "in.safetensors", "out/", "--max-shard-size", "300", "--force")
         self.assertEqual(self.names(), sorted(before + ["model-00002-of-00002.safetensors"]))
 
-    def test_parts_of_a_gguf_are_told_of(self):
+    def test_left_parts_of_a_gguf_are_reported(self):
         self.write("f.safetensors", {f"t{i}": ("F32", [32], [i] * 32) for i in range(6)})
         self.convert("f.safetensors", "out/m.gguf", "--max-shard-size", "128")
         first = len(self.names())
@@ -183,7 +183,7 @@ class Resharded(TestCase):
 
 
 class Full(TestCase):
-    """A disk of 3 MiB, where this user may mount one."""
+    """A disk of 3 MiB, if this user may mount one."""
 
     def setUp(self):
         super().setUp()
@@ -200,7 +200,7 @@ class Full(TestCase):
             self.skipTest("this user may not mount a disk")
         return done
 
-    def test_says_so_before_it_writes_anything_and_keeps_what_is_there(self):
+    def test_is_reported_before_anything_is_written_and_keeps_the_old_files(self):
         done = self.on_small_disk("convert", "in.safetensors", "disk/out.safetensors", "--force")
         self.assertEqual(done.returncode, IO, done.stderr)
         self.assertRegex(done.stderr, r"the disk is too full: 4194\d+ bytes \(4\.19 MB\) are needed, \S+ MB are free")

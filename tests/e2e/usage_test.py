@@ -69,7 +69,7 @@ class Usage(TestCase):
 
 
 class Slips(TestCase):
-    def test_a_number_that_is_none_is_told_in_our_words(self):
+    def test_a_word_that_is_not_a_number_is_refused_in_our_words(self):
         whole, number = "is not a whole number of at least 0", "is not a number"
         cases = ((["ls", TINY, "--threads", "-1"], f'--threads: "-1" {whole}'),
                  (["ls", TINY, "--threads=many"], f'--threads: "many" {whole}'),
@@ -83,11 +83,11 @@ class Slips(TestCase):
         for args, says in cases:
             self.refused(*args, code=USAGE, says=says, hint=f"write {says.split(':')[0]}")
 
-    def test_a_value_too_few_or_too_many_is_told_in_our_words(self):
+    def test_a_value_too_few_or_too_many_is_refused_in_our_words(self):
         self.refused("ls", TINY, "--threads", code=USAGE, says="--threads needs a value", hint="ballast ls --help")
         self.refused("ls", TINY, "--root", "x", "--root", "y", code=USAGE, says="--root is given several times")
 
-    def test_a_word_is_suggested_if_it_is_near_and_no_other(self):
+    def test_a_word_is_suggested_only_if_it_is_near(self):
         for wrong, right in (("--jsn", "--json"), ("--inclde", "--include"), ("--thread", "--threads"), ("--exlude=x", "--exclude"),
                              ("-json", "--json")):
             self.refused("ls", TINY, wrong, code=USAGE, says="there is no option", hint=f"did you mean {right}?")
@@ -146,7 +146,7 @@ class BadInput(TestCase):
         self.assertNotIn("\x1b", self.refused("ls", "m.safetensors", code=UNSUPPORTED, says="").err)
         self.assertNotIn("\x1b", self.refused("ls", "\x1b[31m.safetensors", code=IO, says="").err)
 
-    def test_running_out_of_memory_is_over_a_limit(self):
+    def test_running_out_of_memory_counts_as_over_a_limit(self):
         cap = lambda: resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
         if self.run_raw("--version", preexec_fn=cap).code != OK:
             self.skipTest("the command is built with a sanitizer that needs more address space")
@@ -157,7 +157,7 @@ class Pipelines(TestCase):
     def spawn(self, *args, **more):
         return subprocess.Popen([COMMAND, *map(str, args)], cwd=self.folder, env=environment(), stderr=subprocess.PIPE, **more)
 
-    def test_a_reader_that_leaves_early_is_no_noise(self):
+    def test_a_reader_that_leaves_early_causes_no_message(self):
         self.write("many.safetensors", {f"t{i}": ("U8", [1], b"x") for i in range(50_000)})
         for option in ([], ["--json"]):
             process = self.spawn("ls", "many.safetensors", *option, stdout=subprocess.PIPE)
@@ -182,7 +182,7 @@ class Pipelines(TestCase):
         self.assertEqual(process.returncode, IO)
 
     def test_signals_cancel_and_leave_nothing_behind(self):
-        # Standard input that never ends is something that can always be interrupted.
+        # A read of standard input that never ends can always be interrupted.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.spawn("convert", "-", "out.safetensors", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             time.sleep(0.3)

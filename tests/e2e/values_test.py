@@ -1,4 +1,4 @@
-"""What happens to values, and what is said of it: casts that lose some, quantized weights, flags that do nothing."""
+"""What happens to values, and what is said about it: casts that lose some, quantized weights, flags without effect."""
 
 import json
 import math
@@ -21,7 +21,7 @@ class LostValues(TestCase):
             "model.c": ("F32", [1, 32], f32(*[3e38] * 2, math.inf, *[1.0] * 29)),
         })
 
-    def test_are_counted_and_said_at_the_end(self):
+    def test_are_counted_and_reported_at_the_end(self):
         run = self.ballast("convert", "in.safetensors", "out.safetensors", "--dtype", "fp16")
         self.assertIn('note: 4 values of 2 tensors are beyond F16 and were written as infinite, the largest 3e+38: '
                       '"model.a" (2, -1e+30), "model.c" (2, 3e+38)', run.err)
@@ -31,11 +31,11 @@ class LostValues(TestCase):
         codes = read_safetensors(self.folder / "out2.safetensors")[0]["model.a"][2]
         self.assertEqual((codes[31], codes[63]), (0x7E, 0xFE), "F8 saturates")
 
-    def test_say_nothing_where_nothing_is_lost(self):
+    def test_are_not_mentioned_if_nothing_is_lost(self):
         run = self.ballast("convert", "in.safetensors", "out.safetensors", "--dtype", "BF16", "--exclude", "*c")
         self.assertNotIn("note", run.err)
 
-    def test_are_an_error_if_that_is_asked_for_and_nothing_is_written(self):
+    def test_are_an_error_on_request_and_nothing_is_written(self):
         for more in ([], ["--max-shard-size", "200"], ["--compress"], ["--threads", "1"]):
             self.refused("convert", "in.safetensors", "out.safetensors", "--dtype", "F16", "--strict", *more,
                          code=NO, says="4 values of 2 tensors are beyond F16")
@@ -49,7 +49,7 @@ class LostValues(TestCase):
             self.refused("convert", "in.safetensors", "o.gguf", "--exclude", "*c", "--dtype", dtype, "--strict",
                          code=NO, says=f"beyond {dtype}")
 
-    def test_are_said_by_cat(self):
+    def test_are_reported_by_cat(self):
         says = "2 values of 1 tensor are beyond F16"
         for out in ("x.npy", "x.raw", "-"):
             self.assertIn(says, self.ballast("cat", "in.safetensors", "model.a", "--dtype", "half", "-o", out).err)
@@ -74,7 +74,7 @@ class Quantized(TestCase):
             "m.norm.weight": ("F16", [8], bytes(16)),
         })
 
-    def test_weights_are_said_by_info(self):
+    def test_weights_are_reported_by_info(self):
         self.assertIn("gptq: 1 weight in 4 parts (names and dtypes)", self.ballast("info", "gptq.safetensors").out)
         config = {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
         self.write("config.json", json.dumps(config).encode())
@@ -101,7 +101,7 @@ class Flags(TestCase):
         self.write("in.safetensors", {"a.x": ("F32", [2], f32(1, 2)), "a.y": ("F32", [2], f32(1, 2))},
                    {"author": "somebody"})
 
-    def test_that_match_nothing_are_said(self):
+    def test_that_match_nothing_are_reported(self):
         def notes(*arguments):
             return [line for line in self.ballast(*arguments).err.splitlines() if line.startswith("note:")]
         self.assertEqual(notes("convert", "in.safetensors", "o.safetensors", "--exclude", "*.bias", "--force"),

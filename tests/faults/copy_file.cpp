@@ -1,4 +1,4 @@
-// A stand-in for the command, for trying the writing of files alone: copy_file convert IN OUT [--force] [--no-sync].
+// Stands in for the command to test the writing of files alone: copy_file convert IN OUT [--force] [--no-sync].
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

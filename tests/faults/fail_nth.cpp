@@ -46,7 +46,7 @@ int wanted_errno() {
   return EIO;
 }
 
-// By system calls that are not counted.
+// Writes by system calls that are not counted.
 void log(const char* call, bool fails) {
   const char* path = getenv("BALLAST_FAIL_LOG");
   if (path == nullptr) return;
@@ -57,7 +57,7 @@ void log(const char* call, bool fails) {
   syscall(SYS_close, fd);
 }
 
-// Whether this is the call that is to fail.
+// Counts a call, and returns whether it is the one that is to fail.
 bool is_its_turn(const char* call) {
   const int errno_before = errno;
   const bool fails = ++calls == number_from("BALLAST_FAIL_AT");
@@ -93,7 +93,7 @@ Result fail() {
   return static_cast<Result>(-1);
 }
 
-// A call that does nothing but fail.
+// Does a call, or only fails if it is the one that is to fail.
 template <class Result, class... Parameters>
 Result maybe(bool is_counted, const char* name, Parameters... arguments) {
   auto* const call = real<Result(Parameters...)>(name);
@@ -101,7 +101,7 @@ Result maybe(bool is_counted, const char* name, Parameters... arguments) {
   return fail<Result>();
 }
 
-// A write, which may also be short.
+// Does a write, which may also be short.
 template <class... Position>
 ssize_t maybe_write(const char* name, int fd, const void* bytes, size_t size, Position... position) {
   auto* const call = real<ssize_t(int, const void*, size_t, Position...)>(name);
@@ -175,7 +175,7 @@ int unlinkat(int folder, const char* path, int flags) noexcept {
   return maybe<int>(true, "unlinkat", folder, path, flags);
 }
 
-// A close that fails has closed all the same.
+// A close that fails has closed the file all the same.
 int close(int fd) {
   const bool fails = is_open_for_writing(fd) && is_its_turn("close") && !is_short();
   const int result = real<int(int)>("close")(fd);

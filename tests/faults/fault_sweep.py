@@ -1,7 +1,7 @@
 """Makes every call that changes a file fail, one at a time, while the command writes a file.
 
-Whatever happens, the output is the old file or the new one, whole; a run that says 0 has written the new one; and the next
-run leaves nothing behind but its output.
+Whatever happens, the output is the old file or the new one, whole; a run that exits with 0 has written the new one; and
+the next run leaves nothing behind but its output.
 
   BALLAST_COMMAND   the command, run as: COMMAND convert IN OUT [--force] [--no-sync]
   BALLAST_FAIL_LIB  the library made of fail_nth.cpp
@@ -18,7 +18,7 @@ from pathlib import Path
 
 COMMAND = shlex.split(os.environ.get("BALLAST_COMMAND", ""))
 LIBRARY = os.environ.get("BALLAST_FAIL_LIB", "")
-MOST_CALLS = 1000  # a command that makes more of them for one small file is not doing what we think
+MOST_CALLS = 1000  # a command that makes more calls for one small file is not doing what we think
 
 
 def safetensors(fill, sizes):
@@ -77,7 +77,7 @@ class FaultSweep(unittest.TestCase):
         return self.out.read_bytes() if self.out.exists() else None
 
     def sweep(self, old, *options, check, **fault):
-        """Lets call 1, 2, 3, … fail until a run gets by without; `check` looks at each run that met a failure."""
+        """Lets call 1, 2, 3, … fail until a run ends without a failure; `check` looks at each run that met one."""
         for n in range(1, MOST_CALLS):
             self.put_old(old)
             run = Run(self.folder, *options, AT=n, **fault)
@@ -114,7 +114,7 @@ class FaultSweep(unittest.TestCase):
 
     def test_an_interrupted_call_is_repeated(self):
         def check(run):
-            if not run.fired.startswith("rename"):  # which no signal interrupts
+            if not run.fired.startswith("rename"):  # a signal does not interrupt a rename
                 self.succeeds(run)
 
         self.sweep(self.OLD, "--force", ERRNO="EINTR", check=check)
@@ -122,7 +122,7 @@ class FaultSweep(unittest.TestCase):
     def test_a_short_write_is_continued(self):
         self.sweep(self.OLD, "--force", SHORT=1, check=self.succeeds)
 
-    def test_a_file_system_that_cannot_do_a_thing_gets_by_without_it(self):
+    def test_an_operation_that_the_file_system_lacks_is_left_out(self):
         def check(run):
             if run.fired in ("fallocate", "flock", "fchmod"):
                 self.succeeds(run)
@@ -142,7 +142,7 @@ class FaultSweep(unittest.TestCase):
         self.assertEqual(calls[-3:], ["fsync", "renameat", "fsync folder"])
         self.assertTrue(calls[-4].startswith("pwrite"), calls)
 
-    def test_nothing_is_synced_when_that_is_not_wanted(self):
+    def test_nothing_is_synced_with_no_sync(self):
         run = Run(self.folder, "--force", "--no-sync")
         self.assertEqual(run.exit_code, 0, run.stderr)
         self.assertFalse([call for call in run.calls if call.startswith("fsync")])

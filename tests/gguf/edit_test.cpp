@@ -19,7 +19,7 @@ std::string as_text(const std::vector<std::byte>& bytes) {
 
 const GgufBuilder kFile = GgufBuilder().kv("general.name", "tiny").tensor("a", kF32, {9}).tensor("b", kF32, {1});
 
-TEST(GgufEdit, OfNothingGivesTheSameBytes) {
+TEST(GgufEdit, WithoutChangesGivesTheSameBytes) {
   const auto header = gguf::read_editable(*test::source_of(kFile.text()), {});
   EXPECT_EQ(as_text(gguf::with_fields(header, header.fields, {})), kFile.text().substr(0, header.data_begin));
   const GgufBuilder second = GgufBuilder(2).kv("k", 1u).tensor("w", kF32, {1});
@@ -59,7 +59,7 @@ TEST(GgufEdit, RefusesWhatWouldMoveTensors) {
   EXPECT_ERROR(gguf::with_fields(packed, nearly, {}), Errc::unsupported, "cannot be set to 2");
 }
 
-TEST(GgufEdit, MakesNoHeaderThatNobodyReads) {
+TEST(GgufEdit, MakesNoHeaderThatIsLargerThanReadersAllow) {
   const auto header = gguf::read_editable(*test::source_of(kFile.text()), {});
   Limits limits;
   limits.max_header_bytes = kFile.header().size();

@@ -1,5 +1,5 @@
-// Headers made to take longer than their length allows: sixteen times the header must not take much more than sixteen
-// times as long. llama.cpp looks for duplicates by comparing each key with every other.
+// Headers that are made to take longer than their length allows: a header of sixteen times the size must not take much
+// more than sixteen times as long. llama.cpp looks for duplicates by comparing each key with every other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ double seconds_to_read(const SourcePtr& source) {
   return best;
 }
 
-// The exponent k of time ~ size^k. Falling out of the cache costs some; anything quadratic is 2. A busy machine can
-// spoil one try, but not every one.
+// Measures the exponent k of time ~ size^k. Falling out of the cache raises it a little; a quadratic cost has 2. A busy
+// machine can spoil one try, but not every one.
 void expect_nearly_linear(const Build& build, std::size_t count) {
   const auto small = test::source_of(build(count).text()), large = test::source_of(build(16 * count).text());
   const double sizes = static_cast<double>(large->size_bytes()) / static_cast<double>(small->size_bytes());
@@ -101,7 +101,7 @@ TEST(GgufGrowth, IsLinearForStringsInEveryVersionAndOrder) {
   }
 }
 
-// The promise is 5 ms; here it is what a busy machine with a sanitizer still keeps.
+// The promise is 5 ms; the test allows what a busy machine with a sanitizer still keeps.
 TEST(GgufGrowth, OpensALargeVocabularyAtOnce) {
   std::vector<std::string> tokens;
   for (int i = 0; i < 160'000; ++i) tokens.push_back("token" + std::to_string(i));

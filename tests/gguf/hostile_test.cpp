@@ -1,5 +1,5 @@
-// Files that lie, after the list in llama.cpp's own test (its names are in the comments), and what else was ever
-// wrong with a reader of GGUF. Every one of them is refused, at the byte, before anything is reserved.
+// Files that lie, after the list in llama.cpp's own test (its names are in the comments), and other files that ever
+// broke a reader of GGUF. Every one of them is refused, at the byte, before anything is reserved.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Kv, HostileGguf, testing::ValuesIn(kv_cases()), case_na
 INSTANTIATE_TEST_SUITE_P(Tensors, HostileGguf, testing::ValuesIn(tensor_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Data, HostileGguf, testing::ValuesIn(data_cases()), case_name);
 
-// Those of llama.cpp's list that are as they should be, and those that only llama.cpp refuses.
+// The files of llama.cpp's list that are right, and those that only llama.cpp refuses.
 TEST(HostileGgufThatIsNot, Reads) {
   EXPECT_TRUE(read_gguf(GgufBuilder()).checkpoint.tensors.empty());    // HEADER_EMPTY
   EXPECT_EQ(read_gguf(GgufBuilder().kv("k", "v")).fields.size(), 1u);  // KV_SUCCESS
@@ -233,7 +233,7 @@ TEST(HostileGgufAtItsLimits, Reads) {
   EXPECT_ERROR(read_gguf(two, options), Errc::limit, "the header has more than the");
 }
 
-// The smallest tensor takes 24 bytes of a header, and the preamble as many.
+// The smallest tensor takes 24 bytes of a header, and the preamble takes 24 as well.
 TEST(HostileGgufWithOneTooMany, IsRefusedByItsCount) {
   const std::string bytes = GgufBuilder().data(240).text();
   const std::uint64_t most = (bytes.size() - 24) / 24;
@@ -242,7 +242,7 @@ TEST(HostileGgufWithOneTooMany, IsRefusedByItsCount) {
   EXPECT_ERROR(read_gguf(GgufBuilder().data(240).tensor_count(most)), Errc::malformed, "tensor \"\"");
 }
 
-// A file cut anywhere is refused or, where only padding is missing, the same.
+// A file that is cut anywhere is refused; if only padding is missing, it reads the same.
 TEST(HostileGgufThatIsCut, IsRefusedAtEveryByte) {
   const std::string whole = GgufBuilder()
                                 .kv("general.name", "x")

@@ -66,7 +66,7 @@ TEST(GgufReader, ReadsEveryValueTypeInEveryVersionAndByteOrder) {
   }
 }
 
-TEST(GgufReader, TurnsTheElementsOfBigEndianFilesRoundAndTheBlocksAsAsked) {
+TEST(GgufReader, SwapsTheElementsOfBigEndianFilesAndTheBlocksAsAsked) {
   const auto little = read_gguf(every_type(3, std::endian::little));
   const auto big = read_gguf(every_type(3, std::endian::big));
   std::string floats = text_of(little.checkpoint.at("w")), block = text_of(little.checkpoint.at("b"));
@@ -82,7 +82,7 @@ TEST(GgufReader, TurnsTheElementsOfBigEndianFilesRoundAndTheBlocksAsAsked) {
   EXPECT_EQ(big.checkpoint.notes[0].kind, Note::Kind::remark);
 }
 
-TEST(GgufReader, KeepsTheNamesAndTheFieldsAliveWithoutTheFile) {
+TEST(GgufReader, KeepsTheNamesAndTheMetadataAliveWithoutTheFile) {
   auto file = std::make_unique<gguf::GgufFile>(read_gguf(every_type(3, std::endian::little)));
   const Field words = *file->fields.find("words");
   const StateDict tensors = file->checkpoint.tensors;
@@ -128,7 +128,7 @@ TEST(GgufReader, ReadsHolesAndAnotherOrderWithANoteEach) {
   EXPECT_EQ(file.checkpoint.at("late").offset(), 96u);
 }
 
-TEST(GgufReader, LetsTensorsShareBytesOnlyWhereItIsLenientAndTheLimitsAllowIt) {
+TEST(GgufReader, LetsTensorsShareBytesOnlyIfItIsLenientAndTheLimitsAllowIt) {
   GgufBuilder file;
   for (int i = 0; i < 20; ++i) file.tensor_at("w" + std::to_string(i), kF32, {16}, 0);
   file.data(64);

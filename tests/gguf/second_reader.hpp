@@ -16,7 +16,7 @@ struct SecondReader {
   struct Value {
     std::string key;
     int type = 0, element_type = -1;
-    std::vector<std::string> items;  // the bytes of each; one where it is no array
+    std::vector<std::string> items;  // the bytes of each item; one item if the value is not an array
   };
   struct Tensor {
     std::string name;
@@ -69,7 +69,7 @@ struct SecondReader {
     return type == 9 ? array() : take(sizes.at(type));
   }
 
-  // An array inside of an array, as it lies.
+  // Returns an array inside of an array, as it lies in the file.
   std::string array() {
     const std::size_t begin = at_;
     const int type = static_cast<int>(number(4));

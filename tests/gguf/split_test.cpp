@@ -47,7 +47,7 @@ TEST(GgufSplit, OpensTheWholeSetFromAnyPart) {
   }
 }
 
-TEST(GgufSplit, OpensAFileThatIsNoPartAsItIs) {
+TEST(GgufSplit, OpensAFileThatIsNotAPartAsItIs) {
   const TempDir dir;
   const std::string path = dir.write("m.gguf", GgufBuilder().kv("k", 1u).tensor("w", kF32, {1}).text());
   EXPECT_EQ(test::open_set(path).checkpoint.size(), 1u);
@@ -96,14 +96,14 @@ TEST(GgufSplit, RefusesMorePartsThanTheLimitsAllow) {
   EXPECT_ERROR(test::open_set(path, options), Errc::limit, "3 parts");
 }
 
-TEST(GgufSplit, HasAsManyPartsAndTensorsAsItsKeysCanSay) {
+TEST(GgufSplit, HasNoMorePartsAndTensorsThanItsKeysCanHold) {
   constexpr std::uint64_t kParts = 0xFFFF, kTensors = 0x7FFFFFFF;
   EXPECT_EQ(gguf::fields_of_part({}, 0, kParts, kTensors).find_uint("split.count"), kParts);
   EXPECT_ERROR(gguf::fields_of_part({}, 0, kParts + 1, 1), Errc::unsupported, "65536 parts with 1 tensors");
   EXPECT_ERROR(gguf::fields_of_part({}, 0, 1, kTensors + 1), Errc::unsupported, "1 parts with 2147483648 tensors");
 }
 
-TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNoGgufFiles) {
+TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNotGgufFiles) {
   EXPECT_EQ(gguf::raw_split_hint("d/m.gguf.part1of2"), "join the pieces first: cat m.gguf.part{1..2}of2 > m.gguf");
   EXPECT_EQ(gguf::raw_split_hint("m.gguf-split-b"), "join the pieces first: cat m.gguf-split-* > m.gguf");
   for (const char* other : {"m.gguf", "m-00001-of-00002.gguf", "m.gguf.part", "split-a", "m.bin.part1of2", "of2", "2",

@@ -40,7 +40,7 @@ std::string from_hex(std::string_view hex) {
   return bytes;
 }
 
-// A number, a boolean, a string, {"__bytes__": hex} or {"__float__": "inf"}.
+// The expected value is a number, a boolean, a string, {"__bytes__": hex} or {"__float__": "inf"}.
 bool is_value(const FieldValue& value, const Json& expected) {
   if (expected.is_object()) {
     if (const Json* hex = expected.find("__bytes__")) return value.as_string() == from_hex(hex->text());
@@ -101,7 +101,7 @@ void expect_tensors(const gguf::GgufFile& file, const Json& expected) {
     const std::uint64_t offset = wanted.at("offset").count();
     EXPECT_TRUE(file.is_big_endian || tensor.offset() == offset);
     const Json* decoded_hash = wanted.find("f32_sha256");
-    if (decoded_hash == nullptr || decoded_hash->is_null()) continue;  // ggml has no conversion
+    if (decoded_hash == nullptr || decoded_hash->is_null()) continue;  // ggml cannot decode this type
     EXPECT_EQ(sha256_of(decoded(tensor, DType::f32)), decoded_hash->text());
   }
   EXPECT_EQ(number, file.checkpoint.size());
@@ -124,7 +124,7 @@ TEST(GgufVectors, ReadAsGgufPyWroteThem) {
     expect_fields(file.fields, expected.at("kv"));
     expect_tensors(file, expected.at("tensors"));
 
-    // What ggml refuses is noted, and nothing else; it refuses version 1 and big-endian files as a whole.
+    // A file that ggml refuses is noted, and no other; ggml refuses version 1 and big-endian files as a whole.
     const bool has_oddity =
         std::ranges::any_of(file.checkpoint.notes, [](const Note& note) { return note.kind == Note::Kind::oddity; });
     const bool is_refused = !expected.at("accepted_by_ggml_gguf_cpp").boolean();
@@ -177,7 +177,7 @@ TEST(GgufFixtures, ReadAsGgufPySays) {
     const Json expected = test::read_json(path);
     const std::string& name = expected.at("file").text();
     const auto source = file_source(test::fixture_path(name));
-    // Its writer gave all tensors the offset 0. ggml refuses it, gguf-py believes it.
+    // The writer of this file gave all tensors the offset 0. ggml refuses the file, gguf-py accepts it.
     const bool shares_bytes = name.ends_with("gguf__test_model.gguf");
     if (shares_bytes) {
       EXPECT_ERROR(gguf::read(source), Errc::malformed, "shares bytes with tensor \"token_embd.weight\"");
@@ -190,7 +190,7 @@ TEST(GgufFixtures, ReadAsGgufPySays) {
     std::size_t number = 0;
     for (const Json& kv : expected.at("kv").list()) {
       const std::string& key = kv.at("key").text();
-      if (key.starts_with("GGUF.")) continue;  // gguf-py's own, of what stands before the keys
+      if (key.starts_with("GGUF.")) continue;  // gguf-py's own keys, for the numbers before the metadata
       const Field& field = file.fields[number++];
       EXPECT_EQ(field.key, key);
       EXPECT_EQ(kTypeNames.at(field.type), kv.at("types").list().at(0).text());

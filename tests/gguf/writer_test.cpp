@@ -28,7 +28,7 @@ std::vector<const StateDict::Entry*> entries_of(const StateDict& tensors) {
   return entries;
 }
 
-// The file that a layout describes.
+// Puts together the file that a plan describes.
 std::string assemble(const SavePlan::File& layout) {
   std::string file(layout.size_bytes, '\0');
   std::copy_n(reinterpret_cast<const char*>(layout.head.data()), layout.head.size(), file.begin());
@@ -64,11 +64,11 @@ StateDict numbered_tensors(std::size_t count, std::uint64_t elements) {
   return tensors;
 }
 
-TEST(GgufWriter, MakesTheSameBytesAsGgufPyOfWhatItRead) {
+TEST(GgufWriter, WritesTheBytesThatGgufPyWroteForTheSameFile) {
   std::size_t count = 0;
   for (const auto& path : test::vector_files("gguf", ".gguf")) {
     const std::string name = path.filename();
-    // Not of version 3, not little-endian, or not by the rules.
+    // These are not of version 3, not little-endian, or against the rules.
     if (name.starts_with("bad_") || name.starts_with("version") || name.starts_with("big_endian")) continue;
     if (name == "offsets_out_of_order.gguf" || name == "long_tensor_name.gguf") continue;
     SCOPED_TRACE(name);
@@ -94,7 +94,7 @@ TEST(GgufWriter, MakesVersion3OfOlderOnes) {
   EXPECT_EQ(written(old), written(young));
 }
 
-TEST(GgufWriter, PutsTensorsOfAnyOrderByTheRules) {
+TEST(GgufWriter, LaysOutTensorsOfAnyOrderByTheRules) {
   const auto odd = read_gguf(
       GgufBuilder().tensor_at("late", kF32, {1}, 96).tensor_at("early", kF32, {2}, 0).data(std::string(100, 'x')));
   const std::string file = written(odd);
@@ -140,7 +140,7 @@ TEST(GgufWriter, PutsUnknownTypesBackAsTheyWere) {
   EXPECT_EQ(written(read_gguf(original)), original.text());
 }
 
-TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
+TEST(GgufWriter, RefusesWhatGgufCannotStoreAndHintsAtAWay) {
   const auto lay_out_one = [](const std::string& name, const Tensor& tensor) {
     StateDict tensors;
     tensors.insert(name, tensor);
@@ -175,9 +175,9 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreWithAWayOut) {
 
 TEST(GgufWriter, SplitsAsGgufSplitDoes) {
   Checkpoint model;
-  model.tensors = numbered_tensors(7, 8);  // of 32 bytes
+  model.tensors = numbered_tensors(7, 8);  // each of 32 bytes
   model.fields.set(Field::of("general.architecture", "llama"));
-  model.fields.set(Field::of("split.count", std::uint16_t{9}));  // of the set that it came from
+  model.fields.set(Field::of("split.count", std::uint16_t{9}));  // from the set that the model came from
   const auto parts = parts_of(model, "dir/model.gguf", 96);
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_EQ(parts[0].path, "dir/model-00001-of-00003.gguf");
@@ -199,7 +199,7 @@ TEST(GgufWriter, SplitsAsGgufSplitDoes) {
   EXPECT_EQ(whole[0].path, "dir/model.gguf");
   const std::string file = assemble(whole[0]);
   EXPECT_EQ(SecondReader(file).values.size(), 1u);
-  EXPECT_EQ(parts_of(model, "m.gguf", 1).size(), 7u);  // a tensor that is too large has its own
+  EXPECT_EQ(parts_of(model, "m.gguf", 1).size(), 7u);  // a tensor that is too large has a file of its own
 }
 
 TEST(GgufWriter, MakesTheSamePartsAsGgufPy) {

@@ -48,7 +48,7 @@ TEST(Hash, IsThatOfTheBytes) {
   EXPECT_EQ(report.tensors[1].sha256, sha256(""));
 }
 
-// SHA-256 over "name NUL dtype NUL shape NUL hex LF", sorted by the names' bytes.
+// The hash is SHA-256 over "name NUL dtype NUL shape NUL hex LF", sorted by the names' bytes.
 TEST(Hash, OfTheWholeIsOverSortedLines) {
   const Checkpoint checkpoint =
       SafetensorsFile().tensor("b", "F32", {2, 3}).tensor("a", "I8", {}).tensor("B", "U8", {0, 7}).open();
@@ -117,7 +117,7 @@ Checkpoint one(const std::vector<float>& values, const std::vector<std::uint64_t
   return SafetensorsFile().values<float>("w", "F32", shape, values).open();
 }
 
-TEST(Diff, OfTheSameIsNothing) {
+TEST(Diff, FindsNothingBetweenEqualCheckpoints) {
   const DiffReport report = diff(one({1, 2, 3, 4}), one({1, 2, 3, 4}));
   EXPECT_TRUE(report.equal());
   EXPECT_EQ(report.equal_count, 1u);
@@ -186,7 +186,8 @@ TEST(Diff, ToleratesWhatItIsToldTo) {
 
 TEST(Diff, CountsOnlyValuesThatTheToleranceExcludes) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  // Within it: the first two, of which the second is the farthest apart relatively, and the sign of a zero.
+  // The tolerance covers the first two values, of which the second is the farthest apart relatively, and the sign of a
+  // zero.
   const std::vector<float> a = {1, 1e-9F, 5, -0.0F, nan, 7}, b = {1.01F, 0, 8, 0, nan, 7};
   const DiffReport report = diff(one(a, {6}), one(b, {6}), {.tolerance = 0.1});
   ASSERT_EQ(report.changed.size(), 1u);
@@ -197,7 +198,7 @@ TEST(Diff, CountsOnlyValuesThatTheToleranceExcludes) {
   EXPECT_TRUE(diff(one(a, {6}), one(b, {6}), {.tolerance = 3}).equal());
 }
 
-TEST(Diff, SaysNothingOfToleratedValuesBesideANaN) {
+TEST(Diff, SaysNothingAboutToleratedValuesBesideANaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const DiffReport report = diff(one({nan, 1e-9F}, {2}), one({1, 0}, {2}), {.tolerance = 0.1});
   ASSERT_EQ(report.changed.size(), 1u);
@@ -224,8 +225,8 @@ TEST(Diff, ToleratesPartsOfComplexNumbersAndIntegersOf64Bits) {
   EXPECT_TRUE(diff(one({INFINITY, 1}, {2}), one({INFINITY, 1.5F}, {2}), {.tolerance = 1}).equal());
 }
 
-// Blocks that differ are not equal because nobody took their distance.
-TEST(Diff, ToleratesBlocksByWhatTheyStandFor) {
+// Blocks that differ are compared by their values: a distance that nobody computed must not count as zero.
+TEST(Diff, ToleratesBlocksByTheirValues) {
   std::vector<float> values(64);
   std::iota(values.begin(), values.end(), 0.0F);
   const auto blocks = [&](float last) {
@@ -268,8 +269,8 @@ TEST(Diff, TellsLargeIntegersApart) {
   EXPECT_EQ(diff(unsigned_(UINT64_MAX), unsigned_(UINT64_MAX - 3)).changed.at(0).max_abs, 3);
 }
 
-// 4 bytes that claim to be an exbibyte, and a storage that is looked at twenty thousand times.
-TEST(RepeatedBytes, AreNotReadWithoutMeasure) {
+// The tensors are 4 bytes that claim to be an exbibyte, and a storage that is used twenty thousand times.
+TEST(RepeatedBytes, AreNotReadWithoutALimit) {
   Checkpoint bomb, other = one({1, 2, 3, 4});
   const std::vector<std::byte> four(4);
   bomb.tensors.insert("w", Tensor(DType::u8, {std::uint64_t{1} << 60}, Strides{0}, memory_storage(four)));
@@ -285,14 +286,14 @@ TEST(RepeatedBytes, AreNotReadWithoutMeasure) {
   EXPECT_ERROR(plan_save(many, "out.safetensors"), Errc::limit, "repeats bytes");
 }
 
-// The limits are the user's, and 0 is a number.
-TEST(RepeatedBytes, TakeARatioOfZeroForNone) {
+// The user sets the limits, and 0 is a limit too.
+TEST(RepeatedBytes, AreRefusedIfTheRatioIsZero) {
   Checkpoint views;
   views.tensors.insert("w", Tensor(DType::u8, {100}, Strides{0}, memory_storage(std::vector<std::byte>(4))));
   EXPECT_ERROR(hash(views, {.limits = {.max_expansion_bytes = 0, .max_expansion_ratio = 0}}), Errc::limit, "repeats");
 }
 
-TEST(RepeatedBytes, MayBeAFew) {
+TEST(RepeatedBytes, AreReadIfTheyAreFew) {
   Checkpoint views;
   const auto shared = memory_storage(std::vector<std::byte>(4));
   views.tensors.insert("w", Tensor(DType::u8, {1 << 20}, Strides{0}, shared));
@@ -300,7 +301,7 @@ TEST(RepeatedBytes, MayBeAFew) {
   EXPECT_EQ(stats(views.at("w")).zeros, 1u << 20);
 }
 
-TEST(Diff, ComparesBitsWhereNothingIsTolerated) {
+TEST(Diff, ComparesBitsIfNothingIsTolerated) {
   EXPECT_FALSE(diff(one({0.0f, 2, 3, 4}), one({-0.0f, 2, 3, 4})).equal());
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(diff(one({nan, 2, 3, 4}), one({nan, 2, 3, 4})).equal());

@@ -1,4 +1,4 @@
-// What was written, to be checked later.
+// Manifests: what was written, to be checked later.
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
@@ -27,7 +27,7 @@ Checkpoint checkpoint() {
   return all;
 }
 
-// As manifest.hpp says it, written once more.
+// Computes the digest as manifest.hpp describes it, written a second time.
 std::uint64_t digest_by_the_book(const Tensor& tensor) {
   std::vector<std::byte> bytes(tensor.nbytes());
   tensor.read(0, bytes);
@@ -38,7 +38,7 @@ std::uint64_t digest_by_the_book(const Tensor& tensor) {
   return leaves.size() == 1 ? leaves[0] : XXH3_64bits(leaves.data(), leaves.size() * 8);
 }
 
-TEST(Manifest, HasTheDigestsThatTheBookSays) {
+TEST(Manifest, HasTheDigestsThatManifestHppDescribes) {
   const Checkpoint all = checkpoint();
   for (const Manifest::Entry& entry : make_manifest(all).tensors)
     EXPECT_EQ(entry.digest, digest_by_the_book(all.at(entry.name))) << entry.name;
@@ -55,7 +55,7 @@ TEST_P(DigestsWhileWriting, AreThoseOfTheTensors) {
   options.memory_bytes = memory;
   options.verify = true;
   const SaveReport report = save(all, folder / "out" + ending, options);
-  // A strided tensor is no piece of a torch file: its storage is, as it lies.
+  // A torch file does not hold a strided tensor as such: it holds the storage, as it lies.
   EXPECT_GE(report.digests.size(), all.size() - 1);
   for (const auto& [name, digest] : report.digests) EXPECT_EQ(digest, digest_by_the_book(all.at(name))) << name;
 }
@@ -80,7 +80,7 @@ TEST(Manifest, ComesBackFromItsFile) {
   }
 }
 
-TEST(Manifest, RefusesWhatIsNone) {
+TEST(Manifest, RefusesTextThatIsNotAManifest) {
   test::TempDir folder;
   const auto refuses = [&](std::string_view text, std::string_view why) {
     EXPECT_ERROR(load_manifest(folder.write("m.json", text)), Errc::malformed, why);

@@ -1,4 +1,4 @@
-// Editing metadata: in place where it fits, beside where not, and never a byte more than was asked for.
+// Editing metadata: in place if they fit, in a new file if not, and never a byte more than was asked for.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -48,7 +48,7 @@ std::string header_of(const TempDir& folder) {
 
 std::string without_padding(std::string header) { return header.erase(header.find_last_not_of(' ') + 1); }
 
-TEST(EditMetadata, StaysInPlaceWhereThePaddingHasRoom) {
+TEST(EditMetadata, StaysInPlaceIfThePaddingHasRoom) {
   const TempDir folder;
   auto file = SafetensorsFile().metadata({{"format", "pt"}}).tensor("w", "F32", {1000});
   file.pad_header_to(400).write(folder, kFile);
@@ -79,12 +79,12 @@ TEST(EditMetadata, FillsThePaddingToTheLastSpace) {
   }
 }
 
-TEST(EditMetadata, RewritesBesideWhereThereIsNoRoom) {
+TEST(EditMetadata, WritesANewFileIfThereIsNoRoom) {
   const TempDir folder;
   const auto file = SafetensorsFile().tensor("w", "F32", {1000}).tensor("v", "U8", {7});
   file.write(folder, kFile);
   const Checkpoint before = file.open();
-  const Checkpoint reader = open(folder / kFile);  // of the old file
+  const Checkpoint reader = open(folder / kFile);  // reads the old file
   const MetadataEditReport report = set(folder, "long", std::string(5000, 'x'));
   EXPECT_TRUE(report.changed);
   EXPECT_FALSE(report.in_place);
@@ -106,7 +106,7 @@ TEST(EditMetadata, LeavesTheRestOfTheHeaderAsItWas) {
   EXPECT_EQ(without_padding(header_of(folder)), R"({ "__metadata__":{"a":"c"})" + around);
 }
 
-TEST(EditMetadata, LeavesMetadataWhereItStands) {
+TEST(EditMetadata, LeavesMetadataAtItsPositionInTheHeader) {
   const TempDir folder;
   SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "b"}}).tensor("v", "U8", {1}).write(folder, kFile);
   set(folder, "a", "c");
@@ -114,7 +114,7 @@ TEST(EditMetadata, LeavesMetadataWhereItStands) {
             SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "c"}}).tensor("v", "U8", {1}).header());
 }
 
-TEST(EditMetadata, AddsThemWhereThereWereNone) {
+TEST(EditMetadata, AddsMetadataToAFileThatHasNone) {
   const char* const headers[] = {"{}",
                                  " { } ",
                                  R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
@@ -151,7 +151,7 @@ TEST(EditMetadata, TakesKeysAway) {
   EXPECT_ERROR(unset(folder, "b"), Errc::not_found, "the metadata has no \"b\"");
 }
 
-TEST(EditMetadata, ChangesNothingWhereNothingChanges) {
+TEST(EditMetadata, WritesNothingIfNothingChanges) {
   const TempDir folder;
   SafetensorsFile(R"({ "__metadata__" : {"a" : "b"} })").write(folder, kFile);
   const std::string before = folder.read(kFile);
@@ -197,7 +197,7 @@ TEST(EditMetadata, RefusesWhatItCannotRead) {
   EXPECT_ERROR(set(folder, "k", "v"), Errc::unsupported, "an index of shards");
 }
 
-// A file with a second name may be somebody else's too.
+// A file with a second name may also belong to somebody else.
 TEST(EditMetadata, GivesAHardLinkAFileOfItsOwn) {
   const TempDir folder;
   auto file = SafetensorsFile().metadata({{"k", "old"}}).tensor("w", "U8", {4});
@@ -207,7 +207,7 @@ TEST(EditMetadata, GivesAHardLinkAFileOfItsOwn) {
   EXPECT_FALSE(set(folder, "k", "new").in_place);
   EXPECT_EQ(folder.read("twin"), before);
   EXPECT_EQ(open(folder / kFile).metadata.at("k"), "new");
-  EXPECT_TRUE(set(folder, "k", "newer").in_place);  // now it is alone
+  EXPECT_TRUE(set(folder, "k", "newer").in_place);  // now the file has only one name
 }
 
 TEST(EditMetadata, GivesALinkAFileOfItsOwn) {
@@ -223,7 +223,7 @@ TEST(EditMetadata, GivesALinkAFileOfItsOwn) {
   EXPECT_EQ(test::text_of(open(folder / kFile).at("w")), test::text_of(file.open().at("w")));
 }
 
-TEST(EditMetadata, DoesNotTakeATensorAwayThatIsAllMetadata) {
+TEST(EditMetadata, DoesNotRemoveATensorThatIsOnlyAnAliasInTheMetadata) {
   const TempDir folder;
   SafetensorsFile().metadata({{"head", "emb"}, {"a", "b"}}).tensor("emb", "U8", {4}).write(folder, kFile);
   EXPECT_ERROR(unset(folder, "head"), Errc::invalid_argument, "\"head\" is a tensor");

@@ -1,4 +1,4 @@
-// What verify finds, and that it finds nothing in what is well.
+// What verify finds, and that it finds nothing in a good checkpoint.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ std::vector<std::string> findings(const std::string& target, const VerifyOptions
 
 using Found = std::vector<std::string>;
 
-// Two shards of two tensors, and an index of what is given.
+// Two shards of two tensors each, and the index that is given.
 struct TwoShards {
   explicit TwoShards(
       const std::string& index = R"({"metadata":{"total_size":8},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})") {
@@ -37,7 +37,7 @@ struct TwoShards {
   TempDir folder;
 };
 
-TEST(Verify, FindsNothingInWhatIsWell) {
+TEST(Verify, FindsNothingInAGoodCheckpoint) {
   const TwoShards set;
   const VerifyReport report = verify(set.folder.path());
   EXPECT_TRUE(report.ok());
@@ -60,7 +60,7 @@ TEST(Verify, FindsAWrongTotal) {
             Found{"model.safetensors.index.json: total_size is 9, but the shards have 8 bytes of tensors"});
 }
 
-TEST(Verify, TakesATotalThatWasDividedAndMultiplied) {
+TEST(Verify, TakesATotalThatIsAFloat) {
   EXPECT_TRUE(
       verify(
           TwoShards(R"({"metadata":{"total_size":8.0},"weight_map":{"a":"1","b":"1","c":"2","d":"2"}})").folder.path())
@@ -106,7 +106,7 @@ TEST(Verify, FindsAnIndexThatLeadsOutside) {
   EXPECT_NE(found[0].find("not in its own folder"), std::string::npos);
 }
 
-TEST(Verify, FindsAnIndexThatIsNoJson) {
+TEST(Verify, FindsAnIndexThatIsNotJson) {
   const TwoShards set("{");
   EXPECT_EQ(findings(set.folder.path()).size(), 1u);
 }
@@ -132,7 +132,7 @@ TEST(Verify, ThrowsOnlyForATargetThatIsNotThere) {
   EXPECT_ERROR(verify(folder / "nothing"), Errc::not_found, "nothing");
 }
 
-// How Hugging Face's cache keeps files: a link is no defect, and neither is another file beside the model.
+// Hugging Face's cache keeps files like this: a link is not a defect, and neither is another file beside the model.
 TEST(Verify, FindsNothingInAFolderOfLinks) {
   const TempDir blobs, folder;
   fs::create_symlink(SafetensorsFile().tensor("w", "U8", {1}).write(blobs, "blob"), folder / "model.safetensors");
@@ -164,7 +164,7 @@ TEST(Verify, PassesWhatWeWrote) {
   EXPECT_EQ(findings(folder.path()), Found{});
 }
 
-// A torch file has what tensors share once, and so have those who count its bytes.
+// A torch file holds bytes that tensors share once, and its total size counts them once.
 TEST(Verify, PassesTiedTensorsOfTorchShardsThatWeWrote) {
   const TempDir folder;
   SafetensorsFile file;
@@ -174,7 +174,7 @@ TEST(Verify, PassesTiedTensorsOfTorchShardsThatWeWrote) {
   EXPECT_EQ(findings(folder / "model.pt.index.json"), Found{});
 }
 
-TEST(Verify, FindsThatShardsAreMissingWhereThereIsNoIndex) {
+TEST(Verify, FindsThatShardsAreMissingIfThereIsNoIndex) {
   const TempDir folder;
   SafetensorsFile().tensor("a", "U8", {2}).write(folder, "model-00001-of-00002.safetensors");
   const Found found = findings(folder.path());
@@ -182,7 +182,7 @@ TEST(Verify, FindsThatShardsAreMissingWhereThereIsNoIndex) {
   EXPECT_TRUE(found[0].ends_with("the folder has 1 of the 2 shards of \"model\"")) << found[0];
 }
 
-// Findings are as many as the lies, and a hostile index has many: they may not be compared with one another.
+// There are as many findings as lies, and a hostile index has many: they must not be compared with one another.
 TEST(Verify, TakesTimeThatGrowsLikeTheLies) {
   const auto seconds = [](int lies) {
     const TempDir folder;
@@ -200,7 +200,7 @@ TEST(Verify, TakesTimeThatGrowsLikeTheLies) {
   };
   double growth = 1e9;
   for (int tries = 0; tries < 4 && growth > 60; ++tries) growth = std::min(growth, seconds(32'000) / seconds(2'000));
-  EXPECT_LE(growth, 60);  // sixteen times the lies; quadratic would be 256
+  EXPECT_LE(growth, 60);  // for sixteen times the lies; quadratic would be 256
 }
 
 }  // namespace

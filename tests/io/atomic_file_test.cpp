@@ -236,7 +236,7 @@ TEST(AtomicFile, ReplacesALinkAndNotWhatItPointsTo) {
   EXPECT_FALSE(dir.names().contains("nowhere"));
 }
 
-TEST(AtomicFile, RefusesADestinationThatIsNoFile) {
+TEST(AtomicFile, RefusesADestinationThatIsNotAFile) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "folder");
   ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0600), 0);
@@ -270,7 +270,7 @@ TEST(AtomicFile, FindsATemporaryNameForTheLongestNames) {
     const std::string temp = temp_in(dir);
     EXPECT_LE(temp.size(), 255u);
     EXPECT_GT(temp.size(), 210u);
-    // What is cut off is told apart by a hash.
+    // A hash stands for the text that is cut off.
     const std::string_view kept = std::string_view(temp).substr(1, temp.find('~') - 1);
     EXPECT_TRUE(name.starts_with(kept));
     EXPECT_EQ(temp.find(".ballast-"), kept.size() + 18);
@@ -369,8 +369,8 @@ TEST(AtomicFile, SaysThatASizeIsAbsurd) {
   EXPECT_ERROR(file->reserve(UINT64_MAX), Errc::io, "out: cannot be written: file too large");
 }
 
-// Calls `work` with a file system of one megabyte, in a mount namespace that ends with it; or returns why that cannot
-// be.
+// Calls `work` with a file system of one megabyte, in a mount namespace that ends with the call; returns the reason if
+// that is impossible.
 std::optional<std::string> on_small_disk(const std::function<void(const std::string& folder)>& work) {
   const TempDir dir;
   std::optional<std::string> reason;

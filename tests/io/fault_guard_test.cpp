@@ -17,7 +17,7 @@ namespace {
 
 const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
-// Four mapped pages of which only the first is still in the file.
+// Four mapped pages, of which only the first is still in the file.
 class ShrunkMap {
  public:
   ShrunkMap() {
@@ -103,7 +103,7 @@ void set_handler(void (*handler)(int)) {
 TEST_F(FaultGuardDeathTest, LetsARealCrashCrash) {
   const ShrunkMap map;
   const auto crash = [&] {
-    set_handler(SIG_DFL);  // not that of a sanitizer
+    set_handler(SIG_DFL);  // not the handler of a sanitizer
     use_guard();
     map.touch(1);
   };
@@ -182,7 +182,7 @@ TEST_F(FaultGuardDeathTest, WorksBehindALaterHandlerThatPassesFaultsOn) {
   const auto look_twice = [&] {
     use_guard();
     struct sigaction later = {};
-    later.sa_flags = SA_SIGINFO;  // and so with SIGBUS blocked while it runs
+    later.sa_flags = SA_SIGINFO;  // so SIGBUS is blocked while the handler runs
     later.sa_sigaction = [](int signal, siginfo_t* info, void* context) { ours.sa_sigaction(signal, info, context); };
     sigaction(SIGBUS, &later, &ours);
     for (int i = 0; i < 2; ++i)

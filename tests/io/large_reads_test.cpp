@@ -1,4 +1,4 @@
-// Files in blocks past the page cache, and what the system holds of them.
+// Files that are read in blocks past the page cache, and what the page cache holds of them.
 #include "io/large_reads.hpp"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ TEST(LargeReads, GivesAnyRangeToAnyNumberOfThreads) {
   }
 }
 
-TEST(LargeReads, SaysNoPastTheEndAndWhereNothingCanBeRead) {
+TEST(LargeReads, FailsPastTheEndAndIfNothingCanBeRead) {
   const TempDir folder;
   const UniqueFd file = opened(write_some(folder));
   LargeReads reads(1);

@@ -1,4 +1,4 @@
-// Bytes changed where they lie: the old ones or the new ones, whatever happens meanwhile.
+// Bytes that are changed in place: the file has the old bytes or the new ones, whatever happens meanwhile.
 #include "io/patch_file.hpp"
 
 #include <fcntl.h>
@@ -29,8 +29,8 @@ class PatchFile : public testing::Test {
     patch_file(*file_source(path_), std::as_bytes(std::span(bytes)), false);
   }
 
-  // What a process leaves that is killed between putting both versions aside, which is 80 kB, and its first byte of the
-  // file, which lies behind 200: no file may be longer than 150.
+  // Returns what a process leaves that is killed after it put both versions aside, which is 80 kB, and before it wrote
+  // its first byte of the file, which lies behind 200 kB: no file may be longer than 150 kB.
   std::string undo_of_a_patch() const {
     const pid_t child = fork();
     if (child == 0) {
@@ -59,7 +59,7 @@ class PatchFile : public testing::Test {
   std::string before_ = same_ + std::string(40'000, 'a'), after_ = same_ + std::string(40'000, 'b');
 };
 
-TEST_F(PatchFile, ChangesWhatIsToBeChanged) {
+TEST_F(PatchFile, ChangesTheBytesThatItIsGiven) {
   patch("xyz");
   EXPECT_EQ(folder_.read("f"), "xyz" + before_.substr(3));
   patch(after_);
@@ -67,7 +67,7 @@ TEST_F(PatchFile, ChangesWhatIsToBeChanged) {
   EXPECT_EQ(folder_.names(), std::set<std::string>{"f"});
 }
 
-TEST_F(PatchFile, LeavesAFileAloneThatTookThePlace) {
+TEST_F(PatchFile, LeavesAFileAloneThatReplacedTheOriginal) {
   const auto source = file_source(path_);
   folder_.write("g", "another");
   std::filesystem::rename(folder_ / "g", path_);
@@ -82,7 +82,7 @@ TEST_F(PatchFile, LeavesAFileAloneThatChanged) {
   EXPECT_EQ(folder_.read("f"), after_ + "more");
 }
 
-TEST_F(PatchFile, LeavesAFileAloneThatAnotherEdits) {
+TEST_F(PatchFile, LeavesAFileAloneThatAnotherProcessEdits) {
   const UniqueFd other(::open(path_.c_str(), O_RDONLY));
   ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
   EXPECT_ERROR(patch(after_), Errc::io, "being edited by another");

@@ -30,7 +30,7 @@ using test::TempDir;
 
 const auto kPageBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
-// Bytes that differ from their neighbours in every page, and are never 0: what a shrunk page reads as.
+// Bytes that differ from their neighbours in every page, and are never 0, which is what a shrunk page reads as.
 std::string pattern(std::size_t size) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(1 + (i * 7 + i / 251) % 255);
@@ -129,11 +129,11 @@ TEST(FileSource, CanBeReadAgainAfterARelease) {
   EXPECT_EQ(as_text(file->mapped()), content);
   file->release(0, content.size());
   file->release(1, kPageBytes);
-  file->release(0, content.size() + 1);  // not a range of it: nothing happens
+  file->release(0, content.size() + 1);  // not a range of the file: nothing happens
   EXPECT_EQ(as_text(file->mapped()), content);
 }
 
-TEST(OpenFile, RefusesWhatIsNoFileWithoutWaitingForIt) {
+TEST(OpenFile, RefusesWhatIsNotAFileWithoutWaitingForIt) {
   const TempDir dir;
   ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0600), 0);
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -195,7 +195,7 @@ TEST(FileSource, NoticesThatTheFileWasChanged) {
   const auto file = file_source(path);
   EXPECT_NO_THROW(file->check_unchanged());
 
-  timespec times[2] = {};  // long ago: the clock of a file system may tick slowly
+  timespec times[2] = {};  // a time long ago, because the clock of a file system may tick slowly
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   EXPECT_ERROR(file->check_unchanged(), Errc::changed, "f: the file was changed while it was being read");
 }
@@ -227,7 +227,7 @@ void read_from_cut_file(const std::string& content, const Range& range, std::siz
   const std::string told =
       "f: the file shrank from " + std::to_string(content.size()) + " to " + std::to_string(cut) + " bytes";
   EXPECT_EQ(read_error.has_value(), is_gone);
-  // A visit may also tell that the page after its range is gone.
+  // A visit may also report that the page after its range is gone.
   EXPECT_TRUE(visit_error.has_value() || !is_gone);
   for (const auto& error : {read_error, visit_error}) EXPECT_TRUE(!error || test::is_error(error, Errc::changed, told));
 }
@@ -254,14 +254,14 @@ TEST(FileSource, SurvivesShrinkingWhileManyThreadsLook) {
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&, t] {
         const std::size_t length =
-            t < 2 ? size : 101 * kPageBytes;  // to the end of the file, or of the page in which it will end
+            t < 2 ? size : 101 * kPageBytes;  // to the end of the file, or of its last page after the cut
         const auto look_for_ever = [&] {
           ++looking;
           for (;;) {
             if (t % 2 == 0) {
               ASSERT_EQ(read(*file, 0, length).find('\0'), std::string::npos);
             }
-            // A look that saw zeros must not come back as if all was well.
+            // A look that saw zeros must not return as if nothing was wrong.
             ASSERT_EQ(count_zeros(*file, {0, length}), 0u);
           }
         };
@@ -344,7 +344,7 @@ TEST(WithBeginning, KeepsAllOfAShortFileAndNothingOfAnEmptyOne) {
   EXPECT_EQ(empty->requests(), 0u);
 }
 
-TEST(Source, LiesInTheFileThatItIsCalledAfterUnlessItSaysOtherwise) {
+TEST(Source, LiesInTheFileThatItIsNamedAfterUnlessItSaysOtherwise) {
   const CountingSource source(test::source_named("https://host/model", "0123"));
   EXPECT_EQ(source.location(3)->file, "https://host/model");
   EXPECT_EQ(source.location(3)->offset, 3u);
@@ -352,7 +352,7 @@ TEST(Source, LiesInTheFileThatItIsCalledAfterUnlessItSaysOtherwise) {
   EXPECT_EQ(source.identity(), "");
 }
 
-TEST(FileSource, HasAnIdentityThatAnotherFileOfTheSameNameHasNot) {
+TEST(FileSource, HasAnotherIdentityThanAnotherFileOfTheSameName) {
   const TempDir dir;
   const auto file = file_source(dir.write("f", "1234"));
   EXPECT_EQ(file->identity(), file_source(dir / "f")->identity());

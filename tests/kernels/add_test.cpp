@@ -32,7 +32,7 @@ TEST(Add, WrapsIntegersAndOrsBooleans) {
 }
 
 TEST(Add, RoundsEachSumToItsOwnType) {
-  // 256 + 1 lies half-way between two BF16, and goes to the even one.
+  // 256 + 1 lies half-way between two numbers of BF16, and goes to the even one.
   EXPECT_EQ(sum<std::uint16_t>(DType::bf16, {0x4380, 0x4380}, {0x3F80, 0x4040}),
             (std::vector<std::uint16_t>{0x4380, 0x4382}));
   EXPECT_EQ(sum<std::uint16_t>(DType::f16, {0x7BFF}, {0x7BFF}), std::vector<std::uint16_t>{0x7C00});  // infinity
@@ -46,7 +46,7 @@ TEST(Add, AddsThePartsOfComplexNumbers) {
             (std::vector<std::uint16_t>{0x4000, 0x3C00}));
 }
 
-TEST(Add, TakesManyAndAtAnyAddress) {
+TEST(Add, AddsManyNumbersAtAnyAddress) {
   std::vector<std::byte> total(1 + 2 * 1000), more(1 + 2 * 1000);
   for (std::size_t i = 0; i < 1000; ++i) more[1 + 2 * i + 1] = std::byte{0x3C};  // 1 as F16
   for (int times = 0; times < 3; ++times) add(DType::f16, std::span(total).subspan(1), std::span(more).subspan(1));

@@ -25,7 +25,8 @@ namespace {
 
 using Codes = std::vector<std::uint64_t>;
 
-// The reference: every type by its formula, slowly, in long double, which holds F64 and 64-bit integers exactly.
+// The reference computes every type by its formula, slowly, in long double, which holds F64 and 64-bit integers
+// exactly.
 enum class Nan { none, ieee, all_ones, negative_zero, exponent_only };
 
 struct Format {
@@ -97,7 +98,7 @@ std::uint64_t largest_code(const Format& f) {
 
 std::uint64_t infinite_code(const Format& f) { return largest_code(f) + 1; }
 
-// Of what is finite and too large: the F8 types saturate.
+// The code of a finite value that is too large: the F8 types saturate.
 std::uint64_t overflow_code(const Format& f) { return f.bits == 8 ? largest_code(f) : infinite_code(f); }
 
 // The code of a value that is not NaN, rounded to nearest even.
@@ -204,7 +205,7 @@ Codes random_codes(int bits, std::size_t count) {
   return codes;
 }
 
-// Where rounding decides, as codes of `from`: around every number of the target and every midpoint between two.
+// The values where rounding decides, as codes of T: around every number of the target and every midpoint between two.
 template <class T, class Code>
 Codes rounding_boundaries(DType to) {
   const Format& target = format(to);
@@ -368,7 +369,7 @@ TEST(Cast, SaturatesInF8AndOverflowsElsewhere) {
   EXPECT_EQ(cast_codes(DType::f32, DType::f8_e4m3fnuz, codes), (Codes{0x7F, 0x80, 0x7F, 0x7F, 0x7F, 0x00}));
 }
 
-// What a value that is too large is in each type: the first such F32, and the one before it.
+// `first` is the smallest F32 that is too large for each type; the one before it is not.
 TEST(Cast, CountsTheFiniteValuesThatAreTooLarge) {
   struct Border {
     DType dtype;
@@ -378,7 +379,7 @@ TEST(Cast, CountsTheFiniteValuesThatAreTooLarge) {
                             {DType::f8_e5m2, 61440}, {DType::f8_e4m3fnuz, 248},  {DType::f8_e5m2fnuz, 61440}};
   for (const auto& [dtype, first] : borders) {
     const float before = std::nextafter(first, 0.0F);
-    // Among so many others that every kind of step of the kernels comes to see one.
+    // The value lies among so many others that every kind of step of the kernels comes to see it.
     for (const std::size_t count : {1U, 7U, 1000U, 70000U}) {
       for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
         std::vector<float> values(count, 1.0F);
@@ -402,7 +403,7 @@ TEST(Cast, CountsNeitherInfinitiesNorNanNorRoundingToZero) {
   }
 }
 
-TEST(Cast, CountsWhatIsTooLargeInEverySourceAsItIsThere) {
+TEST(Cast, CountsValuesThatAreTooLargeInEverySourceType) {
   const std::vector<double> wide = {1e300, -1e301, 3e38, 1.0, std::numeric_limits<double>::infinity()};
   std::vector<std::byte> out(wide.size() * 4);
   for (const auto& [to, count] :

@@ -26,7 +26,7 @@ TEST(Compare, FindsNothingBetweenEqualBytes) {
   EXPECT_EQ(d.max_abs, 0);
 }
 
-TEST(Compare, TellsHowManyDifferWhereFirstAndByHowMuch) {
+TEST(Compare, ReportsHowManyDifferTheFirstPositionAndTheDistance) {
   std::vector<float> a(3000, 1), b(3000, 1);
   b[1500] = 1.5F;
   b[2999] = -1;
@@ -46,14 +46,14 @@ TEST(Compare, SeesBitsThatDoNotChangeTheValue) {
   EXPECT_EQ(d.max_rel, 0);
 }
 
-TEST(Compare, CountsNanAgainstANumberApart) {
+TEST(Compare, CountsNanAgainstANumberSeparately) {
   const Difference d = compare<double>(DType::f64, {NAN, 1, 2}, {1, NAN, 2.5});
   EXPECT_EQ(d.different, 3u);
   EXPECT_EQ(d.nan_mismatch, 2u);
   EXPECT_EQ(d.max_abs, 0.5);
 }
 
-TEST(Compare, IsInfinitelyFarFromInfinity) {
+TEST(Compare, FindsAnInfiniteDistanceFromInfinity) {
   const Difference d = compare<double>(DType::f64, {INFINITY, INFINITY}, {1, INFINITY});
   EXPECT_EQ(d.different, 1u);
   EXPECT_EQ(d.max_abs, INFINITY);

@@ -17,7 +17,7 @@ TEST(Sha256, GivesThePublishedDigests) {
   EXPECT_EQ(sha.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(Sha256, IsTheSameInPartsAndBeginsAnewAfterEach) {
+TEST(Sha256, IsTheSameInPartsAndBeginsAnewAfterEachDigest) {
   Sha256 sha;
   sha.update(bytes("a"));
   sha.update({});

@@ -11,7 +11,7 @@
 namespace ballast::kernels {
 namespace {
 
-// A view of a buffer of its own, whose bytes all tell where they came from.
+// A view of a buffer of its own, whose bytes all show where they came from.
 struct View {
   std::vector<std::uint64_t> shape;
   std::vector<std::int64_t> strides;  // bytes
@@ -44,7 +44,7 @@ struct View {
     return out;
   }
 
-  // One element after the other.
+  // Gathers one element after the other.
   std::vector<std::byte> expected(std::uint64_t first, std::uint64_t count) const {
     std::vector<std::byte> out(count * size);
     for (std::uint64_t k = 0; k < count; ++k) {
@@ -86,7 +86,7 @@ TEST(Gather, RepeatsExpandsReversesAndSteps) {
   expect_gathers({{3, 5}, {2, -6}, 2});
 }
 
-TEST(Gather, TakesRanksFarAboveWhatItKeeps) {
+TEST(Gather, TakesRanksFarAboveThoseThatItKeepsInPlace) {
   std::vector<std::uint64_t> shape(300, 1);
   std::vector<std::int64_t> strides(300, 12345);
   for (std::size_t i = 0; i < 12; ++i) {
@@ -95,7 +95,7 @@ TEST(Gather, TakesRanksFarAboveWhatItKeeps) {
   }
   expect_gathers({shape, strides, 4});
 
-  // 63 dimensions of two, all but the last few repeated: only a range of it can be asked for.
+  // A view of 63 dimensions of two, all repeated: only a range of it can be asked for.
   expect_gathers({std::vector<std::uint64_t>(63, 2), std::vector<std::int64_t>(63, 0), 2}, 1'000'000'007, 100);
 }
 
@@ -129,7 +129,7 @@ TEST(Gather, AgreesWithOneElementAfterTheOtherOnRandomViews) {
     std::vector<std::uint64_t> shape(rank);
     for (auto& dim : shape) dim = 1 + random() % (random() % 4 == 0 ? 40 : 6);
 
-    // Contiguous, then permuted, with some dimensions repeated, reversed, stepped over or pulled apart.
+    // The view is contiguous, then permuted, with some dimensions repeated, reversed, stepped over or pulled apart.
     std::vector<std::size_t> order(rank);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);

@@ -112,10 +112,10 @@ TEST_P(GgmlDecodeOnTarget, AgreesWithThePlainLoopsOnAnyBytes) {
   }
 }
 
-TEST_P(GgmlDecodeOnTarget, AgreesWithThePlainLoopsWhereEveryScaleIsZeroInfiniteOrNan) {
+TEST_P(GgmlDecodeOnTarget, AgreesWithThePlainLoopsIfEveryScaleIsZeroInfiniteOrNan) {
   for (const DType type : block_types()) {
     for (const int scale : {0x0000, 0x8000, 0x0001, 0x7C00, 0xFC00, 0x7E00, 0xFD01}) {
-      // As every 16 bits of the blocks, so as the scale too, wherever it lies.
+      // All 16-bit words of the blocks have this value, so the scale has it too, wherever it lies.
       Bytes blocks(info(type).block_bytes * std::size_t{8});
       for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::byte>(scale >> i % 2 * 8);
       expect_same(type, decode(type, blocks), decode_plainly(type, blocks));
@@ -136,7 +136,7 @@ TEST_P(GgmlDecodeOnTarget, RoundsToF16AndBf16AsACastFromF32Does) {
   }
 }
 
-TEST_P(GgmlDecodeOnTarget, WritesWhatIsPastTheCacheAsItWritesTheRest) {
+TEST_P(GgmlDecodeOnTarget, StreamsTheSameBytesThatItWritesOtherwise) {
   for (const DType type : {DType::q6_k, DType::iq2_xs}) {
     const std::size_t in_one_go = 1000 * info(type).block_bytes;
     const Bytes blocks = random_blocks(type, kStreamCastFromBytes / sizeof(float) / 256 + 3);
@@ -177,7 +177,7 @@ TEST(GgmlDecode, DecodesEveryTypeThatGgmlHas) {
   }
 }
 
-TEST(GgmlDecode, CastsTheTypesThatAreNoBlocks) {
+TEST(GgmlDecode, CastsTheTypesThatAreNotBlocks) {
   const std::int16_t values[] = {-3, 0, 32767};
   std::vector<float> out(3);
   decode_blocks(DType::i16, std::as_bytes(std::span(values)), out);
@@ -252,7 +252,7 @@ TEST(GgmlTables, HoldHalfOfEachScale) {
   EXPECT_EQ(half_ue4m3(0xB8), 0.5F);
 }
 
-// The bytes of each tensor in a file of the vectors, by the places that the expectations name.
+// Returns the bytes of each tensor in a file of the vectors, at the offsets that the expectations state.
 std::vector<std::pair<DType, Bytes>> tensors_of(const std::string& file) {
   const std::string path = test::vector_path("gguf/" + file), bytes = test::read_whole_file(path);
   const Json expected = test::read_json(path + ".expected.json");

@@ -20,10 +20,11 @@ using Names = std::set<std::string>;
 
 std::string page(const char* path) { return test::read_whole_file(std::filesystem::path(BALLAST_SOURCE_DIR) / path); }
 
-// Q8_1 lies in no file.
+// Q8_1 is never in a file.
 bool is_stored(const DTypeInfo& type) { return type.kind == DTypeKind::ggml && type.name != "Q8_1"; }
 
-// The words in backquotes of the first sentence that begins so; "`Q2_K` to `Q6_K`" stands for those between.
+// Returns the words in backquotes of the first sentence that has this beginning; "`Q2_K` to `Q6_K`" includes the types
+// between.
 Names named_behind(const std::string& text, const std::string& beginning, const std::string& end) {
   const std::size_t first = text.find(beginning);
   if (first == std::string::npos) return {};
@@ -48,7 +49,7 @@ TEST(GgmlDocuments, ListEveryTypeThatIsDecoded) {
   EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "Every type that ggml still has is decoded:", ";"), decoded);
 }
 
-// "all but `IQ1`, `IQ2` and `IQ3`": what is not encoded, by the beginnings of the names.
+// The sentence "all but `IQ1`, `IQ2` and `IQ3`" names the types that are not encoded by the beginnings of their names.
 TEST(GgmlDocuments, NameEveryTypeThatIsNotEncoded) {
   Names not_encoded;
   for (const DTypeInfo& type : all_dtypes()) {

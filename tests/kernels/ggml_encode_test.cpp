@@ -60,7 +60,8 @@ Floats decoded(DType type, std::span<const std::byte> blocks) {
   return out;
 }
 
-// What weights and what attackers look like. Each kind is made block by block, from a random generator.
+// Numbers as weights have them, and as attackers choose them. Each kind is made block by block, from a random
+// generator.
 struct Kind {
   const char* name;
   std::function<float(std::mt19937_64&, std::size_t index)> element;
@@ -70,7 +71,7 @@ float gaussian(std::mt19937_64& random, float sigma) { return std::normal_distri
 bool one_in(std::mt19937_64& random, unsigned n) { return random() % n == 0; }
 float signed_zero(std::mt19937_64& random) { return one_in(random, 2) ? 0.0F : -0.0F; }
 
-// Any finite bits.
+// Returns any finite bits.
 float any_float(std::mt19937_64& random) {
   const auto bits = static_cast<std::uint32_t>(random());
   return std::bit_cast<float>((bits & 0x7F80'0000) == 0x7F80'0000 ? bits ^ 0x4000'0000 : bits);
@@ -117,7 +118,7 @@ class GgmlEncodeOnTarget : public testing::TestWithParam<std::int64_t> {
 INSTANTIATE_TEST_SUITE_P(Highway, GgmlEncodeOnTarget, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
 
-// Rows that are undefined in ggml are compared by what they mean, where zeros of both signs are equal.
+// Rows that are undefined in ggml are compared by their values, so that zeros of both signs are equal.
 void expect_row(DType type, std::span<const std::byte> got, std::span<const std::byte> want, bool is_undefined,
                 std::string_view what) {
   if (is_undefined) {
@@ -166,7 +167,7 @@ TEST_P(GgmlEncodeOnTarget, AgreesWithThePlainLoops) {
 }
 
 TEST_P(GgmlEncodeOnTarget, AgreesWithThePlainLoopsOnTiesOfTheSearches) {
-  // Few values, so many candidates explain a group equally well.
+  // There are few different values, so that many candidates explain a group equally well.
   std::mt19937_64 random(7);
   for (const DType type : encodable_types()) {
     for (int round = 0; round < 20; ++round) {
@@ -205,7 +206,7 @@ TEST_P(GgmlEncodeOnTarget, CountsTheValuesOfBlocksWhoseScaleDoesNotReach) {
     for (const float far : {1e30F, -1e30F}) {
       values[7 * elements + 3] = far;
       const Overflows found = encode_blocks(type, values, blocks);
-      // Those two have scales of 8 and 32 bits, which reach as far as F32.
+      // These two types have scales of 8 and 32 bits, which reach as far as F32.
       if (type == DType::mxfp4 || type == DType::q8_k) {
         EXPECT_EQ(found.count, 0U) << name(type);
         continue;
@@ -217,8 +218,8 @@ TEST_P(GgmlEncodeOnTarget, CountsTheValuesOfBlocksWhoseScaleDoesNotReach) {
   }
 }
 
-// Whatever the magnitude: what is not counted decodes to something like itself.
-TEST_P(GgmlEncodeOnTarget, CountsNothingThatIsThereWhenItIsDecoded) {
+// Whatever the magnitude, a value that is not counted decodes to something like itself.
+TEST_P(GgmlEncodeOnTarget, CountsEveryValueThatDecodingLoses) {
   for (const DType type : encodable_types()) {
     const std::size_t elements = info(type).block_elements;
     for (float scale = 1; scale < 1e37F; scale *= 10) {

@@ -13,7 +13,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kElementSizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 18};
-// Around the vectors and tiles of every target, and none at all.
+// Counts around the sizes of the vectors and tiles of every target, and none at all.
 constexpr std::size_t kCounts[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 511, 512, 513, 1000, 1023, 1024, 1025, 4096};
 
 Bytes random_bytes(std::size_t size) {

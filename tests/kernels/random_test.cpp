@@ -1,4 +1,4 @@
-// What torch and NumPy draw from a seed.
+// The numbers that torch and NumPy draw from a seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ TEST(TorchRandom, DrawsUniformNumbers) {
   EXPECT_EQ(values, (std::vector<float>{0.04277120530605316F, -0.3688892722129822F, 0.19499371945858002F}));
 }
 
-TEST(TorchRandom, PermutesAllNumbersAndTheSameOnesFirst) {
+TEST(TorchRandom, PermutesAllNumbersAndBeginsAlikeForFewer) {
   const auto all = TorchRandom(777).permutation(100, 100), some = TorchRandom(777).permutation(100, 10);
   EXPECT_EQ(std::vector(all.begin(), all.begin() + 10), some);
   std::vector<bool> seen(100);
@@ -29,12 +29,12 @@ TEST(TorchRandom, DrawsTheSameNormalNumbersHoweverManyFollowInWholeVectors) {
   std::vector<float> few(16), many(48);
   TorchRandom(1).normal(0, 1, many);
   TorchRandom(1).normal(0, 1, few);
-  // All uniform numbers are drawn first, so the first vector is the same.
+  // All uniform numbers are drawn first, so the first vector of 16 is the same.
   EXPECT_EQ(few, std::vector<float>(many.begin(), many.begin() + 16));
 }
 
-// numpy.random.default_rng(42), as in the reference case extra_unilora: the beginning of repeat(arange(50), 4), 24 of
-// choice(50, 24, replace=False), all shuffled.
+// numpy.random.default_rng(42), as in the reference case extra_unilora: the beginning of repeat(arange(50), 4), then 24
+// of choice(50, 24, replace=False), all shuffled.
 TEST(NumpyRandom, ChoosesAndShuffles) {
   NumpyRandom random(42);
   std::vector<std::uint64_t> data;

@@ -35,7 +35,7 @@ TEST(Moments, OfNothingAreEmpty) {
   EXPECT_EQ(m.variance(), 0);
 }
 
-TEST(Moments, OfAFewNumbersAreWhatTheHandSays) {
+TEST(Moments, OfAFewNumbersAreThoseComputedByHand) {
   const Moments m = moments<float>(DType::f32, {2, 4, 4, 4, 5, 5, 7, 9});
   EXPECT_EQ(m.count, 8u);
   EXPECT_EQ(m.mean, 5);
@@ -97,7 +97,7 @@ TEST(Moments, AgreeWithLongDoubleOnRandomNumbers) {
   }
 }
 
-TEST(Moments, MergeToWhatOnePassGives) {
+TEST(Moments, MergeToTheResultOfOnePass) {
   std::vector<double> values(5000);
   std::iota(values.begin(), values.end(), -1234.5);
   const auto all = bytes(values);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::byte kNotWritten{0xA5};
 
-// From every place in a line to every place in a line, with what lies beside the output looked at as well.
+// Copies from every position in a cache line to every position in a cache line, and checks the bytes beside the output
+// too.
 void expect_copies(void (*copy)(std::byte*, const std::byte*, std::size_t), std::size_t size) {
   std::mt19937 random(7);
   std::vector<std::byte> in(size + kCacheLine);

@@ -20,11 +20,11 @@ struct Case {
   std::uint64_t rows, columns, size;
   std::uint64_t out_gap = 0;  // bytes between the rows of the output
   std::int64_t in_gap = 0;    // bytes between the columns of the source
-  std::size_t askew = 0;      // bytes from the beginning of a line to the output, and twice that to the source
+  std::size_t askew = 0;      // bytes from the beginning of a cache line to the output, and twice that to the source
   bool is_backwards = false;  // the last column lies first
 };
 
-// Compared with one element after the other, in a buffer in which the gaps show as well.
+// Compares with copying one element after the other, in a buffer in which writes into the gaps show as well.
 void expect_transposes(const Case& c) {
   const std::uint64_t out_stride = c.columns * c.size + c.out_gap;
   const auto distance = static_cast<std::int64_t>(c.rows * c.size) + c.in_gap;
@@ -36,7 +36,7 @@ void expect_transposes(const Case& c) {
   const std::int64_t in_stride = c.is_backwards ? -distance : distance;
 
   const std::size_t buffer_bytes = c.rows * out_stride + c.askew + 2 * kCacheLine;
-  // Where a line of the cache begins, whatever the allocator gave.
+  // Returns a position that is `askew` bytes behind the beginning of a cache line, whatever the allocator gave.
   const auto place = [&](std::vector<std::byte>& buffer) {
     const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
     return buffer.data() + (0 - address) % kCacheLine + c.askew;
@@ -61,7 +61,7 @@ void expect_transposes(const Case& c) {
 
 constexpr std::uint64_t kSizes[] = {1, 2, 4, 8, 16};
 
-TEST(Transpose, LeavesEverythingAloneWhereThereIsNothing) {
+TEST(Transpose, WritesNothingIfThereIsNothing) {
   for (const std::uint64_t size : {1U, 2U, 4U, 8U, 16U, 24U, 256U}) {
     expect_transposes({0, 5, size});
     expect_transposes({5, 0, size});
@@ -85,14 +85,14 @@ TEST(Transpose, WritesToAnyAddress) {
   for (const std::uint64_t size : kSizes) {
     for (std::size_t askew = 0; askew < kCacheLine; askew += askew < 18 ? 1 : 15) {
       expect_transposes({37, 2 * kTileColumns + 11, size, 0, 0, askew});
-      // Rows that all begin at the same place in a line.
+      // All rows begin at the same position in a cache line.
       const std::uint64_t columns = 3 * kTileColumns;
       expect_transposes({kTileRowBytes / size + 5, columns, size, 0, 64, askew});
     }
   }
 }
 
-// What depends on the target is how finished lines are streamed.
+// The target only decides how finished cache lines are streamed.
 class TransposeOnTarget : public testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }

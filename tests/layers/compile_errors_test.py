@@ -1,4 +1,4 @@
-"""Compiles programs that are wrong, and expects the compiler to say so in sentences of ours.
+"""Compiles programs that are wrong, and expects the compiler to say so in our own sentences.
 
     compile_errors_test.py CXX INCLUDE
 """
@@ -6,7 +6,7 @@
 import subprocess
 import sys
 
-# a program, and what must be said about it
+# a program, and what the compiler must say about it
 PROGRAMS = {
     "struct Plain {}; void f(Plain& p) { (void)ballast::bind(p); }":
         "Ballast does not know what is inside this type. Say it with BALLAST_FIELDS(Type, a, b)",

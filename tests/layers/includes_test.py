@@ -25,8 +25,8 @@ LAYERS = {
     "kernels": {"core"},
     "device": {"core"},
     "tensor": {"core", "io", "kernels", "device"},
-    # Formats never see each other; zip, tar and pickle lie under those that come in them. What a format is lies under
-    # them as well (format.hpp), and the table of them above (all.cpp).
+    # Formats never see each other; zip, tar and pickle lie under the formats that use them. The definition of a format
+    # (format.hpp) lies under them as well, and the table of all formats (all.cpp) above.
     "formats/archive": BELOW_FORMATS,
     "formats/pickle": BELOW_FORMATS,
     "formats/format": BELOW_FORMATS | UNDER_FORMATS,
@@ -42,7 +42,7 @@ LAYERS = {
     "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "load"},
 }
 
-# public header -> the layer whose face it is
+# public header -> the layer that it belongs to
 PUBLIC_HEADERS = {
     "error": "core",
     "text": "core",
@@ -92,7 +92,7 @@ PUBLIC_HEADERS = {
     "ballast": "everything",
 }
 
-# where -> the third-party headers that may be included there
+# folder -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+|hwy/.+",
@@ -106,7 +106,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 
 
 def layer_of(path):
-    """The layer of a file in src/, given relative to it; None where there is no such layer."""
+    """The layer of a file in src/, given relative to it; None if there is no such layer."""
     parts = pathlib.PurePosixPath(path).parts
     if parts[0] == "formats" and len(parts) == 2:
         parts = ("formats", pathlib.PurePosixPath(path).stem, parts[1])  # a file between the folders is a layer
@@ -120,9 +120,9 @@ def allowed(user, used):
 
 
 def complaint(area, layer, name, in_src, in_cli):
-    """Why a file of `area` (and of `layer`, in src and include) may not include `name`; None where it may.
+    """Why a file of `area` (and of `layer`, in src and include) may not include `name`; None if it may.
 
-    in_src(name) and in_cli(name) say whether that is a file of src/ and of cli/.
+    in_src(name) and in_cli(name) say whether `name` is a file of src/ and of cli/.
     """
     if name.startswith("ballast/"):
         header = name.removeprefix("ballast/").removesuffix(".hpp")
@@ -183,7 +183,7 @@ class TheSources(unittest.TestCase):
         found = [line for path in sources() for line in complaints_about(path)]
         self.assertEqual(found, [], "\n" + "\n".join(found))
 
-    def test_were_found_at_all(self):
+    def test_are_found_at_all(self):
         self.assertGreater(len(list(sources())), 10)
 
 
@@ -225,7 +225,7 @@ class TheReadme(unittest.TestCase):
 
 
 class TheRecipe(unittest.TestCase):
-    """CONTRIBUTING.md lists the files that a new format has to change: few, and all of them there."""
+    """CONTRIBUTING.md lists the files that a new format has to change: they are few, and all of them exist."""
 
     def test_names_at_most_eight_files_that_exist(self):
         text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -238,7 +238,7 @@ class TheRecipe(unittest.TestCase):
 
 
 class TheCheck(unittest.TestCase):
-    """The check itself, on includes that must and must not pass: a check that always passes is no check."""
+    """The check itself, on includes that must and must not pass: a check that always passes would be useless."""
 
     def check(self, area, layer, name):
         return complaint(area, layer, name, lambda n: layer_of(n) is not None, lambda n: n == "print.hpp")

@@ -2,8 +2,8 @@
 
     needed_libraries_test.py OBJDUMP FILE... [--alone FILE...]
 
-No Python, no torch, no BLAS: whatever is not in this list is a dependency that somebody added without saying so. What
-stands alone needs the system's own libraries only: every other one would be a part of each start of the command.
+No Python, no torch, no BLAS: whatever is not in this list is a dependency that somebody added without saying so. A file
+after --alone needs the system's own libraries only: any other library would slow down each start of the command.
 """
 
 import re

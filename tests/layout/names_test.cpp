@@ -58,7 +58,7 @@ std::string with_block(std::string_view pattern, std::uint64_t block) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Matrices that are not square, so that a transpose shows; queries and keys of their heads.
+// Matrices are not square, so that a transpose shows; queries and keys have the rows of their heads.
 Shape shape_of(const names::Row& row) {
   if (contains(row.gguf, "norm")) return {kWidth};
   if (row.change == names::Change::permute_queries) return {kHeads * kHeadDim, kWidth};
@@ -66,7 +66,7 @@ Shape shape_of(const names::Row& row) {
   return {kWidth, 3 * kWidth};
 }
 
-// A small model of all that the table names, with biases; `tied` has no output matrix.
+// A small model of all tensors that the table names, with biases; `tied` has no output matrix.
 Checkpoint huggingface_model(const names::Architecture& architecture, DType dtype, bool tied) {
   Checkpoint model;
   std::uint32_t seed = 0;
@@ -107,7 +107,7 @@ TEST(Names, GoToGgufAndBackBitForBit) {
           EXPECT_FALSE(contains(name, "layers") || contains(name, "transformer")) << name;
         }
         EXPECT_EQ(gguf.contains("output.weight"), model.contains("lm_head.weight"));
-        // What the options said is in the file now, so the way back needs none.
+        // What the options said is in the file now, so the way back needs no options.
         const Checkpoint back = cast(to_names(gguf, NameStyle::huggingface), dtype);
         expect_same(back, model);
       }
@@ -127,7 +127,7 @@ TEST(Names, OfEveryTableAreUniqueBothWays) {
   EXPECT_EQ(architectures_with_names().front(), "llama");
 }
 
-// What the converters' own names are, written down once more.
+// The names that the converters write, written down a second time.
 TEST(Names, AreTheOnesThatLlamaCppLooksFor) {
   const auto to_gguf = [](std::string_view architecture, std::string_view name) {
     const auto found = names::match(*names::find_architecture(architecture), NameStyle::gguf, name);
@@ -145,7 +145,7 @@ TEST(Names, AreTheOnesThatLlamaCppLooksFor) {
   EXPECT_EQ(to_gguf("gpt2", "transformer.h.3.mlp.c_proj.bias"), "blk.3.ffn_down.bias");
 }
 
-TEST(Names, OfHuggingFaceMayBeginOtherwise) {
+TEST(Names, OfHuggingFaceMayBeginWithOtherPrefixes) {
   const auto renamed = [](std::string_view architecture, const std::string& name) {
     return names_of(to_names(checkpoint_of(architecture, {{name, tensor_of({4})}}), NameStyle::gguf));
   };
@@ -165,7 +165,7 @@ TEST(Names, ThatOnlyLookLikeOnesOfTheTableStay) {
   }
 }
 
-// Row i of a half and its partner in the other half become neighbours, head by head.
+// Row i of one half and its partner in the other half become neighbours, head by head.
 void expect_interleaved(const Tensor& gguf, const Tensor& huggingface, std::uint64_t heads) {
   ASSERT_EQ(gguf.shape(), huggingface.shape());
   const std::uint64_t rows = gguf.shape()[0], row_bytes = gguf.nbytes() / rows, head_rows = rows / heads;
@@ -225,7 +225,7 @@ TEST(Names, ReorderViewsAndAnyRangeOfThem) {
   }
 }
 
-TEST(Names, TakeHeadCountsFromWhereverTheyStand) {
+TEST(Names, TakeHeadCountsFromMetadataOfEveryKind) {
   const auto expect_heads = [](Checkpoint from, std::uint64_t heads, std::uint64_t heads_kv) {
     const Tensor q = tensor_of({heads * 6, 4}, 1), k = tensor_of({heads_kv * 6, 4}, 2);
     from.tensors.insert("blk.1.attn_q.weight", q);
@@ -246,7 +246,7 @@ TEST(Names, TakeHeadCountsFromWhereverTheyStand) {
   each.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count_kv", counts_kv));
   expect_heads(each, 8, 1);
 
-  Checkpoint text = checkpoint_of("llama", {});  // as a safetensors file keeps what a GGUF said
+  Checkpoint text = checkpoint_of("llama", {});  // a safetensors file keeps the metadata of a GGUF as text
   text.metadata["llama.attention.head_count"] = "2";
   expect_heads(text, 2, 2);
 }
@@ -265,7 +265,7 @@ TEST(Names, NoticeThatKeysHaveFewerHeads) {
 }
 
 // An adapter may change keys and nothing else.
-TEST(Names, OfKeysAloneNeedTheirOwnHeads) {
+TEST(Names, OfKeysAloneNeedTheHeadCountOfKeys) {
   const auto to_gguf = [](const Checkpoint& model, std::uint64_t heads_kv) {
     return to_names(model, NameStyle::gguf, {.head_count = 4, .head_count_kv = heads_kv});
   };
@@ -277,13 +277,13 @@ TEST(Names, OfKeysAloneNeedTheirOwnHeads) {
   EXPECT_HINT(to_gguf(model, 0), "--kv-heads 8");
   expect_interleaved(to_gguf(model, 2).at("blk.1.attn_k.weight"), k, 2);
 
-  // Queries of another block tell as well, wherever they stand.
+  // Queries of another block tell the heads as well, wherever they are.
   model.tensors.insert("model.layers.7.self_attn.q_proj.weight", tensor_of({32, 4}));
   EXPECT_ERROR(to_gguf(model, 0), Errc::mismatch, "with 4 heads, one has 4 rows, and one of queries has 8");
   model.tensors.replace("model.layers.7.self_attn.q_proj.weight", tensor_of({16, 4}));
   expect_interleaved(to_gguf(model, 0).at("blk.1.attn_k.weight"), k, 4);
 
-  // A file that says one number says both.
+  // A file that states one number states both.
   Checkpoint said = checkpoint_of("llama", {{"blk.1.attn_k.weight", k}});
   said.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
   expect_interleaved(k, to_names(said, NameStyle::huggingface).at(key), 4);
@@ -364,7 +364,7 @@ TEST(Names, AddOneToTheNormsOfGemma) {
   }
 }
 
-// It widens BF16 before it adds, and adds F16 as F16: there, 2^-11 beside 1 is lost.
+// llama.cpp's converter widens BF16 before it adds, and adds F16 as F16, which loses 2^-11 beside 1.
 TEST(Names, RoundTheNormsOfGemmaAsTheConverterDoes) {
   const float small[] = {0.0009765625f, 1.0009765625f, 0.00048828125f};
   const auto to_gguf = [&](DType dtype) {
@@ -438,7 +438,7 @@ TEST(Names, WithoutACounterpartStayAndAreCounted) {
   expect_same(to_names(model, NameStyle::gguf), gguf);
 }
 
-TEST(Names, LeaveOutWhatGgufHasNoPlaceFor) {
+TEST(Names, LeaveOutTensorsThatGgufHasNoNameFor) {
   const Checkpoint gpt2 = to_names(checkpoint_of("gpt2", {{"h.0.attn.bias", tensor_of({1, 1, 4, 4})},
                                                           {"h.0.attn.masked_bias", tensor_of({})},
                                                           {"h.0.attn.c_attn.bias", tensor_of({4})}}),
@@ -479,7 +479,7 @@ TEST(Names, ThatCollideAreAnError) {
   EXPECT_ERROR(to_names(mixed, NameStyle::gguf), Errc::invalid_argument, "would both be called \"output.weight\"");
 }
 
-TEST(Names, KeepWhatTheOptionsSayInTheFields) {
+TEST(Names, KeepTheOptionsInTheMetadata) {
   const Checkpoint model = checkpoint_of("", {{"model.norm.weight", tensor_of({4})}});
   const Checkpoint gguf =
       to_names(model, NameStyle::gguf, {.architecture = "mistral", .head_count = 32, .head_count_kv = 8});

@@ -1,4 +1,4 @@
-// What each rank of a parallel model needs.
+// Plans of what each rank of a parallel model needs.
 #include <ballast/rank_plan.hpp>
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class Ranks : public testing::TestWithParam<unsigned> {
   test::TempDir folder_;
 };
 
-// Put together again from the ranges of the files alone.
+// Reads a tensor from the ranges of the files alone.
 std::vector<std::byte> read_ranges(const std::vector<FileRange>& ranges) {
   std::vector<std::byte> bytes;
   for (const FileRange& range : ranges) {
@@ -145,7 +145,7 @@ TEST_P(Ranks, AssembleToTheWhole) {
       }
     }
     if (!tensor.parts.front().cut) continue;
-    // Row by row of what lies before the cut dimension.
+    // The pieces are joined row by row of the dimensions before the one that is cut.
     const std::size_t axis = tensor.parts.front().cut->axis;
     std::uint64_t rounds = 1;
     for (std::size_t i = 0; i < axis; ++i) rounds *= whole.shape()[i];
@@ -180,7 +180,7 @@ TEST(RankPlan, DoesNotCutBlocks) {
   EXPECT_EQ(plan.bytes_of_rank(0), 3 * 34u * 2);
 }
 
-TEST(RankPlan, OfMoreRanksThanRowsLeavesSomeWithoutAny) {
+TEST(RankPlan, OfMoreRanksThanRowsLeavesSomeRanksWithoutRows) {
   Checkpoint checkpoint;
   checkpoint.tensors.insert("a", numbers({2, 2}));
   const RankPlan plan = plan_ranks(checkpoint, 4, {{"a", RankSplit::rows, 1}});
@@ -190,7 +190,7 @@ TEST(RankPlan, OfMoreRanksThanRowsLeavesSomeWithoutAny) {
             Shape({2, 2}));
 }
 
-TEST(RankPlan, OfWhatIsComputedNamesAllThatItIsMadeOf) {
+TEST(RankPlan, OfAComputedTensorNamesAllRangesThatItIsMadeOf) {
   test::TempDir folder;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("a", numbers({4, 4}));
@@ -213,7 +213,7 @@ TEST(RankPlan, IsLoadedRankByRank) {
   const RankPlan plan = plan_ranks(checkpoint, 2, parse_rank_rules(kRules));
   LoadStateDictOptions options;
   options.slice = plan.rank(1);
-  load_state_dict(model, checkpoint, options);  // the expert is another rank's
+  load_state_dict(model, checkpoint, options);  // the expert belongs to another rank
   EXPECT_EQ(model.weight.shape(), Shape({2, 2}));
   EXPECT_EQ(bytes_of(model.weight), bytes_of(checkpoint.at("a.q.weight").slice(parse_slice("2:"))));
 }

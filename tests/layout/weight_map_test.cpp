@@ -1,4 +1,4 @@
-// Layouts of weights, both ways.
+// Layouts of weights, converted both ways.
 #include <ballast/weight_map.hpp>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Checkpoint checkpoint_with(std::initializer_list<std::pair<const char*, Tensor>>
   return checkpoint;
 }
 
-// Forth and back: the same names, shapes and values.
+// Expects the same names, shapes and values after a map and its reverse.
 void expect_reversible(const Checkpoint& before, const std::string& json) {
   const WeightMap map = WeightMap::parse(json);
   const Checkpoint after = apply(apply(before, map), map.reversed());
@@ -82,7 +82,7 @@ TEST(WeightMap, StacksExpertsByTheirNumbers) {
   expect_reversible(before, R"({"rules": [{"from": "{x}.experts.{n}.w", "to": "{x}.experts.w", "stack": 2}]})");
 }
 
-TEST(WeightMap, TurnsAndReordersAndAdds) {
+TEST(WeightMap, TransposesReordersAndAdds) {
   const Checkpoint before =
       checkpoint_with({{"h.0.c_attn.weight", numbers({2, 6})}, {"q", numbers({8, 3})}, {"n", numbers({4})}});
   const std::string json = R"({"rules": [
@@ -102,7 +102,7 @@ TEST(WeightMap, AddsInTheTensorsOwnDtype) {
   const Checkpoint before = checkpoint_with({{"a", numbers({2}, 256, DType::bf16)}});
   const Checkpoint after = apply(before, WeightMap::parse(R"({"rules":[{"from":"a","add":1}]})"));
   EXPECT_EQ(after.at("a").dtype(), DType::bf16);
-  EXPECT_EQ(values_of(after.at("a")), (std::vector<float>{256, 256}));  // 257 is none, and goes to even
+  EXPECT_EQ(values_of(after.at("a")), (std::vector<float>{256, 256}));  // BF16 has no 257, which goes to even
 }
 
 TEST(WeightMap, RenamesByExpressionsAndBack) {
@@ -115,13 +115,13 @@ TEST(WeightMap, RenamesByExpressionsAndBack) {
   const WeightMap strip = WeightMap::parse(R"({"rules": [{"rename": "^model\\.", "to": ""}]})");
   EXPECT_ERROR(apply(apply(odd, strip), WeightMap::parse(R"({"rules": [{"rename": "^model.", "to": ""}]})").reversed()),
                Errc::unsupported, "rule 1: the expression \"^model.\" cannot be turned round");
-  // "b" gets the prefix, too, and would come back as "b": nobody can know, so all is well by the rule.
+  // "b" gets the prefix as well on the way back, since nobody can know that it had none: the rule allows that.
   EXPECT_EQ(names_of(apply(apply(odd, strip), strip.reversed())), (Names{"model.a", "model.b"}));
 }
 
-TEST(WeightMap, ThatDidNotMakeANameDoesNotTakeItBack) {
+TEST(WeightMap, DoesNotReverseANameThatItDidNotMake) {
   const WeightMap map = WeightMap::parse(R"({"rules": [{"rename": "layer", "to": "layers"}]})");
-  // Forth, "layers" would have become "layerss".
+  // The map itself would have made "layerss" from "layers".
   EXPECT_EQ(names_of(apply(checkpoint_with({{"layers.1", numbers({1})}}), map.reversed())), Names{"layer.1"});
   const WeightMap dots = WeightMap::parse(R"({"rules": [{"rename": "_", "to": "."}]})");
   EXPECT_EQ(names_of(apply(checkpoint_with({{"a.b", numbers({1})}}), dots.reversed())), Names{"a_b"});
@@ -129,7 +129,7 @@ TEST(WeightMap, ThatDidNotMakeANameDoesNotTakeItBack) {
                "rule 1: the name \"a_b.c\" did not come from \"a_b_c\" by the expression \"_\"");
 }
 
-TEST(Reversed, IsARuleOnlyWhereNothingIsForgotten) {
+TEST(Reversed, IsARuleOnlyIfNothingIsForgotten) {
   const auto back = [](const char* pattern, const char* replacement) -> std::string {
     const auto rule = reversed(RenameRule{pattern, replacement});
     return rule ? rule->pattern + " = " + rule->replacement : "none";
@@ -148,7 +148,7 @@ TEST(Reversed, IsARuleOnlyWhereNothingIsForgotten) {
   EXPECT_EQ(back("\\d", "b"), "none");
 }
 
-// The way back could not tell where to cut.
+// The way back could not know where to cut.
 TEST(WeightMap, RefusesPartsThatAreNotEqualUnlessItIsToldTheirSizes) {
   const std::string fuse = R"({"rules": [{"from": ["q", "k"], "to": "qk", "concat": 0}]})";
   const Checkpoint unequal = checkpoint_with({{"q", numbers({4, 2})}, {"k", numbers({2, 2})}});
@@ -187,7 +187,7 @@ TEST(WeightMap, ThatDoesNotFitTheShapesSaysSo) {
   refuses(R"({"from": "a", "to": "{n}", "unstack": 4})", {4, 2}, Errc::mismatch, "no dimension 4");
 }
 
-TEST(WeightMap, ThatIsNoneIsRefusedWithTheRule) {
+TEST(WeightMap, IsRefusedWithItsRuleIfItIsWrong) {
   const auto refuses = [](const char* json, const char* why) {
     const auto error = test::error_of([&] { WeightMap::parse(json); });
     ASSERT_TRUE(error) << json;
@@ -232,7 +232,7 @@ TEST(WeightMap, ReadsNothingBeforeTheResultIsRead) {
   EXPECT_TRUE(diff(open(folder / "ab.safetensors"), back).equal());
 }
 
-TEST(WeightMap, OfALoadedModelBringsFusedWeights) {
+TEST(WeightMap, SplitsFusedWeightsForAModel) {
   struct Model {
     Tensor query, key;
     auto fields() { return ballast::fields(field("q", query), field("k", key)); }

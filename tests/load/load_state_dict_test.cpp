@@ -55,7 +55,7 @@ struct Model {
   std::optional<Linear> none;
   std::unique_ptr<Attention> attention = std::make_unique<Attention>();
   std::pair<Tensor, Tensor> both;
-  std::vector<float> table;  // memory of its own
+  std::vector<float> table;  // memory that the model owns
 };
 BALLAST_FIELDS(Model, layers, norms, heads, none, attention, both, table)
 
@@ -82,7 +82,7 @@ TEST(Bind, WalksWhateverHoldsTensors) {
                    "attention.q_proj.bias", "attention.mask", "attention.scale", "both.0", "both.1", "table"}));
 }
 
-TEST(Bind, GivesAStateDictWithoutWhatIsNotPersistent) {
+TEST(Bind, GivesAStateDictWithoutTensorsThatAreNotPersistent) {
   Model model;
   model.layers[1].bias = numbers({4});
   const StateDict state = state_dict(model);
@@ -91,7 +91,7 @@ TEST(Bind, GivesAStateDictWithoutWhatIsNotPersistent) {
   EXPECT_EQ(parameters(model).size(), state.size());
 }
 
-TEST(LoadStateDict, AssignsViewsAndCopiesIntoMemoryOfTheModels) {
+TEST(LoadStateDict, AssignsViewsAndCopiesIntoMemoryThatTheModelOwns) {
   Model model;
   const Checkpoint checkpoint = checkpoint_for(model);
   const LoadReport report = load_state_dict(model, checkpoint);
@@ -111,7 +111,7 @@ TEST(LoadStateDict, CopiesTensorsWhenTold) {
   EXPECT_EQ(values_of(model.layers[0].weight), values_of(checkpoint.at("layers.0.weight")));
 }
 
-TEST(LoadStateDict, TellsAllThatIsWrongBeforeItChangesAnything) {
+TEST(LoadStateDict, ReportsAllThatIsWrongBeforeItChangesAnything) {
   Model model;
   Checkpoint checkpoint = rename(checkpoint_for(model), {{"^norms.0$", "norm.0"}, {"^both.1$", "stray"}});
   model.layers[0].weight = numbers({5});
@@ -137,7 +137,7 @@ TEST(LoadStateDict, TellsAllThatIsWrongBeforeItChangesAnything) {
   EXPECT_TRUE(model.table.empty());
 }
 
-TEST(LoadStateDict, TakesWhatFitsWhereItNeedNotBeStrict) {
+TEST(LoadStateDict, LoadsWhatFitsIfItNeedNotBeStrict) {
   Model model;
   const Checkpoint checkpoint = select(checkpoint_for(model), {.include = {}, .exclude = {"heads.*"}});
   const LoadReport report = load_state_dict(model, checkpoint, {.strict = false});
@@ -203,7 +203,7 @@ TEST(LoadStateDict, CountsTheValuesThatDoNotFitTheModelsDtype) {
     auto fields() { return ballast::fields(field("table", table)); }
   } model;
   Checkpoint checkpoint;
-  checkpoint.tensors.insert("table", numbers({4}, 65503));  // F16 reaches 65504, and what is nearest to it is rounded
+  checkpoint.tensors.insert("table", numbers({4}, 65503));  // F16 reaches 65504; values just above are rounded down
   LoadStateDictOptions options;
   options.dtype_policy = DTypePolicy::to_model;
   const LoadReport report = load_state_dict(model, checkpoint, options);
@@ -216,7 +216,7 @@ TEST(LoadStateDict, CountsTheValuesThatDoNotFitTheModelsDtype) {
             std::string::npos);
 }
 
-TEST(LoadStateDict, ServesTiedNamesFromEither) {
+TEST(LoadStateDict, ServesTiedNamesFromEitherName) {
   Model model;
   Checkpoint checkpoint = checkpoint_for(model);
   LoadStateDictOptions options;
@@ -251,7 +251,7 @@ TEST(LoadStateDict, ReadsNothingForTheMetaDevice) {
   EXPECT_EQ(layer.bias.shape(), (Shape{3}));
 }
 
-// Every line that a report can have.
+// The report has every line that a report can have.
 TEST(LoadStateDict, PrintsItsReportAsAShortTable) {
   struct Encoder {
     std::vector<Tensor> layers = std::vector<Tensor>(2);
@@ -302,7 +302,7 @@ TEST(LoadStateDict, ReportsProgressAndCanBeCancelled) {
   EXPECT_ERROR(load_state_dict(model, checkpoint, options), Errc::cancelled, "");
 }
 
-// Tells when it is let go of.
+// Counts how many of these storages are alive.
 class WatchedStorage final : public Storage {
  public:
   WatchedStorage(StoragePtr inner, std::atomic<int>& alive, std::atomic<std::uint64_t>& released)
@@ -350,11 +350,11 @@ TEST(LoadStateDict, LetsGoOfEveryTensorAfterUseWhenTold) {
     EXPECT_EQ(alive, is_moved ? 0 : 4);
     ASSERT_GE(alive_at.size(), 4u);
     EXPECT_EQ(alive_at.back(), is_moved ? 0 : 4);
-    EXPECT_LT(alive_at[alive_at.size() - 2], is_moved ? 3 : 5);  // one after the other
+    EXPECT_LT(alive_at[alive_at.size() - 2], is_moved ? 3 : 5);  // tensors are let go of one after the other
   }
 }
 
-TEST(LoadStateDict, TakesAwayAPrefixAndGivesAnother) {
+TEST(LoadStateDict, StripsAPrefixAndAddsAnother) {
   Linear layer;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("odd/weight", numbers({3}));
@@ -377,7 +377,7 @@ TEST(LoadStateDict, TakesAwayAPrefixAndGivesAnother) {
   EXPECT_THROW(load_state_dict(layer, training, {.find_prefix = false}), StateDictError);
 }
 
-TEST(LoadStateDict, IgnoresWhatItIsToldToIgnore) {
+TEST(LoadStateDict, IgnoresTheTensorsThatItIsToldToIgnore) {
   Linear layer;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("weight", numbers({3}));
@@ -388,7 +388,7 @@ TEST(LoadStateDict, IgnoresWhatItIsToldToIgnore) {
       load_state_dict(layer, checkpoint, {.ignore_missing = {"bias"}, .ignore_unexpected = {"*.inv_freq"}}).ok());
 }
 
-TEST(LoadStateDict, RefusesWhatIsDangerous) {
+TEST(LoadStateDict, RefusesADangerousCheckpoint) {
   Linear layer;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("weight", numbers({3}));
@@ -398,7 +398,7 @@ TEST(LoadStateDict, RefusesWhatIsDangerous) {
   EXPECT_TRUE(load_state_dict(layer, checkpoint, {.allow_dangerous = true}).ok());
 }
 
-TEST(Load, GivesAStateDictInOneCallWhereItIsWanted) {
+TEST(Load, GivesAStateDictOnTheDeviceThatIsAskedFor) {
   test::TempDir folder;
   Checkpoint checkpoint;
   checkpoint.tensors.insert("a", numbers({4, 5}));

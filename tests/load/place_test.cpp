@@ -1,4 +1,4 @@
-// Tensors where they are wanted: devices by name, and the ways to memory.
+// Tensors on the device where they are wanted: devices by name, and the ways of reading into memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ void expect_equal(const StateDict& state, const Checkpoint& expected) {
   }
 }
 
-// Takes the file out of the page cache, where its file system lets it.
+// Drops the file from the page cache, if its file system allows that.
 void make_cold(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY);
   fsync(file);
@@ -93,12 +93,13 @@ TEST(Load, ReadsIntoMemoryWhenTold) {
   }
 }
 
-// Large enough for both ways of reading a cold file to be tried, and for a warm one to be copied around the cache.
+// The file is large enough for both ways of reading a cold file to be tried, and for a warm one to be copied around the
+// cache.
 TEST(Load, GivesTheSameBytesInEveryWayOfReadingALargeFile) {
   constexpr std::size_t kCount = (std::size_t{126} << 18) + 3;
   const TempDir folder;
   Checkpoint checkpoint;
-  checkpoint.tensors.insert("bias", some_tensor(5, 1));  // or all would lie on whole pages
+  checkpoint.tensors.insert("bias", some_tensor(5, 1));  // without it, all would lie on whole pages
   checkpoint.tensors.insert("table", floats(kCount));
   save(checkpoint, folder / "m.safetensors", {.durable = false});
   const auto is_right = [](std::span<const float> values) {
@@ -128,7 +129,7 @@ TEST(Load, LooksAtThePageCacheWhenItMayChoose) {
     EXPECT_TRUE(warm.at("large").storage()->location()) << "a view of what is in memory already";
     expect_equal(warm, some_checkpoint());
   }
-  make_cold(folder / "m.safetensors");  // which it would not be while somebody has it mapped
+  make_cold(folder / "m.safetensors");  // a file that somebody has mapped would not become cold
   const int file = ::open((folder / "m.safetensors").c_str(), O_RDONLY);
   const bool is_cold = io::is_cold(file, 0, 9 << 20);
   close(file);
@@ -138,7 +139,7 @@ TEST(Load, LooksAtThePageCacheWhenItMayChoose) {
   expect_equal(cold, some_checkpoint());
 }
 
-TEST(Load, SaysWhenTheFileShrankMeanwhile) {
+TEST(Load, SaysThatTheFileShrankMeanwhile) {
   const TempDir folder;
   save(some_checkpoint(), folder / "m.safetensors");
   const StateDict state = load(folder / "m.safetensors");
@@ -151,9 +152,9 @@ TEST(Load, SaysWhenTheFileShrankMeanwhile) {
   EXPECT_EQ(model.weight.numel(), 0u) << "and the model is as it was";
 }
 
-TEST(Load, TellsHowFarItIsAndStopsWhenTold) {
+TEST(Load, ReportsProgressAndStopsWhenTold) {
   const TempDir folder;
-  save(some_checkpoint(), folder / "m.pt");  // where names share a tensor
+  save(some_checkpoint(), folder / "m.pt");  // a format in which names share a tensor
   std::uint64_t done = 0, total = 0;
   const auto count = [&](const ProgressState& state) {
     done = state.done_bytes;

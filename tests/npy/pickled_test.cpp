@@ -30,7 +30,7 @@ Ops array(const Ops& type, const std::vector<std::int64_t>& shape, const Ops& da
 }
 Checkpoint open_array(const Ops& object) { return test::open_text(py::pickle(py::dict({{"x", object}}), 3)); }
 
-// Python 3 writes bytes so under protocol 2: each byte above 127 takes two.
+// Python 3 writes bytes like this under protocol 2: each byte above 127 takes two.
 Ops latin1(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
@@ -72,7 +72,7 @@ TEST(PickledNumpy, KnowsTheModulesOfNumpyTwoAndTheBuffersOfProtocolFive) {
 TEST(PickledNumpy, DecodesBytesThatProtocolTwoWroteAsText) {
   EXPECT_EQ(values_of<float>(open_array(array(dtype("f4"), {6}, latin1(kSixPickled))).at("x")),
             (std::vector<float>{0, -1, 2, 3, 4, 5}));
-  // Longer than what is kept in memory: it stays in the file.
+  // This array is longer than what is kept in memory: it stays in the file.
   std::string many;
   for (int i = 0; i < 100'000; ++i) many += static_cast<char>(i * 7);
   const Tensor far = open_array(array(dtype("u1", py::text("|")), {100'000}, latin1(many))).at("x");
@@ -99,7 +99,7 @@ TEST(PickledNumpy, RefusesTextThatStandsForOtherBytes) {
   refused(text(far), 70'001, "70000 bytes in a pickle where 70001 are needed");
   refused(text(far + "\xe2\x82\xac"), 70'001, "above U+00FF");
   refused(text(far), 30'000, "where 30000 are needed");
-  std::string wide;  // two bytes a character
+  std::string wide;  // two bytes for each character
   for (int i = 0; i < 35'000; ++i) wide += "\xc3\xa4";
   refused(text(wide), 34'999, "70000 bytes in a pickle where 34999 are needed");
   EXPECT_EQ(open_array(array(dtype("u1", py::text("|")), {35'000}, text(wide))).at("x").numel(), 35'000u);
@@ -141,7 +141,7 @@ TEST(PickledNumpy, KeepsArraysOfObjectsAndTextAsValues) {
   EXPECT_FALSE(texts.values.empty());
 }
 
-TEST(PickledNumpy, RefusesTextThatIsNoneBeforeItEnds) {
+TEST(PickledNumpy, RefusesTextThatIsNotLatin1OrOfAnotherLength) {
   EXPECT_ERROR(torch::decode_latin1("a\xc3"), Errc::malformed, "above U+00FF");
   EXPECT_ERROR(torch::decode_latin1("abc\xc3"), Errc::malformed, "above U+00FF");
   EXPECT_ERROR(torch::decode_latin1("\xc3"

@@ -78,7 +78,7 @@ TEST(Npy, RefusesHeadersThatLie) {
   refused(header_of("<f4", "(7,)"), "does not take the 24 bytes that follow the header");
   refused(header_of("<f4", "(5,)"), "does not take the 24 bytes");
   refused(header_of("<f8", "(6,)"), "does not take the 24 bytes");
-  refused(header_of("<f4", "(4611686018427387905, )"), "does not take");  // times 4 is 4 in 64 bits
+  refused(header_of("<f4", "(4611686018427387905, )"), "does not take");  // 4 times that is 4 in 64 bits
   refused(header_of("<f4", "(4294967296, 4294967296)"), "does not take");
   refused(header_of("<f4", "(18446744073709551616,)"), "no number of 64 bits");
   refused(header_of("<f4", "(-6,)"), "no number of 64 bits");

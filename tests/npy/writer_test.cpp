@@ -1,4 +1,5 @@
-// What is written as .npz: read again by our own reader, and by libzip. NumPy's word is in e2e/numpy_oracle_test.py.
+// What is written as .npz is read again by our own reader, and by libzip. NumPy itself reads it in
+// e2e/numpy_oracle_test.py.
 #include <gtest/gtest.h>
 #include <zip.h>
 
@@ -77,7 +78,7 @@ TEST(NpzWriter, WritesAZipThatLibzipAgreesWith) {
   zip_discard(zip);
 }
 
-TEST(NpzWriter, RefusesWhatNumPyHasNoNameForWithTheWayOut) {
+TEST(NpzWriter, RefusesDtypesThatNumPyHasNoNameForAndHintsAtAWay) {
   Checkpoint checkpoint;
   checkpoint.tensors.insert("w", floats(32).to(DType::bf16));
   EXPECT_ERROR(plan_save(checkpoint, "x.npz"), Errc::unsupported,
@@ -114,7 +115,7 @@ TEST(NpzWriter, IsOneFile) {
   EXPECT_ERROR(plan_save(some_arrays(), "x.npz", {.max_shard_bytes = 8}), Errc::unsupported, "one file");
 }
 
-TEST(NpzWriter, SaysWhatItHasNoPlaceFor) {
+TEST(NpzWriter, SaysThatItCannotKeepMetadata) {
   Checkpoint checkpoint = some_arrays();
   checkpoint.metadata.emplace("author", "me");
   const SavePlan plan = plan_save(checkpoint, "x.npz");

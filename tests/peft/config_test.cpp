@@ -8,7 +8,7 @@ namespace {
 
 using test::config_of;
 
-TEST(AdapterConfig, IsWrittenAsPeftWritesItWithUnknownFields) {
+TEST(AdapterConfig, IsWrittenAsPeftWritesItWithUnknownKeys) {
   const auto config = config_of(R"({"z": {"b": 1, "a": [0.0001, 1e-05]}, "peft_type": "LORA", "new": "ü𝄞"})");
   EXPECT_EQ(to_string(config), R"({
   "new": "\u00fc\ud834\udd1e",

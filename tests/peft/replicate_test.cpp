@@ -12,7 +12,7 @@ namespace {
 
 using test::state_of;
 
-// Two layers, each with a matrix q, in every list that is named; and a tensor that lies in no layer.
+// Two layers in every list that is named, each with a matrix q, and a tensor outside of the layers.
 StateDict layers_in(const std::vector<std::string>& lists) {
   std::vector<std::pair<std::string, Shape>> tensors = {{"embed.weight", {4, 3}}};
   for (const std::string& list : lists) {
@@ -37,7 +37,7 @@ Checkpoint checkpoint_of(const StateDict& tensors) {
   return checkpoint;
 }
 
-// Names of the merged model, and names of the injected one without what PEFT puts around them.
+// The names of the merged model, and those of the injected one without what PEFT puts around them.
 std::vector<std::string> merged_names(const StateDict& base, const Adapter& adapter) {
   return test::sorted_names(merge(checkpoint_of(base), {adapter}).tensors);
 }

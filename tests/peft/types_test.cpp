@@ -1,4 +1,4 @@
-// The one table of PEFT's types agrees with itself.
+// The one table of PEFT's types has no contradictions.
 #include <gtest/gtest.h>
 
 #include <ballast/merge.hpp>

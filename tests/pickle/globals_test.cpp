@@ -11,7 +11,7 @@ namespace {
 
 using pickle::standing_of;
 
-// What a name is by itself. What is done with it is judge_test.cpp's matter.
+// The verdict of a name by itself. judge_test.cpp tests what is done with the name.
 Verdict verdict_of(std::string_view module, std::string_view name) {
   const pickle::Standing standing = standing_of(module, name);
   if (standing.is_dangerous() && (standing.row() == nullptr || standing.row()->given != pickle::Given::anything))
@@ -59,10 +59,10 @@ constexpr Row kRows[] = {
     {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::unknown},  // TorchScript's code, taken for a pickle
 
     {"os", "system", Verdict::dangerous},
-    {"osmium", "system", Verdict::dangerous},  // whatever module re-exports it
+    {"osmium", "system", Verdict::dangerous},  // whichever module exports it again
     {"model", "Net.eval", Verdict::dangerous},
-    {"torch.storage", "_load_from_bytes", Verdict::dangerous},  // unless it is given what stands in the file
-    {"os.path", "join", Verdict::dangerous},                    // submodules of what is denied
+    {"torch.storage", "_load_from_bytes", Verdict::dangerous},  // unless its bytes are in the file
+    {"os.path", "join", Verdict::dangerous},                    // a submodule of a module that is denied
     {"nt", "system", Verdict::dangerous},
     {"subprocess", "Popen.wait", Verdict::dangerous},
     {"__builtin__", "eval", Verdict::dangerous},
@@ -74,7 +74,7 @@ constexpr Row kRows[] = {
     {"torch", "load", Verdict::dangerous},
     {"torch", "serialization.os.system", Verdict::dangerous},  // the way through attributes
     {"torch.serialization", "os", Verdict::dangerous},
-    {"argparse", "_os.system", Verdict::dangerous},  // as Python's own modules call others
+    {"argparse", "_os.system", Verdict::dangerous},  // the names that Python's own modules give to others
     {"random", "_os.popen", Verdict::dangerous},
     {"random", "_os", Verdict::dangerous},
     {"collections", "_sys.modules.get", Verdict::dangerous},
@@ -83,9 +83,9 @@ constexpr Row kRows[] = {
     {"plistlib", "codecs.open", Verdict::dangerous},
     {"model", "Net.pickle.loads", Verdict::dangerous},
     {"model", "Net.cPickle.loads", Verdict::dangerous},
-    {"model", "o.system", Verdict::dangerous},  // whatever somebody called it
+    {"model", "o.system", Verdict::dangerous},  // whatever name the module has
     {"torch", "_utils.helper.run", Verdict::dangerous},
-    {"urllib.parse", "sys.modules", Verdict::dangerous},  // even of what is harmless itself
+    {"urllib.parse", "sys.modules", Verdict::dangerous},  // even by way of a harmless module
     {"collections", "OrderedDict.__init__.__globals__", Verdict::dangerous},
     {"torch.nn.modules.linear", "Linear.forward.__globals__", Verdict::dangerous},
 };

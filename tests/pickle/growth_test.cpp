@@ -1,4 +1,5 @@
-// Pickles made to cost more than their bytes: deep ones, those that multiply themselves, those that promise much.
+// Pickles that are made to cost more than their bytes: deep ones, ones that multiply themselves, ones that promise
+// much.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -28,7 +29,7 @@ void run_whole(const SourcePtr& source, const Limits& limits = {}) {
   static_cast<void>(pickle::run(graph, 0, source->size_bytes(), limits));
 }
 
-// On a thread whose whole stack is as small as the system allows, and not more than 64 KiB.
+// Runs `work` on a thread with a stack of 64 KiB.
 void on_a_small_stack(const std::function<void()>& work) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -69,7 +70,8 @@ TEST(PickleGrowth, NestedScansTakeNoStack) {
   });
 }
 
-// A node takes eight bytes, a link to it four, its place on the stack four; what else some have lies beside them.
+// A node takes eight bytes, a link to it four, its slot on the stack four; anything else that some nodes have lies
+// beside them.
 TEST(PickleGrowth, AByteOfAnyPickleCostsAtMostSixteenBytes) {
   constexpr std::size_t kBytes = 8'000'000;
   for (const std::string_view instructions : {"N"sv,
@@ -108,7 +110,7 @@ TEST(PickleGrowth, AByteOfAnyPickleCostsAtMostSixteenBytes) {
   }
 }
 
-// What stands on the stack until one instruction takes it all is never held twice.
+// The stack that one instruction takes as a whole is never held twice.
 TEST(PickleGrowth, AByteOfAPickleThatIsOneContainerCostsAtMostSixteenBytes) {
   constexpr std::size_t kBytes = 8'000'000;
   for (const std::string_view item : {"N"sv, "]"sv, "2"sv, "K\1"sv, "U\0"sv}) {
@@ -145,7 +147,7 @@ double seconds_to_run(const SourcePtr& source, bool scanned) {
   return best;
 }
 
-// See the same in tests/safetensors: anything quadratic is 2.
+// Measures the exponent as the same function in tests/safetensors does: it is 2 for a quadratic cost.
 void expect_nearly_linear(const Build& build, std::size_t count, bool scanned = false) {
   const auto small = build(count).source(), large = build(16 * count).source();
   double exponent = 9;
@@ -194,7 +196,7 @@ TEST(PickleGrowth, IsLinearForSparseMemos) {
       5'000);
 }
 
-// Two long strings in the memo, named as a global again and again: no copy may be made of them.
+// Two long strings in the memo are named as a global again and again: they must not be copied.
 TEST(PickleGrowth, IsLinearForLongNamesUsedManyTimes) {
   const std::string name(10'000, 'a');
   const std::string again(

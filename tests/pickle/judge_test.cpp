@@ -1,4 +1,4 @@
-// The one judge: a use is judged by its name, its kind and what it is given, and the weakest of its parts counts.
+// The one judge: each use is judged by its name, its kind and its arguments, and the weakest of these verdicts counts.
 #include "formats/pickle/judge.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(Judge, DoesNotKnowTheSameNamesForOtherUses) {
   expect(Verdict::unknown, py::call("builtins", "type", {py::text("A"), py::tuple({}), py::dict({})}), "a new class");
 }
 
-TEST(Judge, CallsUnknownWhatIsCalledBuiltOrGivenAState) {
+TEST(Judge, CallsUnknownNamesUnknownIfTheyAreCalledBuiltOrGivenAState) {
   EXPECT_EQ(judged(py::call("model", "make", {})).use, "called");
   EXPECT_EQ(judged(built("model", "Net")).use, "built");
   EXPECT_EQ(judged(py::build(built("model", "Net"), py::dict({}))).weakest, Verdict::unknown);
@@ -96,7 +96,7 @@ TEST(Judge, CallsUnknownWhatIsCalledBuiltOrGivenAState) {
          "a state that changes the class");
 }
 
-TEST(Judge, KnowsALoaderOnlyWithBytesThatStandInTheFile) {
+TEST(Judge, KnowsALoaderOnlyWithBytesThatAreInTheFile) {
   expect(Verdict::known, loaded(py::bytes("abc")), "bytes");
   expect(Verdict::known, loaded(latin1("abc")), "bytes of protocol 2");
   EXPECT_EQ(judged(loaded(py::bytes("abc"))).loaded, 1U);
@@ -147,7 +147,7 @@ TEST(Judge, TrustsNamesForOneRun) {
   EXPECT_EQ(seen.rule, "trusted");
 }
 
-TEST(Judge, AsksForTheClassThatANestedClassIsOf) {
+TEST(Judge, JudgesANestedClassByItsOuterClass) {
   const auto nested = [](const std::string& module, const std::string& outer, const py::Ops& inner) {
     return py::call("builtins", "getattr", {py::global(module, outer), inner});
   };
@@ -161,7 +161,7 @@ TEST(Judge, AsksForTheClassThatANestedClassIsOf) {
   expect(Verdict::dangerous, py::list({py::global("builtins", "getattr")}), "only named");
 }
 
-TEST(Judge, AsksWhatAFunctionIsCalledWithThatAnotherOneCalls) {
+TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
   const auto from_type = [](const py::Ops& function, const py::Ops& arguments) {
     return py::call("torch._tensor", "_rebuild_from_type_v2",
                     {function, py::global("torch", "Tensor"), py::tuple({arguments}), py::dict({})});
@@ -180,7 +180,7 @@ TEST(Judge, SeesThatAnImportIsChanged) {
   expect(Verdict::dangerous, latin1("os") + py::text("system") + "\x93", "STACK_GLOBAL of what was computed");
 }
 
-// Each way of computing an argument, with the verdict that is its own.
+// Each way of computing an argument, with its own verdict.
 struct Way {
   std::string what;
   py::Ops argument;
@@ -221,7 +221,7 @@ TEST(Judge, GivesTheWeakestOfItsPartsWhereverAnArgumentIsComputed) {
             py::build(built(module, name), py::dict({{"a", way.argument}})),
             stored(built(module, name), py::text("a"), way.argument), appended(built(module, name), way.argument)}) {
         ++tried;
-        // Named only, in a container or a state, an unknown name does nothing.
+        // An unknown name that is only named, in a container or a state, does nothing.
         const bool is_only_named = way.what == "an unknown name";
         const Verdict least = is_only_named ? Verdict::known : way.verdict;
         EXPECT_GE(judged(use).weakest, least) << row.path << " with " << way.what;
@@ -234,7 +234,7 @@ TEST(Judge, GivesTheWeakestOfItsPartsWhereverAnArgumentIsComputed) {
 }
 
 TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverMuchIsShared) {
-  // Every object is called with the same thousand arguments and given the same state.
+  // Every object is called with the same thousand arguments and is given the same state.
   std::vector<py::Ops> many(1000, py::global("model", "make"));
   std::vector<std::pair<std::string, py::Ops>> attributes;
   for (int i = 0; i < 1000; ++i) attributes.push_back({std::to_string(i), py::none()});

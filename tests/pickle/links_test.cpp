@@ -1,4 +1,4 @@
-// The items of containers, and where nodes lie, against the plain way of keeping them.
+// The items of containers, and the offsets of nodes, compared with the plain way of keeping them.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +21,7 @@ std::vector<NodeId> items_of(const Links& links, Links::Extent extent) {
   return all;
 }
 
-TEST(PickleLinks, KeepWhatIsAppendedInWhateverOrder) {
+TEST(PickleLinks, KeepTheItemsThatAreAppendedInAnyOrder) {
   std::mt19937 random(1);
   Links links;
   std::vector<Links::Extent> extents(5);
@@ -63,7 +63,7 @@ TEST(PickleLinks, TakeALongStackOffInOrder) {
   EXPECT_EQ(next, kCount);
 }
 
-// Offsets are kept in two bytes from a base on: texts between the nodes make new bases.
+// Offsets are kept in two bytes, counted from a base: texts between the nodes make new bases necessary.
 TEST(PickleGraph, SaysWhereEveryNodeLies) {
   for (const std::size_t length : {1u, 1'000u, 60'000u, 70'000u}) {
     const std::string number("K\7", 2);

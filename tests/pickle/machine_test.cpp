@@ -30,7 +30,7 @@ struct Good {
   std::string_view rendering;
 };
 
-// In the order of Python's list of opcodes; text(61) is "a".
+// These are in the order of Python's list of opcodes. text(61) is "a".
 constexpr Good kGood[] = {
     {"(t."sv, "()"},
     {"(K\1K\2"
@@ -85,7 +85,7 @@ constexpr Good kGood[] = {
     {"cm\nn\n)RK\1a."sv, "#0reduce(m.n,())[1]"},
     {"cm\nn\n)R}b."sv, "#0reduce(m.n,())|#1{}"},
     {"cm\nn\n)RK\1bK\2b."sv, "#0reduce(m.n,())|2"},
-    {"]Nb."sv, "#0[]"},  // Python's __setstate__ of nothing
+    {"]Nb."sv, "#0[]"},  // Python's __setstate__ with None
     {"cm\r\nn.o\r\n."sv, "m\r.n.o\r"},
     {"(K\1K\2d."sv, "#0{1:2}"},
     {"}."sv, "#0{}"},
@@ -105,7 +105,7 @@ constexpr Good kGood[] = {
     {"}(K\1K\2K\3K\4u."sv, "#0{1:2,3:4}"},
     {"G\x3f\xf0\0\0\0\0\0\0."sv, "real(3ff0000000000000)"},
     {"\x80\2N."sv, "None"},
-    {"N\x80\5."sv, "None"},  // anywhere
+    {"N\x80\5."sv, "None"},  // PROTO may be anywhere
     {"cm\nn\n)\x81."sv, "#0newobj(m.n,())"},
     {"K\1\x85."sv, "(1)"},
     {"K\1K\2\x86."sv, "(1,2)"},
@@ -133,7 +133,7 @@ constexpr Good kGood[] = {
     {"\x8c\1m\x8c\1n\x93."sv, "m.n"},
     {"N\x94]\x94h\1."sv, "#0[]"},
     {"\x95\2\0\0\0\0\0\0\0N."sv, "None"},
-    {"\x95\1\0\0\0\0\0\0\0N."sv, "None"},  // where a frame ends does not matter
+    {"\x95\1\0\0\0\0\0\0\0N."sv, "None"},  // the end of a frame does not matter
     {"\x96\1\0\0\0\0\0\0\0\xff."sv, "bytearray(ff)"},
 };
 
@@ -167,7 +167,7 @@ constexpr Bad kBad[] = {
     {"\x97"sv, Errc::unsupported, "NEXT_BUFFER takes bytes from outside the file", 0},
     {"N\x98"sv, Errc::unsupported, "READONLY_BUFFER", 1},
 
-    // More than there is
+    // More bytes than there are
     {"J\0\0"sv, Errc::malformed, "ends inside BININT: 4 more bytes are needed, 2 follow", 1},
     {"X\xff\xff\xff\xff"sv, Errc::malformed, "ends inside BINUNICODE: 4294967295 more bytes", 5},
     {"\x8d\xff\xff\xff\xff\xff\xff\xff\xff"sv, Errc::malformed, "ends inside BINUNICODE8", 9},
@@ -201,7 +201,7 @@ constexpr Bad kBad[] = {
     {"q\1"sv, Errc::malformed, "BINPUT needs 1", 0},
     {"\x8c\1m\x93"sv, Errc::malformed, "STACK_GLOBAL needs 2", 3},
 
-    // Things of the wrong kind
+    // Values of the wrong kind
     {"NK\1a"sv, Errc::malformed, "APPEND changes None", 3},
     {")K\1a"sv, Errc::malformed, "APPEND changes a tuple", 3},
     {"cm\nn\nK\1K\2s"sv, Errc::malformed, "SETITEM changes a global", 9},
@@ -220,7 +220,7 @@ constexpr Bad kBad[] = {
     {"g18446744073709551616\n"sv, Errc::malformed, "GET has no index", 0},
     {"Np-1\n"sv, Errc::malformed, "PUT has no index", 1},
 
-    // Words that are none
+    // Words that are not numbers
     {"Iabc\n"sv, Errc::malformed, "INT cannot read the integer \"abc\"", 0},
     {"I\n"sv, Errc::malformed, "INT cannot read the integer", 0},
     {"I1__0\n"sv, Errc::malformed, "INT cannot read the integer", 0},
@@ -242,7 +242,7 @@ TEST(PickleMachine, RefusesWithTheByte) {
   }
 }
 
-TEST(PickleMachine, StopsBeforeTheByteThatItIsToldOf) {
+TEST(PickleMachine, StopsBeforeTheLastByteThatItIsGiven) {
   const auto source = PickleWriter(2).text("abc").stop().source();
   for (std::uint64_t last = 0; last < source->size_bytes(); ++last) {
     Graph graph(source);
@@ -279,7 +279,7 @@ TEST(PickleMachine, KnowsPython2sModulesByTheirNewNames) {
   EXPECT_FALSE(graph.is_global(root, "builtins", "list"));
 }
 
-// The strings of a checkpoint that are worth gigabytes are not read, and neither is what lies between them.
+// Strings of a checkpoint that may have gigabytes are not read, and neither are the bytes between them.
 TEST(PickleMachine, LeavesLargeStringsInTheFile) {
   const std::string large(pickle::kNearBytes + 1, 'x'), fits(pickle::kNearBytes, 'y');
   const auto source = PickleWriter(2).mark().bytes(large).text(large).text(fits).tuple().stop().source();
@@ -331,14 +331,14 @@ TEST(PickleMachine, KeepsToItsLimits) {
   EXPECT_ERROR(rendering_of(PickleWriter(2).repeat(200'000, "N0").stop(), limits), Errc::limit, "max_pickle_bytes");
 }
 
-TEST(PickleMachine, GoesOnBehindNonsenseWhereItIsAskedTo) {
+TEST(PickleMachine, GoesOnBehindNonsenseIfItIsAskedTo) {
   const auto source = PickleWriter(4)
                           .integer(1)
                           .text("os")
-                          .op('\x93')  // a module that is no text
+                          .op('\x93')  // a module that is not text
                           .global("posix", "system")
                           .text("id")
-                          .reduce()  // arguments that are no tuple
+                          .reduce()  // arguments that are not a tuple
                           .raw("h\x63")
                           .raw("e")  // nothing in the memo; no mark
                           .global("a", "b")
@@ -361,7 +361,7 @@ TEST(PickleMachine, DoesNotGoOnForEver) {
   EXPECT_EQ(complaints.size(), 100u);
 }
 
-// Python sets items of anything: enough of that must not hide what comes after it.
+// Python sets items of anything: many such complaints must not hide the globals that follow.
 TEST(PickleMachine, GoesOnHoweverOftenPythonWould) {
   const auto source =
       PickleWriter(2).global("sys", "modules").repeat(100'000, "NNs").global("os", "system").stop().source();

@@ -1,8 +1,8 @@
-"""Pickles of random objects, by Python's own pickler, and what Python's own unpickler makes of each.
+"""Prints pickles of random objects, by Python's own pickler, and what Python's own unpickler reads from each.
 
     oracle.py SEED COUNT [MUTATIONS]
 
-prints lines of the pickle in hex, a tab, and its rendering (tests/pickle/render.hpp says how), or "!" where the
+prints lines of the pickle in hex, a tab, and its rendering (tests/pickle/render.hpp says how), or "!" if the
 unpickler refuses it. Nothing is imported or called: every global is a record, and so is every object.
 """
 import io
@@ -50,7 +50,7 @@ def require(condition):
 
 
 class Unpickler(pickle._Unpickler):
-    """Python's, with records in place of calls."""
+    """Python's unpickler, with records in place of calls."""
 
     dispatch = dict(pickle._Unpickler.dispatch)
 

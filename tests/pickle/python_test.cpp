@@ -1,5 +1,5 @@
-// Against Python's own pickler and unpickler: oracle.py makes random objects, pickles them with every protocol, and
-// says what each pickle holds.
+// Compares with Python's own pickler and unpickler: oracle.py makes random objects, pickles them with every protocol,
+// and says what each pickle holds.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@
 namespace ballast {
 namespace {
 
-// Nothing where there is no Python 3.
+// Returns nothing if there is no Python 3.
 std::string oracle(const std::string& arguments) {
   const std::string command = "python3 '" BALLAST_SOURCE_DIR "/tests/pickle/oracle.py' " + arguments;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
@@ -34,7 +34,7 @@ std::string from_hex(std::string_view hex) {
   return bytes;
 }
 
-// The rendering, or "!" and why not.
+// Returns the rendering, or "!" and the reason why there is none.
 std::string rendering_of(const std::string& bytes) {
   pickle::Graph graph(test::source_of(bytes));
   try {
@@ -49,7 +49,7 @@ struct Tally {
   std::size_t same = 0, only_python = 0, only_ours = 0, different = 0;
 };
 
-// Compares line by line. `tolerate` says whether it is on purpose that we refuse what Python reads, by our complaint.
+// Compares line by line. `tolerate` says by our complaint whether we refuse on purpose what Python reads.
 template <class Tolerate>
 Tally compare(const std::string& lines, Tolerate tolerate) {
   Tally tally;
@@ -74,7 +74,7 @@ Tally compare(const std::string& lines, Tolerate tolerate) {
   return tally;
 }
 
-// Python lets anything happen to anything, and only its unpickler in C looks at frames.
+// Python lets a pickle change any object, and only Python's unpickler in C looks at frames.
 bool is_on_purpose(const std::string& complaint) {
   return complaint.find(" changes ") != std::string::npos || complaint.find("FRAME says") != std::string::npos;
 }

@@ -1,9 +1,9 @@
 // A graph as one line of text, so that a table or another program can say what it should be:
 //   None True 12 -7 real(3ff0000000000000) text(68656c6c6f) bytes() bytearray(00)
 //   (item,...) #0[item,...] #1{key:value,...} #2set(item,...) frozenset(item,...) module.name <id>
-//   #3reduce(callee,arguments), with +keywords, |state, [items] and {pairs} behind it where it has them
-// Strings are in hex, and the items of sets in the order of their text. What can change is numbered when it is first
-// seen, and is #number alone from then on. It recurses: for graphs that tests make.
+//   #3reduce(callee,arguments), followed by +keywords, |state, [items] and {pairs} if it has them
+// Strings are in hex, and the items of sets in the order of their text. A value that can change is numbered when it is
+// first seen, and is #number alone from then on. The rendering recurses: it is for graphs that tests make.
 #pragma once
 
 #include <algorithm>

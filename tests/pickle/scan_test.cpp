@@ -31,7 +31,7 @@ Scan scan_of(const SourcePtr& source, std::uint64_t first = 0, const Limits& lim
 
 Scan scan_of(std::string_view bytes, const Limits& limits = {}) { return scan_of(test::source_of(bytes), 0, limits); }
 
-// "@12@3:5 os.system", member and offset first.
+// Lines such as "@12@3:5 os.system": the member and the offset come first.
 std::vector<std::string> globals_of(const Scan& scan) {
   std::vector<std::string> lines;
   for (const Global& g : scan.globals)
@@ -88,10 +88,10 @@ TEST(PickleScan, SeesEveryPickleOfAStream) {
 
 TEST(PickleScan, SeesAnOldPickleBehindANewOne) {
   EXPECT_EQ(globals_of(scan_of("\x80\4N.cos\nsystem\n(S'id'\ntR.")), Lines{":4 os.system"});
-  EXPECT_EQ(globals_of(scan_of("\x80\4N.cos\nsystem\n(S'id'\ntR")), Lines{":4 os.system"});  // it would run half
+  EXPECT_EQ(globals_of(scan_of("\x80\4N.cos\nsystem\n(S'id'\ntR")), Lines{":4 os.system"});  // it would run in part
 }
 
-TEST(PickleScan, TellsOnceOfBytesBehindTheLastPickle) {
+TEST(PickleScan, ReportsBytesBehindTheLastPickleOnce) {
   for (const std::string& tail : {std::string(100, '\0'), std::string(100, '\xff'), std::string("some words\nof text"),
                                   std::string("c\x01\x02\n\x03\n0000"), std::string("\x80\x02\0\0\0\0\0\0", 8)}) {
     const auto scan = scan_of(PickleWriter(2).none().stop().bytes() + tail);
@@ -165,7 +165,7 @@ TEST(PickleScan, ListsDangerousGlobalsHoweverManyOthersThereAre) {
   EXPECT_EQ(scan.findings.size(), 1u);
 }
 
-TEST(PickleScan, CutsNamesThatNobodyWouldRead) {
+TEST(PickleScan, CutsNamesThatAreTooLongToRead) {
   const auto scan = scan_of(PickleWriter(2).global("os", std::string(100'000, 'x')).stop());
   ASSERT_EQ(scan.globals.size(), 1u);
   EXPECT_EQ(scan.globals[0].name.size(), 515u);
@@ -187,7 +187,7 @@ std::vector<Expected> expected_globals() {
       Expected expected{entry.at("file").text(), stream.at("member").text(), {}};
       for (const Json& global : stream.at("globals").list()) {
         const std::string& name = global.at("name").text();
-        if (name.starts_with("None.")) continue;  // where the program that made the list gave up
+        if (name.starts_with("None.")) continue;  // the program that made the list gave up here
         expected.globals.push_back(fmt::format("{} {}", global.at("offset").count(), name));
       }
       all.push_back(std::move(expected));
@@ -196,7 +196,7 @@ std::vector<Expected> expected_globals() {
   return all;
 }
 
-// The bytes that the list is about; none for archives that only lenient readers open.
+// The bytes that the list is about; null for archives that only lenient readers open.
 SourcePtr source_of(const Expected& expected) {
   const std::string path = test::fixture_path(expected.file);
   if (expected.member.empty()) return file_source(path);
@@ -220,7 +220,7 @@ std::uint64_t beginning_of(const SourcePtr& source) {
   return is_npy ? 10 + std::to_integer<std::uint64_t>(head[8]) + (std::to_integer<std::uint64_t>(head[9]) << 8) : 0;
 }
 
-TEST(PickleScan, NamesWhatRealAttacksNameAtTheirBytes) {
+TEST(PickleScan, NamesTheGlobalsOfRealAttacksAtTheirBytes) {
   SKIP_WITHOUT_FIXTURES("malicious");
   std::size_t compared = 0;
   for (const Expected& expected : expected_globals()) {
@@ -235,7 +235,7 @@ TEST(PickleScan, NamesWhatRealAttacksNameAtTheirBytes) {
       dangerous = dangerous || g.verdict == Verdict::dangerous;
     }
     EXPECT_EQ(seen, expected.globals);
-    // The rest name only what anybody names, and do their harm by the way they go about it, or do none.
+    // These files name only what anybody names; they do harm by how they use it, or none.
     const auto harmless = {"globalLaughs", "sleepy", "object_arrays"};
     const bool is_harmless = std::any_of(harmless.begin(), harmless.end(), [&](const char* part) {
       return expected.file.find(part) != std::string::npos;
@@ -259,7 +259,7 @@ TEST(PickleScan, NamesWhatIsHiddenInRealAttacks) {
   EXPECT_EQ(scan("simple_nested"), Lines{});
 }
 
-TEST(PickleScan, TellsOfImportedThingsThatAreChanged) {
+TEST(PickleScan, ReportsImportedObjectsThatAreChanged) {
   SKIP_WITHOUT_FIXTURES("malicious");
   const auto scan =
       scan_of(file_source(test::fixture_path("malicious/picklescan__data__sys_module_override_sploit.pkl")));
@@ -271,7 +271,7 @@ TEST(PickleScan, TellsOfImportedThingsThatAreChanged) {
   EXPECT_EQ(scan.findings[3].verdict, Verdict::dangerous);
 }
 
-TEST(PickleScan, CallsNothingDangerousThatIsNot) {
+TEST(PickleScan, CallsNothingDangerousThatIsHarmless) {
   SKIP_WITHOUT_FIXTURES("malicious/control-benign");
   for (const auto& path : test::fixture_files("malicious/control-benign", ".pkl")) {
     const auto scan = scan_of(file_source(path.string()));
@@ -280,7 +280,7 @@ TEST(PickleScan, CallsNothingDangerousThatIsNot) {
   }
 }
 
-// Python makes what comes before the complaint, and after it, too.
+// Python makes the objects before the error, and those after it too.
 TEST(PickleScan, LooksAtOldPicklesInStringsThatEndBadly) {
   const char* const kBad[] = {"ccollections\nCounter\n}b0cos\nsystem\n(S'id'\ntR.", "cos\nsystem\n(S'id'\ntR",
                               "(S'id'\nios\nsystem\n\xff"};
@@ -291,11 +291,11 @@ TEST(PickleScan, LooksAtOldPicklesInStringsThatEndBadly) {
   }
 }
 
-TEST(PickleScan, TakesWordsForWords) {
+TEST(PickleScan, TakesTextThatLooksLikeAPickleForText) {
   EXPECT_TRUE(scan_of(PickleWriter(4).bytes("cos\nsystem\n").stop().bytes()).globals.empty());
 }
 
-TEST(PickleScan, HandsFilesInStringsToWhoeverKnowsThem) {
+TEST(PickleScan, HandsOverFilesThatItFindsInStrings) {
   const pickle::FileTest is_file = [](std::span<const std::byte> first) {
     return std::string_view(reinterpret_cast<const char*>(first.data()), first.size()).starts_with("PK\x03\x04");
   };

@@ -32,8 +32,8 @@ WORK = ROOT / "build" / "refusals"
 COPY = WORK / "ballast"
 BUILD = COPY / "build" / "release"
 FOLDERS = ("src/formats", "src/checkpoint", "src/cache")
-BELOW = {"core", "io", "kernels", "device", "tensor"}  # these folders of tests never come to a refusal
-MOST_MEMORY = 4 << 30  # a change must not take the machine down
+BELOW = {"core", "io", "kernels", "device", "tensor"}  # the tests in these folders never reach a refusal
+MOST_MEMORY = 4 << 30  # a change must not use up the memory of the machine
 
 
 @dataclasses.dataclass
@@ -41,8 +41,8 @@ class Change:
     number: int
     path: str
     line: int
-    key: str  # what living.txt calls it
-    tests: list = dataclasses.field(default_factory=list)  # in which it makes a difference
+    key: str  # the name of the change in living.txt
+    tests: list = dataclasses.field(default_factory=list)  # the tests in which the change makes a difference
     noticed_by: str = ""
 
 
@@ -79,7 +79,7 @@ def find_changes():
 
 
 def copy_tree(rewritten):
-    """Files that stay the same keep their times, so that little is compiled again."""
+    """Writes the copy. Files that stay the same keep their times, so that little is compiled again."""
     kept = set()
     for path in git_files():
         content = rewritten[path].encode() if path in rewritten else (ROOT / path).read_bytes()
@@ -97,7 +97,7 @@ def copy_tree(rewritten):
 
 
 def test_programs():
-    """The folders of tests, as tests/CMakeLists.txt calls their programs and labels."""
+    """The folders of tests, by the names that tests/CMakeLists.txt gives to their programs and labels."""
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*_test.cpp")}
     return {"_".join(folder.parts) for folder in folders} - BELOW
 
@@ -129,7 +129,7 @@ def limit_memory():
 
 
 def run(test, seconds, environment):
-    """The exit code, or nothing after that time."""
+    """Returns the exit code, or None if the test takes longer than `seconds`."""
     with tempfile.TemporaryDirectory(prefix="ballast-refusal-") as folder:
         everything = os.environ | {"BALLAST_SHARED": str(ROOT.parent / "shared"), "TMPDIR": folder, "HOME": folder}
         process = subprocess.Popen(test.command, env=everything | test.environment | environment, cwd=BUILD,
@@ -144,7 +144,7 @@ def run(test, seconds, environment):
 
 
 def passes(test, seconds, **environment):
-    """Whether the test ends well; 77 says that it had nothing to run with. The machine may have been busy once."""
+    """Whether the test passes; 77 says that it was skipped. A test that takes too long has a second try."""
     code = run(test, seconds, environment)
     if code is None:
         code = run(test, seconds, environment)
@@ -152,7 +152,7 @@ def passes(test, seconds, **environment):
 
 
 def see_differences(tests, changes, pool):
-    """Runs each test once. Gives back the changes that mean something."""
+    """Runs each test once. Returns the changes that mean something."""
     means_nothing = set()
 
     def see(test):

@@ -9,7 +9,7 @@ A refusal is a statement that throws, complains or says no, with the condition t
     in.require_room_for(count, 8, "count");        a check behind a name
 
 Its changes: each part of the condition "off", so that it refuses nothing; each bound of a comparison "+1" and "-1";
-where two sizes must be equal, "~1": a difference of one passes; where a size must not reach a limit, "+1".
+if two sizes must be equal, "~1": a difference of one passes; if a size must not reach a limit, "+1".
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ JUMPS = ("return", "continue", "break")
 ORDERED = {"<": "less", "<=": "at_most", ">": "greater", ">=": "at_least"}
 LOOSER = {"&&", "||", "?", ":", ",", ";", "=", "==", "!=", "&", "|", "^", "return"}  # than a comparison
 
-# Where whoever says no refuses, whoever asks: verdicts, and numbers that nobody believes.
+# In these files, a function that says no refuses, whoever asks it: they give verdicts, and check numbers from files.
 DECIDERS = re.compile(r"formats/archive/|pickle/(given|globals|judge|joblib|literals|graph)|torch/storage_table|"
                       r"checkpoint/(recognize/detect|agreements/)")
 
@@ -40,8 +40,8 @@ DECIDERS = re.compile(r"formats/archive/|pickle/(given|globals|judge|joblib|lite
 class Site:
     line: int
     function: str
-    condition: str  # the part of it that is changed, on one line
-    changes: tuple  # their names: "off", "+1", "-1", "~1"
+    condition: str  # the part of the condition that is changed, on one line
+    changes: tuple  # the names of the changes: "off", "+1", "-1", "~1"
     edits: tuple    # (begin, end, text), where {} is the number of the first change
 
 
@@ -54,7 +54,7 @@ class Source:
         self.words = [m.group() for m in found] + [""]
         self.spans = [m.span() for m in found]
         self.partner, opened = {}, []
-        self.names = [""] * len(found)  # of the function around each token
+        self.names = [""] * len(found)  # the name of the function around each token
         around = [""]
         for i, word in enumerate(self.words[:-1]):
             if word in PARTNERS:
@@ -86,16 +86,16 @@ class Source:
         return " ".join(self.text[self.spans[first][0]:self.spans[last - 1][1]].split())
 
     def is_spaced(self, i):
-        """A binary operator, as clang-format writes it; the brackets of a template are not."""
+        """Whether this is a binary operator, as clang-format writes it; the brackets of a template are not."""
         begin, end = self.spans[i]
         return self.text[begin - 1].isspace() and self.text[end].isspace()
 
     def skip(self, i):
-        """Behind token i, or behind the brackets that it opens."""
+        """The token behind token i, or behind the brackets that it opens."""
         return self.partner[i] + 1 if self.words[i] in PARTNERS else i + 1
 
     def top_level(self, first, last):
-        """The tokens of a range that lie in none of its brackets."""
+        """The tokens of a range that are not inside brackets of that range."""
         while first < last:
             yield first
             first = self.skip(first)
@@ -129,7 +129,7 @@ class Source:
         return i + 1
 
     def statements(self, i):
-        """(first, last) of each statement in a block, or of the one."""
+        """Returns (first, last) of each statement in a block, or of the only statement."""
         if self.words[i] != "{":
             return [(i, self.statement_end(i))]
         found, first, last = [], i + 1, self.partner[i]
@@ -160,7 +160,7 @@ class Finder:
         return self.sites
 
     def callee(self, first):
-        """What a statement calls, such as "report.add", or nothing."""
+        """The function that a statement calls, such as "report.add", or nothing."""
         words = self.source.words
         i = first + 1 if words[first] == "return" else first
         name = ""
@@ -189,7 +189,7 @@ class Finder:
             self.change_condition(i, refusing=False)
 
     def look_at_block(self, i):
-        """Conditions that jump away before a statement that refuses, and checks behind a name."""
+        """Finds conditions that jump away before a statement that refuses, and checks behind a name."""
         source = self.source
         guards = []
         for first, last in source.statements(i):
@@ -232,7 +232,7 @@ class Finder:
         self.add(first, last, ("off",), (edit,))
 
     def change_parts(self, first, last, refusing):
-        """Where each part of several refuses alone, each is switched off alone."""
+        """If each of several parts refuses alone, each is switched off alone."""
         source = self.source
         top = list(source.top_level(first, last))
         words = {source.words[k] for k in top}
@@ -258,7 +258,7 @@ class Finder:
             first = self.source.skip(first) if self.source.words[first] == "{" else first + 1
 
     def note_asked(self, first, last):
-        """The functions that are called here, or whose result is kept in a variable that is named here."""
+        """Notes the functions that are called here, or whose result is kept in a variable that is named here."""
         words = self.source.words
         for k in range(first, last):
             if words[k + 1] == "(":
@@ -280,7 +280,7 @@ class Finder:
             end = source.skip(end)
         text = source.between(begin, end)
         if name not in ORDERED.values() and re.search(r"npos|nullptr|end\(\)|errc|[&%'\"]", text):
-            return  # of no sizes
+            return  # not a comparison of sizes
         at, to = source.spans[begin][0], source.spans[end - 1][1]
         edits = ((at, at, f"ballast_refusals::{name}({{}}, "), (*source.spans[k], ","), (to, to, ")"))
         self.add(begin, end, changes, edits)
@@ -292,9 +292,9 @@ class Finder:
 
 
 def find_sites(texts):
-    """{path: [Site]} of {path: text}."""
+    """Returns {path: [Site]} for {path: text}."""
     declared = {name for path, text in texts.items() if path.endswith(".hpp") for name in re.findall(r"(\w+)\(", text)}
-    asked = {path: set() for path in texts}  # by conditions in the same file
+    asked = {path: set() for path in texts}  # the functions that conditions in the same file ask
     while True:
         by_others = set().union(*asked.values()) & declared
 
@@ -310,7 +310,7 @@ def find_sites(texts):
 
 
 def rewrite(text, sites, number):
-    """The text with a switch at each site, the first of which has this number."""
+    """The text with a switch at each site. `number` is that of the first switch."""
     edits = []
     for order, site in enumerate(sites):
         for begin, end, new in site.edits:

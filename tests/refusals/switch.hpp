@@ -1,6 +1,6 @@
 // The switches that find_refusals.py puts into the conditions of refusals. One change is active, by its number in
-// BALLAST_REFUSAL. In the file BALLAST_REFUSALS_SEEN, a byte for each, those are marked that would have made a
-// difference: no test can notice a change that never does.
+// BALLAST_REFUSAL. The file BALLAST_REFUSALS_SEEN has a byte for each change, which is marked if the change would have
+// made a difference: no test can notice a change that never does.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ inline Switches read_switches() {
   const int fd = path != nullptr ? open(path, O_RDWR | O_CLOEXEC) : -1;
   if (fd < 0) return switches;
   const auto size = static_cast<std::size_t>(lseek(fd, 0, SEEK_END));
-  void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);  // survives whatever comes
+  void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);  // survives a crash
   if (mapped != MAP_FAILED) switches.seen = static_cast<volatile char*>(mapped);
   switches.count = static_cast<int>(size);
   close(fd);
@@ -56,14 +56,14 @@ constexpr bool change(int number, bool as_it_is, bool changed) {
 
 inline bool is_off(int number) { return pick(number, false, true); }
 
-// The bound, which is b, one more (this number) or one less (the next).
+// Moves the bound b by one: up with the change of this number, down with the next.
 constexpr bool bound(int number, bool as_it_is, bool one_more, bool one_less) {
   const bool first = change(number, as_it_is, one_more), second = change(number + 1, as_it_is, one_less);
   return first != as_it_is ? first : second;
 }
 
 template <class A, class B>
-constexpr bool is_one_more(const A& a, const B& b) {  // where a > b
+constexpr bool is_one_more(const A& a, const B& b) {  // for a > b
   if constexpr (requires { a - b == 1; }) return a - b == 1;
   return false;
 }
@@ -84,7 +84,7 @@ constexpr bool at_least(int number, const auto& a, const auto& b) {
   return bound(number, a >= b, a > b, a >= b || is_one_more(b, a));
 }
 
-// Sizes and offsets. Other numbers stand for something, and one more of it is something else.
+// Sizes and offsets. Any other number stands for something, and the number after it for something else.
 template <class T>
 concept Size = std::unsigned_integral<T> && sizeof(T) == 8;
 
@@ -104,7 +104,7 @@ constexpr bool equals(int number, const A& a, const B& b) {
 
 constexpr bool differs(int number, const auto& a, const auto& b) { return !equals(number, a, b); }
 
-// A limit that is compared with every number on the way to it.
+// Changes a limit that is compared with every number on the way to it.
 template <class A, class B>
 constexpr bool reaches(int number, const A& a, const B& b) {
   if constexpr (Sizes<A, B>) return change(number, a == b, a - b == 1);

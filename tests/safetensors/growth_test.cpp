@@ -1,4 +1,5 @@
-// Headers made to take longer than their length allows: doubling the header must not do much more than double the time.
+// Headers that are made to take longer than their length allows: sixteen times the header must not take much more than
+// sixteen times as long.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +27,8 @@ double seconds_to_parse(const std::string& header) {
   return best;
 }
 
-// The exponent k of time ~ size^k from one length to sixteen times that. Sorting and falling out of the cache cost
-// some, fresh memory more; anything quadratic is 2. A busy machine can spoil one try, but not every one.
+// Measures the exponent k of time ~ size^k from one length to sixteen times that. Sorting and falling out of the cache
+// raise it a little, fresh memory more; a quadratic cost has 2. A busy machine can spoil one try, but not every one.
 void expect_nearly_linear(const Build& build, std::size_t count) {
   const std::string small = build(count), large = build(16 * count);
   double exponent = 9;
@@ -39,7 +40,7 @@ void expect_nearly_linear(const Build& build, std::size_t count) {
   EXPECT_LE(exponent, 1.6);
 }
 
-// "{" part(0) "," part(1) "," ... "}"
+// Builds "{" part(0) "," part(1) "," ... "}".
 Build object_of(std::function<std::string(std::size_t)> part) {
   return [part](std::size_t count) {
     std::string text = "{";
@@ -66,7 +67,7 @@ TEST(HostileGrowth, IsLinearForTensorsInTheWorstOrder) {
       4000);
 }
 
-// Multiples of powers of two in all eight bytes: what collides in the weakest hashes.
+// Names of "Aa" and "BB", which collide in weak hashes, and multiples of 2^32.
 TEST(HostileGrowth, IsLinearForNamesMadeToCollide) {
   expect_nearly_linear(object_of([](std::size_t i) {
                          std::string name = "AaAaAaAaAaAaAaAaAaAa";
@@ -83,7 +84,7 @@ TEST(HostileGrowth, IsLinearForLongNamesThatDifferAtTheEnd) {
       object_of([](std::size_t i) { return entry(std::string(1000, 'x') + std::to_string(i), i, i + 1); }), 500);
 }
 
-TEST(HostileGrowth, IsLinearForEmptyTensorsAllInOnePlace) {
+TEST(HostileGrowth, IsLinearForEmptyTensorsAtOneOffset) {
   expect_nearly_linear(object_of([](std::size_t i) { return entry("t" + std::to_string(i), 0, 0); }), 4000);
 }
 

@@ -1,5 +1,5 @@
 // Every way a header can lie, one row each: the header, how many bytes of data follow it, and what must be said about
-// it.
+// the header.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using test::SafetensorsFile;
 
-// In a header, $ stands for what is said about a good tensor of four bytes, and ^ is the byte that the error names.
+// In a header, $ stands for the description of a good tensor of four bytes, and ^ marks the byte that the error names.
 constexpr std::string_view kGood = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
 
 SafetensorsFile hostile(std::string header, std::size_t data_bytes) {
@@ -94,7 +94,7 @@ std::vector<Case> strings() {
   };
 }
 
-// The reference library keeps the last of two equal keys, others the first: so nobody may be given the choice.
+// The reference library keeps the last of two equal keys, other readers keep the first: so equal keys are refused.
 std::vector<Case> duplicates() {
   return {
       {"ATensorTwice", R"({"w":$,^"w":$})", 4, kMalformed, "tensor \"w\" is there twice"},
@@ -347,9 +347,9 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileHeader, testing::ValuesIn(fields()), nam
 INSTANTIATE_TEST_SUITE_P(Metadata, HostileHeader, testing::ValuesIn(metadata()), name_of);
 INSTANTIATE_TEST_SUITE_P(Places, HostileHeader, testing::ValuesIn(places()), name_of);
 
-// What the eight bytes before the header say.
+// The length in the eight bytes before the header.
 
-TEST(HostileLength, OfAFileThatIsTooShortForOne) {
+TEST(HostileLength, IsMissingInAFileThatIsTooShort) {
   for (std::size_t size = 1; size < 8; ++size) {
     const auto open = [&] { return open_bytes(std::vector<std::byte>(size, std::byte{1})); };
     EXPECT_ERROR(open(), kMalformed, "a file of " + std::to_string(size) + " bytes is too short");
@@ -379,7 +379,7 @@ TEST(HostileLength, EndsInsideTheHeader) {
   }
 }
 
-TEST(HostileLength, TakesInTheData) {
+TEST(HostileLength, IncludesTheData) {
   EXPECT_ERROR(SafetensorsFile().tensor("w", "F32", {1}).length(56).open(), kMalformed, "");
 }
 
@@ -411,7 +411,7 @@ TEST(HostileFile, WithAnyByteReplacedIsReadOrRefused) {
       if (!error) ++read;
     }
   }
-  EXPECT_GT(read, 256u * 10);  // the data alone have that many
+  EXPECT_GT(read, 256u * 10);  // the data alone give that many
 }
 
 TEST(HostileFile, WithBytesBehindTheLastTensorIsRefusedUnlessLenient) {
@@ -460,7 +460,7 @@ TEST(HostileFile, NamesItselfInTheError) {
 }
 
 // A name is quoted, escaped and cut before it reaches a terminal.
-TEST(HostileFile, CannotSpeakThroughItsNames) {
+TEST(HostileFile, CannotControlATerminalThroughItsNames) {
   const auto error = test::error_of([] { SafetensorsFile(R"({"\u001b[2J\u202e":{}})").open(); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message(), R"(tensor "\x1b[2J\u{202e}" has no "dtype")");

@@ -31,7 +31,7 @@ TEST(SafetensorsReader, ReadsNoTensorsAtAll) {
   }
 }
 
-TEST(SafetensorsReader, SaysWhereEverythingIs) {
+TEST(SafetensorsReader, DescribesEveryTensorAndTheFile) {
   const auto file = SafetensorsFile().metadata({{"format", "pt"}}).values<float>("w", "F32", {2, 2}, {1, 2, 3, 4});
   const Checkpoint checkpoint = file.open();
   EXPECT_EQ(checkpoint.metadata, (Metadata{{"format", "pt"}}));
@@ -86,7 +86,7 @@ TEST(SafetensorsReader, PutsAnyOrderOfManyTensorsRight) {
   }
 }
 
-// An empty tensor may stand at the beginning, the end, or any seam, and anywhere in the header.
+// An empty tensor may lie at the beginning, at the end, or between any two tensors, and anywhere in the header.
 TEST(SafetensorsReader, ReadsEmptyTensorsInEveryOrder) {
   struct Item {
     const char* name;
@@ -145,7 +145,7 @@ TEST(SafetensorsReader, ReadsEveryDtypeOfTheFormat) {
   EXPECT_EQ(checkpoint.at("t.F6_E3M2").nbytes(), 18u);
 }
 
-TEST(SafetensorsReader, ReadsDataThatNoHeaderAligned) {
+TEST(SafetensorsReader, ReadsDataThatAreNotAligned) {
   for (std::size_t padding = 0; padding < 16; ++padding) {
     auto file = SafetensorsFile().values<double>("w", "F64", {2}, {1.5, -2.5});
     const Checkpoint checkpoint = file.pad_header_to(file.header().size() + padding).open();
@@ -168,7 +168,7 @@ TEST(SafetensorsReader, ReadsNamesWithEscapes) {
   EXPECT_EQ(checkpoint.at("\0\u00e9\u4e2d\U0001F600"s).numel(), 1u);
 }
 
-// Names with escapes are decoded one after the other: none may be overwritten by the next.
+// Names with escapes are decoded one after the other: no name may be overwritten by the next.
 TEST(SafetensorsReader, KeepsAThousandNamesWithEscapes) {
   SafetensorsFile file;
   for (int i = 0; i < 1000; ++i) file.tensor("\\u0041" + std::to_string(i), "U8", {1});
@@ -205,7 +205,7 @@ TEST(SafetensorsReader, ReadsWhatOtherWritersPutInTheHeader) {
   }
 }
 
-TEST(SafetensorsReader, ReadsMetadataWhereverItStands) {
+TEST(SafetensorsReader, ReadsMetadataAnywhereInTheHeader) {
   EXPECT_EQ(SafetensorsFile().tensor("w", "U8", {1}).metadata({{"a", "1"}}).tensor("v", "U8", {1}).open().metadata,
             (Metadata{{"a", "1"}}));
   EXPECT_EQ(SafetensorsFile(R"({"__metadat\u0061__":{"\u0061":"\u0000"}})").open().metadata,
@@ -255,15 +255,15 @@ TEST(SafetensorsReader, ReadsNothingButTheHeader) {
   EXPECT_EQ(last, std::byte{0});
 }
 
-// What parse_header keeps of the text must live as long as a tensor's name does.
-TEST(SafetensorsReader, NamesOutliveTheCheckpointTheyCameFrom) {
+// The text that parse_header keeps must live as long as a tensor's name does.
+TEST(SafetensorsReader, KeepsNamesThatOutliveTheirCheckpoint) {
   StateDict kept;
   { kept = SafetensorsFile().tensor("a\\u0062c", "U8", {1}).tensor("plain", "U8", {1}).open().tensors; }
   EXPECT_EQ(kept[0].name, "abc");
   EXPECT_EQ(kept[1].name, "plain");
 }
 
-TEST(SafetensorsHeader, KnowsWhereItsMetadataStand) {
+TEST(SafetensorsHeader, KnowsWhereItsMetadataLie) {
   const std::string text = R"( {"w":{"dtype":"U8","shape":[],"data_offsets":[0,1]} , "__metadata__" : {"a" : "b"} } )";
   const auto parsed = safetensors::parse_header(std::make_shared<PaddedText>(text), meta_storage(1), {});
   EXPECT_EQ(text.substr(parsed.metadata_text.begin, parsed.metadata_text.end - parsed.metadata_text.begin),
@@ -272,7 +272,7 @@ TEST(SafetensorsHeader, KnowsWhereItsMetadataStand) {
   EXPECT_EQ(parsed.data_end, 1u);
 }
 
-// Numbers are read eight digits at a time: every length, and every neighbour of a power of ten.
+// Numbers are read eight digits at a time: the test has every length, and every neighbour of a power of ten.
 TEST(SafetensorsHeader, ReadsIntegersOfEveryLength) {
   const auto check = [](std::uint64_t dim) {
     const auto open = SafetensorsFile().tensor("w", "U8", {0, dim}, 0, 0).open();

@@ -1,4 +1,4 @@
-// Slices of tensors in a file, against the plainest way to write Python's rules down.
+// Slices of tensors in a file, compared with the simplest way to write down Python's rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using test::SafetensorsFile;
 using test::text_of;
 using Integer = std::optional<std::int64_t>;
 
-// PySlice_AdjustIndices, as its documentation tells it: which indices does range(*slice(a, b, step).indices(size))
-// visit?
+// PySlice_AdjustIndices, as its documentation describes it: returns the indices that range(*slice(a, b,
+// step).indices(size)) visits.
 std::vector<std::int64_t> python_range(Integer start, Integer stop, std::int64_t step, std::int64_t size) {
   const std::int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? size - 1 : size;
   const auto adjust = [&](Integer i, std::int64_t missing) {
@@ -36,10 +36,10 @@ std::vector<std::int64_t> python_range(Integer start, Integer stop, std::int64_t
 
 struct Axis {
   std::vector<std::int64_t> picked;
-  bool dropped = false;  // by an integer
+  bool dropped = false;  // an integer drops its axis
 };
 
-// Element after element: nothing clever.
+// Copies element after element.
 std::string python_slice(const std::string& bytes, const std::vector<std::uint64_t>& shape, std::size_t element_bytes,
                          const std::vector<Axis>& axes) {
   std::string result;
@@ -58,7 +58,7 @@ std::string python_slice(const std::string& bytes, const std::vector<std::uint64
   }
 }
 
-TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
+TEST(SafetensorsSlices, AgreeWithPythonForRandomSlices) {
   std::mt19937 random(2026);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   const std::vector<std::pair<const char*, std::size_t>> dtypes = {
@@ -74,7 +74,7 @@ TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
     std::vector<Axis> axes;
     std::vector<std::uint64_t> expected_shape;
     const std::size_t given = random() % (shape.size() + 1);
-    const std::size_t ellipsis = random() % 3 == 0 ? random() % (given + 1) : given + 1;  // before which index
+    const std::size_t ellipsis = random() % 3 == 0 ? random() % (given + 1) : given + 1;  // before this index
     const std::size_t skipped = ellipsis <= given ? shape.size() - given : 0;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       const auto size = static_cast<std::int64_t>(shape[i]);
@@ -93,7 +93,7 @@ TEST(SafetensorsSlices, AgreeWithPythonForRandomOnes) {
             std::vector<std::int64_t>{1, 1, 2, 3, -1, -2, -3, 7, -7, INT64_MAX, INT64_MIN}[random() % 11];
         const Integer start = end(), stop = end();
         slice.push_back(SliceIndex::range(start, stop, step));
-        // Steps past the end are the same as the largest ones, and do not overflow here.
+        // A step past the end does the same as a step of 1000, which does not overflow here.
         axis.picked = python_range(start, stop, std::clamp<std::int64_t>(step, -1000, 1000), size);
       }
       if (!axis.dropped) expected_shape.push_back(axis.picked.size());
@@ -133,7 +133,7 @@ TEST(SafetensorsSlices, ClampRangesButNotIndices) {
   EXPECT_ERROR(parse_slice("::0"), Errc::invalid_argument, "is no slice");
 }
 
-// Elements narrower than a byte can be cut where bytes are.
+// Elements narrower than a byte can be cut only between bytes.
 TEST(SafetensorsSlices, OfElementsNarrowerThanAByteFallOnBytes) {
   const Checkpoint checkpoint = SafetensorsFile().tensor("f4", "F4", {4, 6}).tensor("f6", "F6_E2M3", {3, 8}).open();
   const Tensor &f4 = checkpoint.at("f4"), &f6 = checkpoint.at("f6");

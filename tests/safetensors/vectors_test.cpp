@@ -21,7 +21,7 @@ std::map<std::string, std::string> hashes_of(const Checkpoint& checkpoint) {
   return hashes;
 }
 
-// `tensors`: [{"name", "dtype", "shape", "data_offsets", "sha256"}, ...]
+// `tensors` is [{"name", "dtype", "shape", "data_offsets", "sha256"}, ...].
 void expect_tensors(const Checkpoint& checkpoint, const Json& tensors) {
   const auto hashes = hashes_of(checkpoint);
   std::size_t count = 0;
@@ -63,14 +63,14 @@ TEST(SafetensorsVectors, ReadAsTheReferenceLibraryWroteThem) {
   }
 }
 
-TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
+TEST(SafetensorsVectors, OfEdgeCasesAreReadOrRefusedAsByTheReferenceLibrary) {
   const Json edge = test::read_json(test::vector_path("safetensors/edge_files.expected.json"));
   for (const Json& expected : edge.at("files").list()) {
     const std::string& file = expected.at("file").text();
     SCOPED_TRACE(file);
     const std::string path = test::vector_path("safetensors/" + file);
     const auto error = test::error_of([&] { open(path); });
-    if (file == "ok_duplicate_key.safetensors") {  // two readers would see two tensors: refused on purpose
+    if (file == "ok_duplicate_key.safetensors") {  // two readers would see two tensors: we refuse the file on purpose
       EXPECT_TRUE(test::is_error(error, Errc::malformed, "tensor \"a\" is there twice"));
       continue;
     }
@@ -88,7 +88,7 @@ TEST(SafetensorsVectors, OfEdgeFilesAreReadOrRefusedAsTheReferenceLibraryDoes) {
   }
 }
 
-TEST(SafetensorsVectors, OfWholeFoldersRead) {
+TEST(SafetensorsVectors, OfWholeFoldersAreRead) {
   for (const char* folder : {"sharded_hub", "sharded_transformers", "single_transformers"}) {
     SCOPED_TRACE(folder);
     const std::string path = test::vector_path(std::string("safetensors/") + folder);
@@ -110,7 +110,7 @@ TEST(SafetensorsVectors, OfWholeFoldersRead) {
   }
 }
 
-// Real files from public repositories, by writers of all ages: unpadded headers, data askew.
+// Real files from public repositories, by old and new writers: some have unpadded headers or data that are not aligned.
 TEST(SafetensorsFixtures, ReadAsAnIndependentReaderSays) {
   SKIP_WITHOUT_FIXTURES("safetensors");
   const auto files = test::fixture_files("safetensors", ".safetensors");

@@ -1,4 +1,4 @@
-// What is written: byte for byte what the reference library writes, and always the same.
+// What is written is byte for byte what the reference library writes, and always the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Checkpoint of(std::string_view name, DType dtype, const Shape& shape) {
 
 using namespace std::string_literals;
 
-// The vectors of the format's notes, 1.4.
+// The vectors are those of the format's notes, 1.4.
 TEST(SafetensorsWriter, WritesTheKnownVectors) {
   EXPECT_EQ(saved({}), "\x08\0\0\0\0\0\0\0{}      "s);
 
@@ -147,7 +147,7 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
   }
 }
 
-TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldTake) {
+TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldAccept) {
   SaveOptions options;
   options.limits.max_header_bytes = 64;
   EXPECT_NO_THROW(saved(of("attn.0", DType::f32, {1, 2, 3}), options));
@@ -169,8 +169,9 @@ TEST(SafetensorsWriter, OverwritesTheFileThatItReadsFrom) {
   EXPECT_EQ(folder.names(), (std::set<std::string>{"x.safetensors"}));
 }
 
-// Files that the reference library wrote are written again to the byte. With more than one key of metadata its order is
-// that of a hash map, which nobody can repeat: such a file has the same bytes in another order.
+// Files that the reference library wrote are written again to the byte. With more than one key of metadata, that
+// library writes the keys in the order of a hash map, which nobody can repeat: such a file has the same bytes in
+// another order.
 TEST(SafetensorsWriter, WritesWhatTheReferenceLibraryWrote) {
   std::size_t compared = 0;
   for (const auto& path : test::vector_files("safetensors", ".safetensors.expected.json")) {

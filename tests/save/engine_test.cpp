@@ -1,4 +1,4 @@
-// The proof of the one idea: whatever a tensor's bytes are made of, one engine writes them.
+// One engine writes the bytes of every tensor, whatever they are made of.
 #include "save/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_P(FiveFakes, GoThroughOneWriter) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, FiveFakes, testing::Values(1u, 2u, 5u));
 
-TEST(Engine, AnnouncesWhatItWillReadWhateverIsMadeOfIt) {
+TEST(Engine, AnnouncesTheBytesThatItWillReadWhateverIsMadeOfThem) {
   test::TempDir folder;
   test::SafetensorsFile file;
   for (int i = 0; i < 100; ++i) file.tensor("small." + std::to_string(i), "F32", {25});
@@ -124,7 +124,7 @@ TEST(Engine, AsksRemoteStorageOnceForManySmallTensors) {
 TEST(Engine, ReadsTensorsOfOneStreamInTheOrderOfTheStream) {
   test::TempDir folder;
   const auto deflated = std::make_shared<test::DeflatedStorage>(some_bytes(300'000, 6));
-  Checkpoint views;  // names, and so the order of the file, run against the order of the stream
+  Checkpoint views;  // the names, and so the order of the file, run against the order of the stream
   views.tensors.insert("c", Tensor(DType::u8, {100'000}, deflated, 0));
   views.tensors.insert("b", Tensor(DType::u8, {100'000}, deflated, 100'000));
   views.tensors.insert("a", Tensor(DType::u8, {100'000}, deflated, 200'000));
@@ -198,7 +198,7 @@ TEST(Engine, SavesOverTheFileThatItReads) {
   EXPECT_EQ(folder.read("m.safetensors"), before);
 }
 
-TEST(Engine, RefusesToPublishWhatASourceThatChangedGave) {
+TEST(Engine, RefusesToPublishBytesOfASourceThatChanged) {
   test::TempDir folder;
   save(Fakes().checkpoint(), folder / "in.safetensors");
   const Checkpoint source = open(folder / "in.safetensors");
@@ -215,7 +215,7 @@ TEST(Engine, RefusesAViewThatRepeatsFourBytesForAnExbibyte) {
   EXPECT_ERROR(plan_save(cast(bomb, DType::bf16), "out.safetensors"), Errc::limit, "\"bomb\" repeats bytes");
 }
 
-// A sink that fails at its n-th call, for every n.
+// A sink that fails at its n-th call, so that a test can try every n.
 class FailingSink final : public io::Sink {
  public:
   FailingSink(std::unique_ptr<io::Sink> real, std::atomic<int>& calls_left)
@@ -242,7 +242,7 @@ class FailingSink final : public io::Sink {
   std::atomic<int>& calls_left_;
 };
 
-TEST(Engine, LosesNothingAtAnyCallThatFails) {
+TEST(Engine, LosesNothingWhicheverCallFails) {
   test::TempDir folder;
   save(Fakes().checkpoint(), folder / "new.safetensors");
   const std::string fresh = folder.read("new.safetensors");
@@ -266,7 +266,7 @@ TEST(Engine, LosesNothingAtAnyCallThatFails) {
   }
 }
 
-// A file system on which files can share bytes, if they lie alike by 1000.
+// A file system on which files can share bytes: all of a range but its first 100 and last 200.
 class SharingSink final : public io::Sink {
  public:
   SharingSink(std::unique_ptr<io::Sink> real, std::uint64_t& shared) : real_(std::move(real)), shared_(shared) {}
@@ -312,7 +312,7 @@ TEST(Engine, WritesOnlyWhatTheFileSystemDoesNotShare) {
   EXPECT_EQ(folder.read("out.safetensors"), folder.read("in.safetensors"));
 }
 
-// A disk that loses a bit on the way.
+// A disk that gives one byte back with a wrong bit.
 class RottingSink final : public io::Sink {
  public:
   RottingSink(std::unique_ptr<io::Sink> real, std::uint64_t byte) : real_(std::move(real)), byte_(byte) {}
@@ -329,7 +329,7 @@ class RottingSink final : public io::Sink {
   std::uint64_t byte_;
 };
 
-TEST(Engine, ReplacesNothingByWhatDoesNotComeBack) {
+TEST(Engine, ReplacesNothingByAFileThatDoesNotReadBack) {
   test::TempDir folder;
   SaveOptions options;
   options.verify = true;
@@ -356,7 +356,7 @@ TEST(Engine, PublishesNoShardWhenALaterOneFails) {
   options.max_shard_bytes = 1000;
   const SavePlan plan = plan_save(two, folder / "m.safetensors", options);
   ASSERT_EQ(plan.files.size(), 3u);
-  std::atomic<int> calls_left = 7;  // reserve and two writes each for the shards, then the index
+  std::atomic<int> calls_left = 7;  // reserve and two writes for each shard, then the index
   EXPECT_ERROR(write_files(plan, options,
                            [&](const std::string& path) {
                              return std::make_unique<FailingSink>(io::create_file(path), calls_left);

@@ -1,4 +1,4 @@
-// Values that the dtypes of a file do not reach are counted, said, and refused by a strict save.
+// Values beyond the dtypes of a file are counted and reported, and refused by a strict save.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace {
 
 using test::TempDir;
 
-constexpr std::size_t kCount = 3'000'000;  // more than a buffer, so that several threads have some
+constexpr std::size_t kCount = 3'000'000;  // more than a buffer, so that several threads have work
 
 Tensor floats(const std::vector<float>& values, std::size_t count = kCount) {
   std::vector<float> all(count, 0.25F);
@@ -68,7 +68,7 @@ TEST(Overflows, StopAStrictSaveBeforeAnythingIsPublished) {
   save(cast(some_tensors(), DType::bf16), folder / "out.safetensors", options);
 }
 
-TEST(Overflows, AreSaidForEachDtype) {
+TEST(Overflows, AreReportedForEachDtype) {
   const TempDir folder;
   const auto mixed = cast(some_tensors(), {{"large", DType::q8_0}, {"other", DType::f8_e4m3}, {"*", DType::f16}});
   Checkpoint finite = mixed;
@@ -126,7 +126,7 @@ TEST(Overflows, OfATensorThatIsRealizedAreCountedForTheCaller) {
   EXPECT_EQ(counter.total().count, 2u);
   EXPECT_EQ(counter.total().largest, static_cast<double>(-3e30F));
   std::array<std::byte, 3> few;
-  floats({1e30F}, 128).to(DType::f16).read(1, few);  // whose first byte is not read
+  floats({1e30F}, 128).to(DType::f16).read(1, few);  // the first byte of the value is not read
   EXPECT_EQ(counter.total().count, 2u);
 }
 

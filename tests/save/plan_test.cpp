@@ -1,4 +1,4 @@
-// What a save would do, before it does anything.
+// A plan says what a save would do, before it does anything.
 #include <gtest/gtest.h>
 
 #include <ballast/ballast.hpp>
@@ -48,7 +48,7 @@ TEST(Plan, KeepsTiedTensorsInOneShardOfATorchFile) {
   EXPECT_NE(text.find("\"head\": \"pytorch_model-00001-of-00003.bin\""), text.npos) << text;
 }
 
-TEST(Plan, SaysThatATorchFileHasNoPlaceForMetadata) {
+TEST(Plan, SaysThatATorchFileCannotHoldMetadata) {
   Checkpoint checkpoint = tied();
   checkpoint.metadata = {{"format", "pt"}, {"head", "embed"}};
   checkpoint.aliases = {{"head", "embed"}};

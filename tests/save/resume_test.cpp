@@ -1,4 +1,4 @@
-// A sharded job that was killed is taken up again, and only where what is left of it is still right.
+// A sharded job that was killed is resumed, but only if the files that are left of it are still right.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ class Resume : public testing::Test {
     return save(open(folder_ / "source.safetensors"), folder_ / name_, options);
   }
 
-  // A process that dies, without a chance to tidy up, when so many bytes are written.
+  // Runs a process that dies, without a chance to clean up, when so many bytes are written.
   void convert_and_die_at(std::uint64_t bytes) const {
     const pid_t child = fork();
     if (child == 0) {
@@ -97,9 +97,9 @@ TEST_F(Resume, WritesOnlyTheShardsThatWereNotFinished) {
   expect_complete();
 }
 
-// The number of a shard is cut off where the name of its temporary file would be too long.
+// The number of a shard is cut off if the name of its temporary file would be too long.
 TEST_F(Resume, KeepsShardsApartWhoseNamesAreLong) {
-  name_.assign(215, 'n');  // in two steps: GCC 12 sees an overflow in the sum that is not there
+  name_.assign(215, 'n');  // in two steps, because GCC 12 wrongly sees an overflow in the sum
   name_ += ".safetensors";
   convert_and_die_at(5 * kTensorBytes);
   EXPECT_EQ(convert(options()).files_kept, 2u);
@@ -107,8 +107,8 @@ TEST_F(Resume, KeepsShardsApartWhoseNamesAreLong) {
   EXPECT_TRUE(diff(open(folder_ / "source.safetensors"), open(folder_ / (name_ + ".index.json"))).equal());
 }
 
-// Two that do the same at the same time do not take each other's files away.
-TEST_F(Resume, LetsAnotherRunDoTheSame) {
+// Two runs of the same job at the same time do not remove each other's files.
+TEST_F(Resume, LetsAnotherRunDoTheSameJob) {
   SaveOptions first = options();
   bool has_run = false;
   first.overwrite = true;
@@ -168,7 +168,7 @@ TEST_F(Resume, DoesNotTrustAFileThatOthersCanWrite) {
   expect_complete();
 }
 
-TEST_F(Resume, GoesOnWhereTheGroupMayWrite) {
+TEST_F(Resume, GoesOnIfTheGroupMayWrite) {
   const mode_t before = umask(002);
   convert_and_die_at(5 * kTensorBytes);
   EXPECT_EQ(convert(options()).files_kept, 2u);
@@ -181,7 +181,7 @@ TEST_F(Resume, GoesOnWhereTheGroupMayWrite) {
   }
 }
 
-// Whoever presses Ctrl-C loses no more than whoever is killed: the shard at which it was stopped.
+// Ctrl-C loses no more than a kill does: the shard at which the job was stopped.
 TEST_F(Resume, KeepsTheFinishedShardsOfAJobThatIsCancelled) {
   cancel_at(5 * kTensorBytes);
   EXPECT_EQ(leftovers().size(), 2u) << "of the third shard and the index nothing is left";
@@ -198,7 +198,7 @@ TEST_F(Resume, LeavesNothingOfAJobThatIsCancelledInItsFirstShard) {
   EXPECT_EQ(folder_.names(), std::set<std::string>{"source.safetensors"});
 }
 
-TEST_F(Resume, KeepsWhatItTookOverWhenItIsCancelledAgain) {
+TEST_F(Resume, KeepsTheShardsThatItTookOverWhenItIsCancelledAgain) {
   convert_and_die_at(5 * kTensorBytes);
   SaveOptions cancelled = options();
   cancelled.progress = [](const ProgressState& state) { return state.done_bytes < kTensorBytes; };
@@ -207,7 +207,7 @@ TEST_F(Resume, KeepsWhatItTookOverWhenItIsCancelledAgain) {
   expect_complete();
 }
 
-// A file that nobody wrote to is what it was. Only what the system cannot vouch for is read.
+// A file that nobody wrote to is what it was. A kept shard is read only if the system cannot say that.
 TEST_F(Resume, ReadsAKeptShardOnlyIfSomebodyMayHaveWrittenToIt) {
   const auto bytes_checked = [&](bool verify) {
     std::uint64_t bytes = 0;
@@ -234,7 +234,7 @@ TEST_F(Resume, ReadsAKeptShardOnlyIfSomebodyMayHaveWrittenToIt) {
   EXPECT_GE(bytes_checked(false), 4 * kTensorBytes) << "somebody touched it";
 }
 
-TEST_F(Resume, ASingleFileAfterAKilledShardedJobLeavesNoRubbish) {
+TEST_F(Resume, LeavesNothingOfAKilledJobAfterASingleFile) {
   convert_and_die_at(5 * kTensorBytes);
   SaveOptions single;
   single.durable = false;
@@ -242,7 +242,7 @@ TEST_F(Resume, ASingleFileAfterAKilledShardedJobLeavesNoRubbish) {
   EXPECT_EQ(folder_.names(), (std::set<std::string>{"source.safetensors", "m.safetensors"}));
 }
 
-TEST_F(Resume, HasNoKeyForWhatComesFromMemory) {
+TEST_F(Resume, HasNoKeyForTensorsFromMemory) {
   Checkpoint two;
   two.tensors.insert("a", Tensor(DType::u8, {1000}, memory_storage(some_bytes(1000, 1))));
   two.tensors.insert("b", Tensor(DType::u8, {1000}, memory_storage(some_bytes(1000, 2))));
@@ -251,7 +251,7 @@ TEST_F(Resume, HasNoKeyForWhatComesFromMemory) {
   EXPECT_EQ(plan_save(two, folder_ / "m.safetensors", sharded).key, "");
 }
 
-TEST_F(Resume, TellsPlansApartThatDifferOnlyInWhatIsDoneToTheValues) {
+TEST_F(Resume, TellsPlansApartThatDifferOnlyInTheOriginOfTheirValues) {
   const Checkpoint source = open(folder_ / "source.safetensors");
   const std::string plain = plan_save(source, folder_ / "m.safetensors", options()).key;
   ASSERT_EQ(plain.size(), 16u);

@@ -1,4 +1,4 @@
-// Checksums that a source declares, and what becomes of wrong ones.
+// Checksums that a source declares, and what happens if they are wrong.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -21,7 +21,7 @@ std::uint32_t zlib_crc32(std::span<const std::byte> bytes) {
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-// A storage of any kind as a member of an archive, which has a checksum and a place in a file.
+// A storage of any kind as a member of an archive, which has a checksum and an offset in a file.
 class Member final : public Storage {
  public:
   Member(StoragePtr content, std::uint32_t declared) : content_(std::move(content)), declared_(declared) {}
@@ -83,7 +83,7 @@ Checkpoint made_of(const StoragePtr& storage) {
 
 class DeclaredChecksums : public testing::TestWithParam<Kind> {};
 
-TEST_P(DeclaredChecksums, AreNotMentionedWhereTheyAreRight) {
+TEST_P(DeclaredChecksums, AreNotMentionedIfTheyAreRight) {
   test::TempDir folder;
   for (const auto& make : {whole, part, strided, made_of}) {
     for (const char* name : {"out.safetensors", "out.pt"}) {
@@ -96,7 +96,7 @@ TEST_P(DeclaredChecksums, AreNotMentionedWhereTheyAreRight) {
   }
 }
 
-TEST_P(DeclaredChecksums, AreANoteWhereTheyAreWrong) {
+TEST_P(DeclaredChecksums, AreANoteIfTheyAreWrong) {
   test::TempDir folder;
   for (const auto& make : {whole, part, strided, made_of}) {
     for (const char* name : {"out.safetensors", "out.pt"}) {

@@ -21,7 +21,7 @@ TEST(WayOut, OfEveryDtypeThatAFormatCannotHoldWorks) {
   const test::TempDir folder;
   const SaveOptions options{.overwrite = true, .durable = false};
   for (const DTypeInfo& type : all_dtypes()) {
-    if (type.kind == DTypeKind::quantized) continue;  // torch's own, which come with a scale
+    if (type.kind == DTypeKind::quantized) continue;  // these are torch's own, which come with a scale
     for (const char* name : {"out.safetensors", "out.pt", "out.gguf"}) {
       const auto error = test::error_of([&] { save(one_of(type.dtype), folder / name, options); });
       if (!error) continue;

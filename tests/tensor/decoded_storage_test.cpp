@@ -40,7 +40,7 @@ Bytes range(const Tensor& tensor, std::uint64_t first, std::uint64_t size) {
   return bytes;
 }
 
-// What a file that is read, not mapped, looks like; counts what is asked of it.
+// Behaves like a file that is read and not mapped, and counts what is asked of it.
 class ReadOnlyStorage final : public Storage {
  public:
   explicit ReadOnlyStorage(Bytes bytes) : bytes_(std::move(bytes)) {}
@@ -55,7 +55,7 @@ class ReadOnlyStorage final : public Storage {
   Bytes bytes_;
 };
 
-TEST(DecodedStorage, GivesWhatTheKernelsGiveForEveryTypeAndTarget) {
+TEST(DecodedStorage, GivesTheValuesOfTheKernelsForEveryTypeAndTarget) {
   for (const DTypeInfo& type : all_dtypes()) {
     if (type.kind != DTypeKind::ggml) continue;
     const Tensor blocks = random_blocks(type.dtype, 3, 2);
@@ -110,7 +110,7 @@ TEST(DecodedStorage, DecodesViews) {
   EXPECT_EQ(whole(decoded(rows, DType::f32)), expected);
 }
 
-TEST(DecodedStorage, MultipliesByTheScaleOfTheTensorOrOfEachOfItsFirstDimension) {
+TEST(DecodedStorage, MultipliesByAScaleForTheTensorOrForEachIndexOfItsFirstDimension) {
   const Tensor blocks = Tensor::from_bytes(DType::nvfp4, Shape{2, 2, 64}, random_bytes(4 * 36, 5));
   std::vector<float> plain(256);
   decoded(blocks, DType::f32).read(0, std::as_writable_bytes(std::span(plain)));
@@ -133,7 +133,7 @@ TEST(DecodedStorage, MultipliesByTheScaleOfTheTensorOrOfEachOfItsFirstDimension)
   EXPECT_ERROR(scaled({1, 2, 3}), Errc::mismatch, "a scale of F32 [3] is none for blocks of shape [2, 2, 64]");
 }
 
-TEST(DecodedStorage, CastsWhatIsNoBlocks) {
+TEST(DecodedStorage, CastsTypesThatAreNotBlocks) {
   const Tensor halves = Tensor::from_bytes(DType::f16, Shape{3}, random_bytes(6, 1));
   EXPECT_EQ(decoded(halves, DType::f32).dtype(), DType::f32);
   EXPECT_EQ(decoded(halves, DType::f16).storage(), halves.storage());
@@ -141,13 +141,13 @@ TEST(DecodedStorage, CastsWhatIsNoBlocks) {
                "Q4_0 cannot be decoded to F64");
 }
 
-TEST(DecodedStorage, IsEmptyOrWithoutDataWhereItsBlocksAre) {
+TEST(DecodedStorage, IsEmptyOrWithoutDataIfItsBlocksAre) {
   EXPECT_EQ(whole(decoded(Tensor::from_bytes(DType::q4_0, Shape{0, 32}, {}), DType::f32)).size(), 0u);
   const Tensor meta(DType::q4_0, Shape{2, 32}, meta_storage(36));
   EXPECT_FALSE(decoded(meta, DType::f32).has_data());
 }
 
-TEST(SwappedStorage, TurnsElementsAndTheScalesOfBlocksRound) {
+TEST(SwappedStorage, SwapsTheBytesOfElementsAndOfTheScalesOfBlocks) {
   const Tensor words = Tensor::from_bytes(DType::i32, Shape{5}, random_bytes(20, 2));
   const Tensor swapped(DType::i32, Shape{5}, swapped_storage(words));
   Bytes expected = whole(words);

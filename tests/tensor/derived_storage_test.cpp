@@ -1,4 +1,4 @@
-// Whatever bytes are made of is asked for in one call, and announced, through every layer of storages.
+// Bytes that others are made of are asked for in one call, and announced, through every layer of storages.
 #include "tensor/derived_storage.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct Floats {
   Tensor tensor;
 };
 
-// Bytes of the contiguous form, by one call for all of them and by one for each.
+// Reads ranges of the contiguous form, by one call for all of them and by one call for each.
 void expect_one_request(const Tensor& tensor, const CountingSource& source) {
   const std::uint64_t size = tensor.nbytes();
   const std::vector<ByteRange> ranges = {{0, 7}, {size / 2 + 1, 40}, {100, 1}, {size - 9, 9}, {20, 0}};
@@ -65,7 +65,7 @@ TEST(ReadMany, PassesThroughBlocks) {
   expect_one_request(Tensor(DType::f32, {64 * 32}, decoded_storage(blocks, DType::f32)), *source);
 }
 
-TEST(ReadMany, ReadsRangesOutsideOfATensorNeitherAloneNorTogether) {
+TEST(ReadMany, RefusesRangesOutsideOfATensor) {
   const Floats floats;
   std::vector<std::byte> out(2);
   const ReadRange ranges[] = {{0, out}, {3999, out}};
@@ -73,7 +73,7 @@ TEST(ReadMany, ReadsRangesOutsideOfATensorNeitherAloneNorTogether) {
   EXPECT_THROW(floats.tensor.to(DType::bf16).read_many(ranges), Error);
 }
 
-TEST(Prefetch, IsOfTheBytesThatAnythingIsMadeOf) {
+TEST(Prefetch, AnnouncesTheBytesThatTheRangeIsMadeOf) {
   const Floats floats;
   const auto announced = [&](const Tensor& tensor, ByteRange range) {
     floats.source->forget();

@@ -39,7 +39,7 @@ TEST(Fields, ShareTheirValuesWithCopies) {
   EXPECT_EQ(fields.find("words")->count, 2u);
 }
 
-TEST(Fields, AdoptManyAndFindTheFirstKeyThatIsThereTwice) {
+TEST(Fields, AdoptManyAndFindTheFirstRepeatedKey) {
   std::vector<Field> many;
   for (int i = 0; i < 1000; ++i) many.push_back(Field::of("k" + std::to_string(i), i));
   Fields fields;
@@ -50,7 +50,7 @@ TEST(Fields, AdoptManyAndFindTheFirstKeyThatIsThereTwice) {
   EXPECT_EQ(Fields().adopt(many), 1000u);
 }
 
-TEST(Fields, GiveNumbersOnlyAsWhatTheyFit) {
+TEST(Fields, GiveNumbersOnlyAsTypesThatHoldThem) {
   EXPECT_EQ(Field::of("k", std::int16_t{5}).as_uint(), 5u);
   EXPECT_EQ(Field::of("k", std::int16_t{-5}).as_uint(), std::nullopt);
   EXPECT_EQ(Field::of("k", std::numeric_limits<std::uint64_t>::max()).as_int(), std::nullopt);
@@ -67,7 +67,7 @@ TEST(Fields, GiveNumbersOnlyAsWhatTheyFit) {
   EXPECT_EQ(Field::numbers<std::int32_t>("k", numbers).as_string(), std::nullopt);
 }
 
-TEST(Fields, RefuseBytesThatAreNoSuchValue) {
+TEST(Fields, RefuseBytesThatAreNotSuchAValue) {
   const std::vector<std::byte> bytes(12);
   EXPECT_ERROR(Field::of("", 1), Errc::invalid_argument, "must have a key");
   EXPECT_ERROR(Field::from_bytes("k", FieldType::u32, bytes), Errc::invalid_argument,

@@ -19,14 +19,14 @@ TEST(NumpyType, ReadsCodesWithAndWithoutAnOrder) {
   EXPECT_EQ(numpy_type("f4").code, "<f4");
 }
 
-TEST(NumpyType, KnowsWhatIsNoNumber) {
+TEST(NumpyType, KnowsTypesThatAreNotNumbers) {
   EXPECT_TRUE(numpy_type("O").is_object());
   EXPECT_TRUE(numpy_type("|O8").is_object());
   for (const char* code : {"", "<", "<U4", "|S3", "|V8", "<M8[ns]", "<f3", "f", "<f16", "<<f4", "F4"})
     EXPECT_FALSE(numpy_type(code).dtype) << code;
 }
 
-TEST(NumpyView, RefusesWhatDoesNotFit) {
+TEST(NumpyView, RefusesDataThatDoNotFit) {
   const StoragePtr eight = memory_storage(std::vector<std::byte>(8));
   EXPECT_EQ(numpy_view(numpy_type("<f4"), {2}, false, eight).numel(), 2u);
   EXPECT_ERROR(numpy_view(numpy_type("<f4"), {3}, false, eight), Errc::malformed, "reaches outside");

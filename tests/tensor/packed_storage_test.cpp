@@ -1,5 +1,5 @@
-// Compressed tensors: what is packed comes out again, whatever range is asked for; what is not as it was packed is
-// refused, with the tensor's name.
+// Compressed tensors: packed bytes come out again, whatever range is asked for; bytes that are not as they were packed
+// are refused, with the tensor's name.
 #include <ballast/source.hpp>
 
 #include "tensor/packed_storage.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Bytes with something to gain in them: small numbers, mostly.
+// Bytes that can be compressed: mostly small numbers.
 Bytes shrinking_bytes(std::size_t size, unsigned seed = 1) {
   std::mt19937 random(seed);
   Bytes bytes(size);
@@ -55,7 +55,7 @@ StoragePtr unpack(const Bytes& packed, DType dtype, std::uint64_t bytes) {
   return unpacked_storage(Tensor::from_bytes(DType::u8, Shape{packed.size()}, packed), dtype, bytes, "w");
 }
 
-// As it would lie in a file, behind 1000 other bytes.
+// Unpacks from a file, behind 1000 other bytes.
 StoragePtr unpack_file(const Bytes& packed, DType dtype, std::uint64_t bytes) {
   const test::TempDir folder;
   std::string text(1000 + packed.size(), 'x');
@@ -96,7 +96,7 @@ TEST(PackedStorage, GivesBackSizesAroundAChunk) {
   }
 }
 
-TEST(PackedStorage, GivesBackWhatDoesNotShrink) {
+TEST(PackedStorage, GivesBackBytesThatDoNotShrink) {
   const Bytes bytes = test::some_bytes(2 * kChunkBytes + 100, 7);
   const Bytes packed = read_all(*pack(tensor_of(DType::f32, bytes)));
   EXPECT_LT(packed.size(), bytes.size() + 1000);
@@ -144,8 +144,8 @@ TEST(PackedStorage, ReadsStridedTensors) {
   EXPECT_EQ(read_all(*unpack(read_all(*pack(matrix)), DType::bf16, bytes.size())), turned);
 }
 
-// Each takes its bytes from the next while it is in the middle of a chunk of its own.
-TEST(PackedStorage, LieOnTopOfEachOther) {
+// Each storage takes its bytes from the next one while it is in the middle of a chunk of its own.
+TEST(PackedStorage, CanLieOnTopOfEachOther) {
   const Bytes bytes = shrinking_bytes(2 * kChunkBytes + 10);
   Tensor tensor = tensor_of(DType::i16, bytes);
   for (int i = 0; i < 3; ++i) {
@@ -170,7 +170,7 @@ TEST(PackedStorage, GoesThroughAStreamOnceForEachPass) {
   EXPECT_EQ(read_all(*unpack(all, DType::bf16, bytes.size())), bytes);
 }
 
-TEST(PackedStorage, PreparesWhatIsBelow) {
+TEST(PackedStorage, PreparesTheStorageBelow) {
   const Bytes bytes = shrinking_bytes(kChunkBytes);
   const auto below = std::make_shared<test::PreparedStorage>(bytes);
   const auto sizes = measure(tensor_of(DType::u8, bytes));
@@ -192,7 +192,7 @@ TEST(PackedStorage, NoticesThatItsSourceChanged) {
 TEST(PackedStorage, HasFramesAndATableAsZstdKnowsThem) {
   const Bytes bytes = shrinking_bytes(2 * kChunkBytes + 6);
   const Bytes packed = read_all(*pack(tensor_of(DType::i16, bytes)));
-  // All in one go, as any reader of zstd would: the planes of the three chunks.
+  // All frames are decompressed in one call, as any reader of zstd would: the planes of the three chunks.
   Bytes planes(bytes.size());
   ASSERT_EQ(ZSTD_decompress(planes.data(), planes.size(), packed.data(), packed.size()), planes.size());
   EXPECT_EQ(planes[1], bytes[2]);
@@ -236,7 +236,7 @@ TEST(PackedStorage, IsReadByTheCommandOfZstd) {
   EXPECT_EQ(plain, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-TEST(PackedStorage, RefusesTablesThatSayAnythingElse) {
+TEST(PackedStorage, RefusesTablesThatLie) {
   const Bytes bytes = shrinking_bytes(2 * kChunkBytes + 6);
   const Bytes packed = read_all(*pack(tensor_of(DType::bf16, bytes)));
   const std::size_t table = packed.size() - seek_table_bytes(3);
@@ -257,7 +257,7 @@ TEST(PackedStorage, RefusesTablesThatSayAnythingElse) {
   refuses(37, 0x8F92EAB0, 37, "tensor \"w\" has a seek table whose last magic is");
 }
 
-TEST(PackedStorage, RefusesSizesThatTheBytesAreNotFor) {
+TEST(PackedStorage, RefusesSizesThatDoNotFitTheBytes) {
   const Bytes bytes = shrinking_bytes(2 * kChunkBytes + 6);
   const Bytes packed = read_all(*pack(tensor_of(DType::bf16, bytes)));
   for (const std::uint64_t size : {bytes.size() - 2, bytes.size() + 2, bytes.size() + kChunkBytes, kChunkBytes})
@@ -275,12 +275,12 @@ TEST(PackedStorage, NoticesEveryBrokenFrame) {
   int unnoticed = 0;
   for (int i = 0; i < 100; ++i) {
     Bytes broken = packed;
-    // The frames' headers among them, and the bytes of the second frame only.
+    // The changed bytes include the frame's header, and lie in the second frame only.
     const std::size_t place = i < 20 ? first + static_cast<std::size_t>(i) : first + random() % (table - first);
     broken[place] ^= static_cast<std::byte>(1 << random() % 8);
     const auto storage = unpack_file(broken, DType::bf16, bytes.size());
     const auto error = test::error_of([&] { read_all(*storage); });
-    // A few bits of a frame's headers have no meaning.
+    // A few bits of a frame's header have no meaning.
     if (!error) {
       ++unnoticed;
       EXPECT_EQ(read_all(*storage), bytes);

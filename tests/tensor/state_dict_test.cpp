@@ -63,7 +63,7 @@ TEST(StateDict, CopiesDoNotWriteIntoEachOther) {
   EXPECT_TRUE(moved.contains("more"));
 }
 
-TEST(StateDict, AdoptsManyAndTellsTheFirstTwin) {
+TEST(StateDict, AdoptsManyAndFindsTheFirstRepeatedName) {
   const auto names = std::make_shared<std::vector<std::string>>();
   for (int i = 0; i < 1000; ++i) names->push_back(std::to_string(i % 700));
   std::vector<StateDict::Entry> entries;

@@ -57,7 +57,7 @@ TEST(Tensor, RefusesToReachOutsideItsStorage) {
   EXPECT_ERROR(Tensor(DType::f4, {3}, storage), Errc::malformed, "inside a byte");
 }
 
-TEST(Tensor, KnowsAContiguousViewWhenItSeesOne) {
+TEST(Tensor, KnowsWhetherAViewIsContiguous) {
   const auto storage = memory_storage(some_bytes(96, 1));
   EXPECT_TRUE(Tensor(DType::f32, {2, 3}, Strides{3, 1}, storage).is_contiguous());
   EXPECT_TRUE(Tensor(DType::f32, {2, 1, 3}, Strides{3, 99, 1}, storage).is_contiguous());
@@ -86,7 +86,7 @@ TEST(Tensor, ReadsAnyByteRangeOfAnyView) {
   }
 }
 
-// The same views without a map: row by row.
+// The same views of storage without a map are read row by row.
 TEST(Tensor, ReadsStridedViewsOfStorageThatIsNotMapped) {
   const auto bytes = some_bytes(100 * 80 * 2, 3);
   const Tensor mapped(DType::u16, {100, 80}, memory_storage(bytes));
@@ -102,7 +102,7 @@ TEST(Tensor, ReadsStridedViewsOfStorageThatIsNotMapped) {
   EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin()));
 }
 
-TEST(Tensor, HasNoBlocksForWhatIsNotFinite) {
+TEST(Tensor, HasNoBlocksForValuesThatAreNotFinite) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> values(64, 1.0F);
     values[40] = bad;
@@ -122,7 +122,7 @@ TEST(Tensor, SlicesBlocksWholeOrNotAtAll) {
   EXPECT_EQ(f4.slice(parse_slice(":, 2:4")).nbytes(), 4u);
   EXPECT_ERROR(f4.slice(parse_slice(":, 1:3")), Errc::unsupported, "inside a block of 2");
   EXPECT_ERROR(f4.slice(parse_slice(":, ::2")), Errc::unsupported, "blocks of 2");
-  // A whole block, as many elements, but not those that lie in one.
+  // These slices have as many elements as a block, but not those of one block.
   EXPECT_ERROR(f4.slice(parse_slice(":2, 0")), Errc::unsupported, "blocks of 2");
   EXPECT_ERROR(f4.slice(parse_slice("0, :3:2")), Errc::unsupported, "blocks of 2");
   EXPECT_ERROR(f4.slice(parse_slice("0, :3")), Errc::unsupported, "ends inside a block of 2");
@@ -172,7 +172,7 @@ TEST(Tensor, GivesValuesOnlyAsTheirOwnType) {
   EXPECT_ERROR(tensor.as<double>(), Errc::mismatch, "dtype F32");
 }
 
-TEST(Tensor, SaysAskewAndHelpsItself) {
+TEST(Tensor, SaysThatItIsNotAlignedAndCanAlignItself) {
   const Tensor askew(DType::f32, {3}, memory_storage(some_bytes(16, 1)), 1);
   const auto error = test::error_of([&] { askew.as<float>(); });
   ASSERT_TRUE(error);

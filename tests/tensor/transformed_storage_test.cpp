@@ -1,4 +1,4 @@
-// Bytes changed as they are read: any range of them, whatever it cuts.
+// Bytes are changed as they are read: any range of them, whatever elements it cuts.
 #include <gtest/gtest.h>
 
 #include "support/fake_storages.hpp"
@@ -31,7 +31,7 @@ TEST(TransformedStorage, GivesAnyRange) {
   }
 }
 
-TEST(TransformedStorage, IsLikeWhatItReadsFrom) {
+TEST(TransformedStorage, HasThePropertiesOfTheStorageThatItReads) {
   const auto bytes = test::some_bytes(16, 1);
   const auto over = [&](StoragePtr storage) {
     return swapped_elements(Tensor(DType::u8, {16}, std::move(storage)), 4);
@@ -60,7 +60,7 @@ TEST(TransformedStorage, ReadsAStridedViewInItsOwnOrder) {
   EXPECT_EQ(out, swapped(plain, 2));
 }
 
-TEST(TransformedStorage, SwapsTheTwoPartsOfAComplexNumberEach) {
+TEST(TransformedStorage, SwapsEachOfTheTwoNumbersOfAComplexNumber) {
   EXPECT_EQ(swapped_bytes(DType::c64), 4u);
   EXPECT_EQ(swapped_bytes(DType::c128), 8u);
   EXPECT_EQ(swapped_bytes(DType::c32), 2u);

@@ -31,7 +31,8 @@ py::Ops whole_numbers(const std::vector<std::int64_t>& shape, const std::vector<
   return py::tensor(py::storage("Long", "1", 3), 0, shape, strides);
 }
 
-// With all of its arguments it opens; with `least` of them it may; with fewer it is an error, or left out with a note.
+// With all of its arguments a call opens; with `least` of them it may; with fewer it is an error, or left out with a
+// note.
 void expect_at_least(std::size_t least, const std::function<py::Ops(const Given&)>& call, const Given& all) {
   EXPECT_NO_THROW(opened(call(all)));
   for (std::size_t count = 0; count < least; ++count) {
@@ -85,7 +86,7 @@ TEST(TorchArguments, OfASparseTensorAreItsLayoutAndItsParts) {
   expect_at_least(4, of("torch.sparse_csr"), csr);
 }
 
-TEST(TorchArguments, OfOtherTensorsAreAllThere) {
+TEST(TorchArguments, OfOtherTensorsMustAllBeThere) {
   expect_at_least(4, function("_rebuild_nested_tensor"),
                   {vector(), whole_numbers({0, 1}, {1, 1}), whole_numbers({0, 1}, {1, 1}), whole_numbers({0}, {1})});
   expect_at_least(1, function("_rebuild_parameter"), {vector(), py::boolean(true), py::ordered_dict()});
@@ -117,7 +118,7 @@ TEST(TorchArguments, OfAStorageAreFive) {
                Errc::malformed, "is 70000 bytes long");
 }
 
-TEST(TorchArguments, OfArraysOfNumPyAreAllThere) {
+TEST(TorchArguments, OfArraysOfNumPyMustAllBeThere) {
   const py::Ops dtype = py::call("numpy", "dtype", {py::text("u1")});
   expect_at_least(4, [](const Given& given) { return py::call("numpy.core.numeric", "_frombuffer", given); },
                   {py::bytes("ab"), dtype, py::integers({2}), py::text("C")});
@@ -126,8 +127,8 @@ TEST(TorchArguments, OfArraysOfNumPyAreAllThere) {
         static_cast<void>(test::error_of([&] { opened(py::call("numpy.core.multiarray", "scalar", given)); })));
 }
 
-// A legacy tensor that was never given its state, where a tensor is needed.
-TEST(TorchArguments, ThatNobodyGaveAreMissing) {
+// A legacy tensor that was never given its state is used as a part of another tensor.
+TEST(TorchArguments, OfATensorWithoutAStateAreMissing) {
   const py::Ops nothing = py::call("torch", "FloatTensor", {});
   EXPECT_ERROR(opened(py::rebuild("_rebuild_sparse_tensor", {py::global("torch", "sparse_coo"),
                                                              py::tuple({nothing, vector(), py::integers({4})})})),
@@ -163,7 +164,7 @@ TEST(TorchCalls, OfAClassWithItsSourceNameTheClass) {
   EXPECT_EQ(name_of(py::integer(1)), "");
 }
 
-TEST(TorchCalls, OfTheReconstructorHaveTheArgumentsThatTheyWereGiven) {
+TEST(TorchCalls, OfTheReconstructorKeepTheirArguments) {
   const py::Ops net = py::global("model", "Net");
   const auto argument = [](const py::Ops& object, std::size_t i) {
     const Root root(object);
@@ -183,7 +184,7 @@ TEST(TorchCalls, OfTheReconstructorHaveTheArgumentsThatTheyWereGiven) {
   EXPECT_EQ(argument(py::integer(1), 0), "none");
 }
 
-TEST(TorchCalls, AreToldByTheirModuleToo) {
+TEST(TorchCalls, AreRecognisedByTheirModuleToo) {
   EXPECT_TRUE((torch::Callee{"torch.storage", "_load_from_bytes"}.is("torch.storage", "_load_from_bytes")));
   EXPECT_FALSE((torch::Callee{"model", "_load_from_bytes"}.is("torch.storage", "_load_from_bytes")));
 }

@@ -1,4 +1,5 @@
-// The containers that PyTorch has used, each as it should be and as it should not: zip, TorchScript, tar, bare pickle.
+// The containers that PyTorch has used, each as it should be and as it should not be: zip, TorchScript, tar, bare
+// pickle.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -99,14 +100,14 @@ TEST(TorchPickle, OfAnOldProtocolIsRecognisedByRunningIt) {
   EXPECT_ANY_THROW(test::open_text("(dp0\nS'a'\np1\nI1\ns"));
 }
 
-TEST(TorchPickle, IsRefusedByWeightsOnlyWhereItNamesSomethingElse) {
+TEST(TorchPickle, IsRefusedByWeightsOnlyIfItNamesSomethingElse) {
   const std::string path = py::pickle(py::call("pathlib", "PosixPath", {py::text("a")}));
   EXPECT_NO_THROW(test::open_text(path));
   EXPECT_ERROR(test::open_text(path, {.safety = Safety::strict}), Errc::unsafe,
                "names \"pathlib.PosixPath\", which weights_only does not allow");
 }
 
-// The members of the tar of 2016, each in the order in which PyTorch 0.1 wrote its parts.
+// The members of the tar of 2016, each with its content in the order in which PyTorch 0.1 wrote it.
 struct OldTar {
   std::string storages = py::pickle(integer(1)) +
                          py::pickle(py::tuple({integer(10), py::text("cpu"), py::global("torch", "FloatStorage")})) +
@@ -229,13 +230,13 @@ TEST(TorchTar, RefusesTensorsThatLie) {
   EXPECT_ERROR(tar.open(), Errc::malformed, "tensor \"20\" is there twice");
 }
 
-TEST(TorchTar, LeavesKeysAloneThatItDoesNotHave) {
+TEST(TorchTar, IgnoresKeysThatItDoesNotHave) {
   OldTar tar;
   tar.object = py::pickle(dict({{"w", integer(20) + "Q"}, {"x", integer(99) + "Q"}}));
   EXPECT_EQ(tar.open().size(), 1u);
 }
 
-TEST(TorchTar, ListsItsStoragesWhereNobodySavedTensors) {
+TEST(TorchTar, ListsItsStoragesIfThereAreNoTensors) {
   OldTar tar;
   const Checkpoint checkpoint = test::open_text(
       TarFile().file("sys_info", "").file("pickle", py::pickle(integer(1))).file("storages", tar.storages).text());
@@ -243,7 +244,7 @@ TEST(TorchTar, ListsItsStoragesWhereNobodySavedTensors) {
   EXPECT_TRUE(test::has_note(checkpoint, "its storages are listed instead"));
 }
 
-TEST(TorchTar, NamesWhatTheClassesInItsMembersAre) {
+TEST(TorchTar, NamesTheDangerousGlobalsOfItsMembers) {
   OldTar tar;
   tar.object = py::pickle(py::call("os", "system", {py::text("id")}));
   const Checkpoint checkpoint = tar.open();
@@ -251,7 +252,7 @@ TEST(TorchTar, NamesWhatTheClassesInItsMembersAre) {
   EXPECT_EQ(checkpoint.dangerous[0].member, "pickle");
 }
 
-TEST(TorchTar, IsRefusedByWeightsOnlyAndWhereItIsAnotherTar) {
+TEST(TorchTar, IsRefusedByWeightsOnlyOrIfItIsAnotherTar) {
   EXPECT_ERROR(test::open_text(OldTar().text(), {.safety = Safety::strict}), Errc::unsafe, "a tar of PyTorch 0.1");
   EXPECT_ERROR(test::open_text(TarFile().file("readme", "hello").text()), Errc::unsupported, "not one of PyTorch's");
   const OldTar tar;

@@ -1,4 +1,4 @@
-// Every spelling of a mapping, wherever one can stand: as a state dict, as the parts of a module, as values.
+// Every spelling of a mapping, wherever a mapping can be: as a state dict, as the parts of a module, as values.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -113,14 +113,14 @@ TEST(TorchMapping, OfAnySpellingIsTheStateOfAnObject) {
     EXPECT_EQ(names_of(open_mapping(py::build(global("my", "Thing") + ")\x81", ops))), (Names{"a", "b"})) << what;
 }
 
-TEST(TorchMapping, ListsWhatIsNoPair) {
+TEST(TorchMapping, ListsItemsThatAreNotPairs) {
   const Ops odd = py::list({py::list({text("a"), element()}), integer(3), element()});
   const Checkpoint checkpoint = open_mapping(call("collections", "OrderedDict", {odd}));
   EXPECT_EQ(names_of(checkpoint), (Names{"a", "<arg0>.2"}));
   EXPECT_EQ(paths_of(checkpoint), Names{"<arg0>.1"});
 }
 
-TEST(TorchMapping, ListsTheOtherArgumentsOfAClassThatIsOnlyCalledADict) {
+TEST(TorchMapping, ListsTheOtherArgumentsOfAClassThatIsADictOnlyByName) {
   const Checkpoint checkpoint = open_mapping(call("my", "EasyDict", {dict({{"a", element()}}), element(), integer(1)}));
   EXPECT_EQ(names_of(checkpoint), (Names{"<arg1>", "a"}));
   EXPECT_EQ(names_of(open_mapping(call("my", "edict", {py::list({element()})}))), Names{"<arg0>.0"});
@@ -165,7 +165,7 @@ TEST(TorchMapping, SaysWhichBuffersAStateDictWouldNotHave) {
                              "\"4.inv_freq\" and 2 more"));
 }
 
-// As torch's own state_dict() has them: numbers in the order of the groups.
+// torch's own state_dict() has them as numbers, in the order of the groups.
 TEST(TorchMapping, GivesTheStatesOfAnOptimizerTheNumbersOfTheirParameters) {
   const Ops parameter = call("torch._utils", "_rebuild_parameter", {element(), py::boolean(true), py::ordered_dict()});
   const auto average = dict({{"exp_avg", element()}});
@@ -184,7 +184,7 @@ TEST(TorchMapping, GivesTheStatesOfAnOptimizerTheNumbersOfTheirParameters) {
   }
 }
 
-TEST(TorchMapping, OpensTheModulesThatWereFound) {
+TEST(TorchMapping, OpensTheFoundModules) {
   for (const char* name : {"module_py2.pkl", "module_py3.pkl"})
     EXPECT_EQ(names_of(open(test::vector_path(std::string("found/") + name))), Names{"model.w"}) << name;
   for (const char* name : {"od_list.pkl", "od_tuple.pkl"})
@@ -197,8 +197,8 @@ std::string many(std::size_t count, std::string_view ops) {
   return all;
 }
 
-// Many references to what is long once: looking into it each time would take minutes.
-TEST(TorchMapping, CostsWhatTheBytesOfTheFileCost) {
+// Many references lead to one long object: looking into it each time would take minutes.
+TEST(TorchMapping, TakesTimeInProportionToTheFile) {
   constexpr std::size_t kMany = 100'000;
   const std::string get("h\0", 2), put = std::string("q\0", 2) + "0";
   const Ops pair = py::tuple({text("a"), integer(1)});

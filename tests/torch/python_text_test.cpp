@@ -33,7 +33,7 @@ PlainValue value(const Ops& object) {
   return plain_value(run.graph, run.root);
 }
 
-TEST(PythonText, ShowsWhatPythonShows) {
+TEST(PythonText, ShowsValuesAsPythonDoes) {
   EXPECT_EQ(repr(py::none()), "None");
   EXPECT_EQ(repr(py::boolean(false)), "False");
   EXPECT_EQ(repr(integer(-5)), "-5");
@@ -56,7 +56,7 @@ TEST(PythonText, ShowsWhatPythonShows) {
   EXPECT_EQ(repr(py::call("__builtin__", "complex", {integer(1), integer(2)})), "(1+2j)");
 }
 
-// repr() of Python 3.11, of what its pickles say.
+// The expected texts are those of repr() in Python 3.11, for the same pickles.
 TEST(PythonText, ShowsObjectsThatStandForAValueAsPythonDoes) {
   const auto of = [](std::string_view name, const std::vector<Ops>& arguments) {
     return repr(py::call("__builtin__", name, arguments));
@@ -100,7 +100,7 @@ TEST(PythonText, ShowsObjectsThatStandForAValueAsPythonDoes) {
             "datetime.timedelta(days=1, microseconds=5)");
 }
 
-// Whatever else is inside such a call, it is shown as the call that it is.
+// A call with anything else inside is shown as a call.
 TEST(PythonText, ShowsCallsThatMakeNoSenseAsCalls) {
   EXPECT_EQ(repr(py::call("builtins", "complex", {py::text("x")})), "complex('x')");
   EXPECT_EQ(repr(py::call("builtins", "range", {py::none(), integer(1)})), "range(None, 1)");
@@ -119,7 +119,7 @@ TEST(PythonText, IsCutAfterSomeWords) {
   EXPECT_TRUE(many.ends_with("…]"));
 }
 
-TEST(PythonText, DoesNotFollowWhatContainsItself) {
+TEST(PythonText, DoesNotFollowAnObjectThatContainsItself) {
   EXPECT_EQ(repr("]q\x01h\x01"
                  "a")
                     .find("…") != std::string::npos,

@@ -25,7 +25,7 @@ using Floats = std::vector<float>;
 
 const std::string kSix = raw<float>({0, 1, 2, 3, 4, 5});
 
-// A file whose root is one object, beside a storage "0" of six floats and "1" of three int64.
+// A file whose root is one object, with a storage "0" of six floats and a storage "1" of three int64.
 TorchZip zip_of(const Ops& object) {
   TorchZip zip;
   zip.object(object).record("0", kSix).record("1", raw<std::int64_t>({0, 1, 2}));
@@ -101,7 +101,7 @@ TEST(TorchRebuild, RefusesANegativeNumber) {
 }
 
 TEST(TorchRebuild, RefusesASizeThatOverflows) {
-  // 0x4000000000000001 elements of 4 bytes are 4 bytes, where somebody multiplies carelessly.
+  // 0x4000000000000001 elements of 4 bytes are 4 bytes if the product wraps.
   EXPECT_MALFORMED(py::tensor(storage("Float", "0", 0x4000000000000001), 0, {1}, {1}), "does not fit 64 bits");
   EXPECT_MALFORMED(py::tensor(six(), 0, {0x4000000000000001}, {0}), "overflow");
   EXPECT_MALFORMED(py::tensor(six(), 0, {INT64_MAX, INT64_MAX, INT64_MAX}, {0, 0, 0}), "");
@@ -127,13 +127,13 @@ TEST(TorchRebuild, RefusesArgumentsOfAnotherKind) {
   EXPECT_MALFORMED(py::global("torch._utils", "_rebuild_tensor_v2") + py::dict({{"a", integer(1)}}) + "R", "");
 }
 
-TEST(TorchRebuild, AcceptsATorchSizeWhereATupleIsExpected) {
+TEST(TorchRebuild, AcceptsATorchSizeInsteadOfATuple) {
   const Ops size = py::call("torch", "Size", {integers({2, 3})});
   EXPECT_EQ(tensor_in(rebuild("_rebuild_tensor_v2", {six(), integer(0), size, integers({3, 1})})).shape(),
             (Shape{2, 3}));
 }
 
-// The storage says how many elements it has, and so does its record: what the two do not agree on is a way into memory.
+// The storage and its record both say how many elements there are: a contradiction could reach foreign memory.
 TEST(TorchRebuild, RefusesAStorageOfAnotherSizeThanItsRecord) {
   EXPECT_MALFORMED(py::tensor(storage("Float", "0", 7), 0, {1}, {1}),
                    "has 28 bytes in the pickle, but its member has 24");
@@ -199,7 +199,7 @@ TEST(TorchRebuild, LooksThroughParametersAndSubclasses) {
 }
 
 TEST(TorchRebuild, RefusesATensorThatIsWrappedInItself) {
-  // A parameter whose state is a tuple that holds the parameter.
+  // The state of the parameter is a tuple that holds the parameter.
   const Ops parameter = py::put(py::global("torch.nn.parameter", "Parameter") + ")\x81", 1);
   EXPECT_MALFORMED(py::build(parameter, py::tuple({py::get(1)})), "wrapped in too many others");
   Ops deep = py::tensor(six(), 0, {1}, {1});
@@ -259,8 +259,8 @@ TEST(TorchRebuild, AppliesConjugateAndNegativeBits) {
   EXPECT_TRUE(test::has_note(zip_of(py::dict({{"x", signs(three(), 3, {neg})}})).open(), "a negative view of I64"));
 }
 
-// It is looked through for every tensor that shares it.
-TEST(TorchRebuild, RefusesMetadataOfAnotherLength) {
+// Metadata are searched for every tensor that shares them, so they must be short.
+TEST(TorchRebuild, RefusesMetadataThatAreNotAShortDict) {
   std::vector<std::pair<std::string, Ops>> many;
   for (int i = 0; i < 17; ++i) many.emplace_back(std::to_string(i), py::none());
   const auto with = [](const Ops& metadata) {
@@ -269,7 +269,7 @@ TEST(TorchRebuild, RefusesMetadataOfAnotherLength) {
   };
   EXPECT_MALFORMED(with(py::dict(many)), "the metadata of a tensor is no short dict");
   EXPECT_NO_THROW(zip_of(with(py::dict({many.begin(), many.begin() + 16}))).open());
-  // It would be looked through for every tensor.
+  // An object would be searched for every tensor, too.
   const Ops object = py::build(py::call("collections", "Counter", {}), py::dict(many));
   EXPECT_MALFORMED(rebuild("_rebuild_tensor_v2", {six(), integer(0), integers({1}), integers({1}), py::boolean(false),
                                                   py::ordered_dict(), object}),
@@ -476,7 +476,7 @@ TEST(TorchRebuild, RefusesANestedTensorWhoseRowsLieOutside) {
                    "are no I64");
 }
 
-// Eight bytes, a stride of 0, and the claim of a billion rows.
+// The tensor has eight bytes, a stride of 0, and claims a billion rows.
 TEST(TorchRebuild, RefusesANestedTensorOfFarTooManyRows) {
   const Ops many = py::tensor(three(), 0, {1 << 30, 1}, {0, 1});
   EXPECT_ERROR(zip_of(nested(py::tensor(six(), 0, {6}, {1}), many, many, many)).open(), Errc::limit, "too many parts");
@@ -487,7 +487,7 @@ TEST(TorchRebuild, CountsTheRowsAndDimensionsOfANestedTensor) {
     return zip_of(nested(py::tensor(six(), 0, {6}, {1}), table, table, offsets));
   };
   const auto table = [](std::int64_t rows, std::int64_t rank) {
-    return py::tensor(three(), 1, {rows, rank}, {0, 0});  // all of them ones
+    return py::tensor(three(), 1, {rows, rank}, {0, 0});  // all elements are ones
   };
   const Ops offset = py::tensor(three(), 0, {1}, {1}), none = py::tensor(three(), 0, {0}, {1});
   EXPECT_EQ(of(table(1, 64), offset).open().at("0").rank(), 64u);
@@ -544,7 +544,7 @@ TEST(TorchRebuild, OpensAFileInsideBytes) {
   EXPECT_EQ(floats_in(py::tensor(stored, 4, {2}, {1})), (Floats{4, 5}));
   EXPECT_MALFORMED(py::tensor(stored, 5, {2}, {1}), "reaches outside");
   EXPECT_MALFORMED(py::tensor(call, 0, {1}, {1}), "");
-  // Whose one tensor is no storage: a scalar, a matrix, every other element of a vector.
+  // The one tensor of these files is not a storage: a scalar, a matrix, every other element of a vector.
   for (const Ops& other :
        {py::tensor(six(), 0, {}, {}), py::tensor(six(), 0, {2, 3}, {3, 1}), py::tensor(six(), 0, {3}, {2})}) {
     TorchZip file;
@@ -582,7 +582,8 @@ TEST(TorchRebuild, NamesTheDangerousGlobalsOfAFileInsideBytes) {
   EXPECT_EQ(outer.dangerous[0].name, "system");
 }
 
-// Elements that share a byte count as torch counts them: bytes in storages, elements in shapes of quantized tensors.
+// Elements that share a byte are counted as torch counts them: bytes in storages, elements in shapes of quantized
+// tensors.
 TEST(TorchRebuild, CountsElementsThatShareAByte) {
   const Ops packed = quantized(storage("QUInt4x2", "0", 24), integers({6, 8}), integers({8, 1}),
                                {per_tensor(), py::real(1), integer(0)});

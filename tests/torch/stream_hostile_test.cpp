@@ -1,4 +1,4 @@
-// The stream of the years before 1.6, cut at every place and lying in every part.
+// The stream of the years before PyTorch 1.6, cut at every byte, and with a lie in every part.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -25,7 +25,7 @@ const std::string kFourInStream = raw<float>({0, 1, 2, 3});
 Ops view_id(const Ops& first, const Ops& view) {
   return py::persistent({first, py::global("torch", "FloatStorage"), py::text("a"), py::text("cpu"), integer(4), view});
 }
-// The storage "a" as a view of itself.
+// A view of the storage "a".
 Ops view_of(std::int64_t offset, std::int64_t count) {
   return view_id(py::text("storage"), py::tuple({py::text("view"), integer(offset), integer(count)}));
 }
@@ -78,7 +78,7 @@ TEST(TorchStream, RefusesViewsThatReachOutsideTheirStorage) {
                "storage view: takes 3 arguments");
 }
 
-// Whatever is missing, there is an error and it says where; what a shorter file may be is a pickle of its own.
+// Whatever is missing, there is an error. A file that ends before its second pickle is a pickle of its own.
 TEST(TorchStream, RefusesToBeCutAnywhere) {
   const std::string whole = good().text();
   const std::size_t magic = TorchStream::magic().size();
@@ -89,11 +89,11 @@ TEST(TorchStream, RefusesToBeCutAnywhere) {
   }
 }
 
-TEST(TorchStream, NotesWhatFollowsItsEnd) {
+TEST(TorchStream, NotesBytesBehindItsEnd) {
   EXPECT_TRUE(test::has_note(test::open_text(good().text() + "more"), "4 bytes after the checkpoint are ignored"));
 }
 
-TEST(TorchStream, CountsWhatANextPickleNamesAsNamedByTheFile) {
+TEST(TorchStream, CountsTheGlobalsOfAPickleBehindItsEnd) {
   const std::string next = py::pickle(py::call("os", "system", {py::text("id")}));
   const Checkpoint checkpoint = test::open_text(good().text() + next);
   ASSERT_EQ(checkpoint.dangerous.size(), 1u);
@@ -126,7 +126,7 @@ TEST(TorchStream, RefusesAListOfKeysThatLies) {
   EXPECT_ERROR(twice.open(), Errc::malformed, "storage \"a\" is listed twice");
 }
 
-TEST(TorchStream, LeavesIdsAloneThatAreNoStorages) {
+TEST(TorchStream, IgnoresIdsThatAreNotStorages) {
   const Ops other = py::text("somebody else's") + "Q";
   TorchStream stream;
   stream.object(dict({{"id", other}, {"epoch", integer(3)}}));
@@ -153,7 +153,7 @@ TEST(TorchStream, RefusesACountThatLies) {
   }
 }
 
-// The width of a storage's elements is said by those that use it. They cannot say it twice, differently.
+// The tensors that use a storage state the width of its elements. They must agree.
 TEST(TorchStream, RefusesTwoOpinionsAboutOneStorage) {
   TorchStream stream;
   stream

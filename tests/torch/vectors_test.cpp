@@ -33,7 +33,7 @@ Expected expected_tensor(const Json& from, const std::string& name, const char* 
   return tensor;
 }
 
-// Everything that ls and hash should show of a file, in the words of its expectation.
+// Everything that ls and hash should show of a file, as its expectation states it.
 std::vector<Expected> all_expected(const Json& file) {
   std::vector<Expected> all;
   const auto each = [&](const char* key, auto&& add) {
@@ -76,7 +76,7 @@ void expect_tensors(const Checkpoint& checkpoint, const std::vector<Expected>& e
   std::map<std::string, int> times;
   for (const Expected& tensor : expected) ++times[tensor.name];
   for (const Expected& tensor : expected) {
-    if (times[tensor.name] > 1) {  // two keys of one spelling: the tensors are there, one of them under another name
+    if (times[tensor.name] > 1) {  // two keys of one spelling: both tensors exist, one of them under another name
       EXPECT_EQ(all_hashes.count(tensor.sha256) > 0, true) << tensor.name;
       continue;
     }
@@ -109,8 +109,8 @@ TEST(TorchVectors, ReadAsTorchWroteThem) {
   }
 }
 
-// Whatever names something that torch.load(weights_only=True) does not allow. (It refuses opcodes of protocol 4, too.)
-TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
+// Files that name something that torch.load(weights_only=True) does not allow. (It refuses opcodes of protocol 4, too.)
+TEST(TorchVectors, AreRefusedIfWeightsOnlyRefusesThem) {
   for (const auto& path : test::vector_files("torch2", ".expected.json")) {
     SCOPED_TRACE(path.filename());
     const Json expected = test::read_json(path);
@@ -125,7 +125,7 @@ TEST(TorchVectors, AreRefusedWhereWeightsOnlyRefusesThem) {
   }
 }
 
-// The values beside the tensors that JSON can hold as they are.
+// Only values that JSON can hold as they are.
 TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
   std::size_t compared = 0;
   for (const char* name : {"leaves.pt", "leaves_protocol4.pt", "leaves_legacy.pt", "lightning_like.ckpt",
@@ -158,7 +158,7 @@ TEST(TorchVectors, ShowTheValuesBesideTheTensors) {
   EXPECT_GT(compared, 4000u);
 }
 
-// A path that runs through dicts and lists is the name; what hangs off objects has names of our own.
+// A path through dicts and lists is the name; tensors inside objects have names of our own.
 bool is_plain(const Json& path) {
   for (const Json& part : path.list()) {
     if (!part.is_text()) continue;

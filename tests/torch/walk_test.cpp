@@ -1,4 +1,4 @@
-// From the object in a pickle to names: dicts, lists, modules, objects that nobody knows, and trees that are no trees.
+// From the object in a pickle to names: dicts, lists, modules, unknown objects, and graphs that are not trees.
 #include <gtest/gtest.h>
 
 #include <ballast/open.hpp>
@@ -21,7 +21,7 @@ using test::names_of;
 using test::TorchZip;
 using Names = std::vector<std::string>;
 
-// A tensor of one element that can be told from others by it.
+// A tensor of one element, which distinguishes it from others.
 Ops one(std::int64_t element = 0) { return py::tensor(py::storage("Float", "0", 6), element, {1}, {1}); }
 
 Checkpoint open_object(const Ops& object) {
@@ -58,7 +58,7 @@ TEST(TorchWalk, JoinsKeysAndIndicesWithDots) {
   EXPECT_EQ(names_in(dict({})), Names{});
 }
 
-TEST(TorchWalk, ShowsKeysThatAreNoTextAsPythonDoes) {
+TEST(TorchWalk, ShowsKeysThatAreNotTextAsPythonDoes) {
   EXPECT_EQ(names_in(pairs({{integer(3), one()},
                             {integer(-4), one()},
                             {py::real(0.5), one()},
@@ -73,7 +73,7 @@ TEST(TorchWalk, ShowsKeysThatAreNoTextAsPythonDoes) {
             Names{"b'\\xff'"});
 }
 
-TEST(TorchWalk, TellsNamesThatCollideApart) {
+TEST(TorchWalk, GivesDifferentNamesToKeysThatCollide) {
   const Checkpoint checkpoint = open_object(
       dict({{"a.b", one(0)}, {"a", dict({{"b", one(1)}})}, {"a.b~2", one(2)}, {"x", py::list({})}, {"a.b", one(3)}}));
   EXPECT_EQ(names_of(checkpoint), (Names{"a.b", "a.b~2", "a.b~2~2", "a.b~3"}));
@@ -149,7 +149,7 @@ TEST(TorchWalk, LooksBehindTheReconstructorOfProtocolTwo) {
   EXPECT_EQ(names_in(py::build(rebuilt, dict({{"w", one()}}))), Names{"w"});
 }
 
-// The dicts that every nn.Module has, and what its class adds.
+// The dicts that every nn.Module has, and those that its class adds.
 Ops module(const std::vector<std::pair<std::string, Ops>>& parameters,
            const std::vector<std::pair<std::string, Ops>>& buffers,
            const std::vector<std::pair<std::string, Ops>>& modules,
@@ -176,12 +176,12 @@ TEST(TorchWalk, NamesAModuleAsItsStateDictWould) {
   EXPECT_EQ(value_at(checkpoint, "_backward_hooks"), nullptr);
 }
 
-TEST(TorchWalk, TakesAnObjectThatOnlyLooksLikeAModuleAsWhatItIs) {
+TEST(TorchWalk, DoesNotTakeALookAlikeForAModule) {
   const Ops half = py::build(object("A"), dict({{"_parameters", dict({{"w", one()}})}, {"_buffers", integer(1)}}));
   EXPECT_EQ(names_in(half), Names{"_parameters.w"});
 }
 
-TEST(TorchWalk, EndsWhereAnObjectContainsItself) {
+TEST(TorchWalk, EndsIfAnObjectContainsItself) {
   // a = {"w": tensor}; a["a"] = a; a["l"] = [a]
   const Ops cyclic =
       "}" + std::string("q\x01") +
@@ -236,7 +236,7 @@ TEST(TorchWalk, RefusesListsThatLieInsideEachOtherDeeperThanPythonCouldWrite) {
   EXPECT_ERROR(test::open_text(nested(10'001)), Errc::limit, "deeper than 10000");
 }
 
-// Each of these is some hundred kilobytes, and once took minutes or gigabytes. Sharing is what makes them small.
+// Each of these pickles has some hundred kilobytes, and once took minutes or gigabytes. Sharing makes them small.
 struct Bomb {
   const char* what;
   std::string pickle;
@@ -250,7 +250,7 @@ std::string repeated(std::size_t count, std::string_view ops) {
 
 std::vector<Bomb> bombs() {
   constexpr std::size_t kMany = 100'000;
-  const Ops padding = "(" + repeated(20'000, "K\x01") + "l0";  // raises whatever is counted against the objects
+  const Ops padding = "(" + repeated(20'000, "K\x01") + "l0";  // raises limits that depend on the objects
   const Ops long_text = py::text(std::string(65'000, 'a')) + "q" + std::string(1, '\0') + "0";
   const std::string get = std::string("h\0", 2);
   std::string chain = "}";
@@ -279,7 +279,7 @@ std::vector<Bomb> bombs() {
   };
 }
 
-TEST(TorchWalk, CostsWhatTheBytesOfTheFileCost) {
+TEST(TorchWalk, TakesTimeInProportionToTheFile) {
   for (const Bomb& bomb : bombs()) {
     SCOPED_TRACE(bomb.what);
     const double before = test::cpu_seconds();
@@ -289,7 +289,7 @@ TEST(TorchWalk, CostsWhatTheBytesOfTheFileCost) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Errc::limit) << error.what();
     }
-    EXPECT_LT(test::cpu_seconds() - before, 5);  // minutes where it goes wrong, and sanitizers are slow
+    EXPECT_LT(test::cpu_seconds() - before, 5);  // a mistake takes minutes, and sanitizers are slow
   }
 }
 

@@ -1,4 +1,4 @@
-// What we write as a torch zip, beside what torch writes.
+// What we write as a torch zip, compared with what torch writes.
 #include <gtest/gtest.h>
 #include <zip.h>
 
@@ -30,7 +30,7 @@ namespace {
 using test::some_bytes;
 using test::text_of;
 
-// Read by libzip, which checks the directory against the local headers, and every checksum.
+// Reads with libzip, which checks the directory against the local headers, and every checksum.
 std::map<std::string, std::string> zip_members(const std::string& path) {
   int error = 0;
   zip_t* zip = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
@@ -89,7 +89,7 @@ TEST(TorchWriter, WritesTheFileThatTorchWrites) {
 
 class StateDictVector : public testing::TestWithParam<const char*> {};
 
-// Torch's state dicts have an attribute behind their tensors, which ours have not.
+// Torch's state dicts have an attribute behind their tensors, and ours do not.
 TEST_P(StateDictVector, HasTheSameOpcodesAndRecords) {
   const std::string name = GetParam();
   test::TempDir folder;
@@ -254,7 +254,7 @@ TEST(TorchRecords, KeepTheStridesOfViewsThatCostNothing) {
   EXPECT_EQ(records.placements[3].strides, (Strides{0, 1}));
 }
 
-TEST(TorchRecords, HoldCopiesWhereSharingWouldStoreWhatNobodyLooksAt) {
+TEST(TorchRecords, HoldCopiesIfSharingWouldStoreUnusedBytes) {
   const Tensor matrix(DType::f32, {100, 10}, memory_storage(some_bytes(4000, 1)));
   Checkpoint columns;
   columns.tensors.insert("a", matrix.slice(parse_slice(":,0:1")));
@@ -277,7 +277,7 @@ TEST(TorchRecords, HoldCopiesOfBytesThatAreReadAsTwoDTypes) {
   EXPECT_EQ(records.notes.size(), 1u);
 }
 
-TEST(TorchRecords, BundleWhatMustStayInOneFile) {
+TEST(TorchRecords, BundleTensorsThatMustStayInOneFile) {
   const Tensor shared = floats(10);
   Checkpoint some;
   some.tensors.insert("a", shared);
@@ -358,8 +358,8 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// As in a file of torch 1.13 with a tensor of 4 GiB.
-TEST(TorchWriter, WritesZip64FieldsWhereAndOnlyWhereTorchDoes) {
+// The expected fields are those of a file of torch 1.13 with a tensor of 4 GiB.
+TEST(TorchWriter, WritesZip64FieldsIfAndOnlyIfTorchDoes) {
   constexpr std::uint64_t kVast = (std::uint64_t{1} << 32) + 4096;
   Checkpoint big;
   big.tensors.insert("big", Tensor(DType::u8, {kVast}, std::make_shared<test::VastStorage>(kVast)));

@@ -1,4 +1,4 @@
-// PyTorch's reader of zips does not tell capitals from small letters.
+// PyTorch's reader of zips does not tell upper case from lower case.
 #include "formats/torch/zip_names.hpp"
 
 #include <gtest/gtest.h>

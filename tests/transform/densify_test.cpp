@@ -1,4 +1,5 @@
-// Sparse and quantized tensors as dense ones: against hashes that torch made, against a plain reference, and hostile.
+// Sparse and quantized tensors as dense ones: compared with hashes that torch made and with a plain reference, and
+// hostile ones.
 #include <gtest/gtest.h>
 
 #include <ballast/densify.hpp>
@@ -72,7 +73,7 @@ TEST(Densify, MakesANegativeZeroAZeroAsTorchDoes) {
   EXPECT_FALSE(std::signbit(dense_floats(sparse)[0]));
 }
 
-TEST(Densify, TakesIndicesIntoNoDimensionAsAScalar) {
+TEST(Densify, TakesIndicesWithoutADimensionAsAScalar) {
   EXPECT_EQ(dense_floats(composite("sparse_coo", {}, {indices({0, 2}, {}), floats({2}, {1, 2})})), Floats{3});
 }
 
@@ -111,7 +112,7 @@ TEST(Densify, PlacesBatchesAfterEachOther) {
       (Floats{0, 1, 0, 0, 0, 0, 2, 0}));
 }
 
-// One value twice at one place, in every dtype that has a sum.
+// One value twice at one position, in every dtype that has a sum.
 TEST(Densify, AddsInTheDtypeOfTheValues) {
   const auto sum = [](DType dtype, std::vector<std::uint8_t> one) {
     std::vector<std::uint8_t> two = one;
@@ -179,7 +180,7 @@ TEST(Densify, ReadsNoIndexBeforeTheFirstByte) {
   EXPECT_ERROR(dense.at("t").realize(), Errc::malformed, "\"t\" has the index 9 where there are 2");
 }
 
-// A value at (i * 7919) % n for each of many, in an order of no meaning: against a plain array.
+// Puts a value at (i * 7919) % n for many i, and the same into a plain array to compare with.
 struct Scattered {
   explicit Scattered(std::uint64_t n) : dense(n) {
     for (std::uint64_t i = 0; i < n / 3; ++i) {
@@ -277,7 +278,7 @@ TEST(Densify, SaysWhichTensorHasIndicesThatLie) {
                Errc::malformed, "\"t\" has the index 2 where there are 2");
 }
 
-// Four bytes that claim to be many, each in another way.
+// Four bytes that claim to be many, each time in another way.
 TEST(Densify, RefusesToMakeFarMoreThanTheFileHolds) {
   const std::uint64_t huge = std::uint64_t{1} << 50;
   const Tensor value = floats({1}, {1}), one = indices({1}, {0});
@@ -302,7 +303,7 @@ TEST(Densify, RefusesToMakeFarMoreThanTheFileHolds) {
   EXPECT_EQ(densify(composite("sparse_coo", {huge}, {indices({1, 1}, {0}), value}), generous).at("t").numel(), huge);
 }
 
-TEST(Densify, KnowsThatATensorWithoutDataHasNone) {
+TEST(Densify, GivesATensorWithoutDataIfAPartHasNone) {
   const Tensor meta(DType::f32, {1}, meta_storage(4));
   const Checkpoint dense = densify(composite("sparse_coo", {2}, {indices({1, 1}, {0}), meta}));
   EXPECT_FALSE(dense.at("t").has_data());
@@ -361,7 +362,7 @@ TEST(Densify, RefusesQuantizedPartsThatDoNotGoTogether) {
   EXPECT_ERROR(densify(without_scales), Errc::malformed, "\"t\" has 1 parts");
 }
 
-TEST(Densify, PutsTheWholeWhereItsFirstPartWas) {
+TEST(Densify, PutsTheDenseTensorWhereItsFirstPartWas) {
   Checkpoint checkpoint = composite("sparse_coo", {1}, {indices({1, 1}, {0}), floats({1}, {1})});
   StateDict tensors;
   tensors.insert("a", floats({1}, {1}));
@@ -375,7 +376,7 @@ TEST(Densify, PutsTheWholeWhereItsFirstPartWas) {
   EXPECT_TRUE(dense.notes.empty());
 }
 
-TEST(Densify, GivesAnotherNameWhereItsOwnIsTaken) {
+TEST(Densify, GivesAnotherNameIfItsOwnIsTaken) {
   Checkpoint checkpoint = composite("sparse_coo", {1}, {indices({1, 1}, {0}), floats({1}, {1})});
   checkpoint.tensors.insert("t", floats({1}, {7}));
   checkpoint.tensors.insert("t~2", floats({1}, {8}));
@@ -407,7 +408,7 @@ TEST(Densify, ForgetsAliasesOfPartsThatAreGone) {
   EXPECT_TRUE(dense.metadata.empty());
 }
 
-// What two composites claim to share, each of them takes.
+// A part that several composites share goes into each of them.
 TEST(Densify, LetsTwoTensorsShareAPart) {
   Checkpoint checkpoint = composite("sparse_coo", {2}, {indices({1, 1}, {0}), floats({1}, {1})});
   for (int i = 0; i < 2000; ++i) checkpoint.composites.push_back(checkpoint.composites[0]);

@@ -45,8 +45,8 @@ TEST(Select, MatchesWholeNames) {
   EXPECT_EQ(names_of(select(small_model(), {.include = {"HEAD"}, .exclude = {}})), Names{});
 }
 
-// What is left out takes along what was said about it, so that nothing names a tensor that is not there.
-TEST(Select, LeavesOutWhatIsSaidAboutTensorsThatAreGone) {
+// A tensor that is left out takes its metadata with it, so that nothing names a tensor that is not there.
+TEST(Select, LeavesOutTheMetadataOfTensorsThatAreGone) {
   Checkpoint checkpoint = small_model();
   Composite& composite = checkpoint.composites.emplace_back();
   composite.name = "s";
@@ -94,7 +94,7 @@ TEST(Rename, IsWrittenAsExpressionAndTemplate) {
   EXPECT_EQ(rule("="), " -> ");
 }
 
-// An expression that would take a backtracking engine for ever.
+// A backtracking engine would never finish with this expression.
 TEST(Rename, TakesNoExponentialTime) {
   const Checkpoint checkpoint = SafetensorsFile().tensor(std::string(5000, 'a'), "U8", {1}).open();
   EXPECT_EQ(rename(checkpoint, {{"(a*)*b", "x"}}).size(), 1u);
@@ -128,7 +128,7 @@ TEST(Cast, SavesAsItReads) {
   EXPECT_EQ(test::text_of(open(folder / "x.safetensors").at("w")), test::text_of(checkpoint.at("w")));
 }
 
-TEST(Cast, RefusesWhatIsNoFloatingDtype) {
+TEST(Cast, RefusesDtypesThatAreNotFloating) {
   EXPECT_ERROR(cast(small_model(), DType::i32), Errc::invalid_argument, "I32 is no floating dtype");
   EXPECT_ERROR(cast(SafetensorsFile().tensor("w", "F32", {4}).open(), DType::f6_e2m3), Errc::unsupported,
                "tensor \"w\": cannot cast");

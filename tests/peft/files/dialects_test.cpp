@@ -1,5 +1,5 @@
-// LoRAs as others than PEFT save them. What matters of one is, at each module, scaling·B·A: that must survive every
-// way.
+// LoRAs as programs other than PEFT save them. A LoRA is, at each module, scaling·B·A: that product must survive every
+// conversion.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,7 @@ using test::TempDir;
 using test::values_of;
 using Names = std::vector<std::string>;
 
-// scaling·B·A at each module, by its name.
+// Returns scaling·B·A of each module, by its name.
 std::map<std::string, std::vector<double>> deltas(const Adapter& adapter) {
   const std::string prefix = "base_model.model.", ending = ".lora_A.weight";
   std::map<std::string, std::vector<double>> all;
@@ -79,7 +79,7 @@ TEST(Dialects, KeepTheScalingThereAndBack) {
     TempDir dir;
     save_adapter(adapter, dir / file, {.dialect = dialect, .names = names});
     const Adapter back = load_adapter(dir / file);
-    // diffusers, without a pipeline, has PEFT's names.
+    // diffusers without a pipeline has the names of PEFT.
     EXPECT_EQ(back.dialect, dialect == AdapterDialect::diffusers ? AdapterDialect::peft : dialect);
     expect_same(adapter, back);
     check_adapter(back);
@@ -88,7 +88,7 @@ TEST(Dialects, KeepTheScalingThereAndBack) {
   }
 }
 
-TEST(Dialects, RefuseFieldsOfTheConfigurationThatTheyHaveNoPlaceFor) {
+TEST(Dialects, RefuseSettingsThatTheyCannotExpress) {
   TempDir dir;
   for (const auto& [field, text] :
        {std::pair(R"("fan_in_fan_out": true)", "[in, out], which "),
@@ -207,7 +207,7 @@ TEST(Diffusers, IsScaledByItsMetadata) {
   EXPECT_EQ(lora_scaling(load_adapter(dir / "x.safetensors").config, "unet.to_q"), 3);
 }
 
-TEST(Gguf, HasTheFieldsAndTheOrderOfRowsOfLlamaCpp) {
+TEST(Gguf, HasTheMetadataAndTheOrderOfRowsOfLlamaCpp) {
   TempDir dir;
   save_adapter(
       llama_lora(), dir / "a.gguf",
@@ -216,13 +216,13 @@ TEST(Gguf, HasTheFieldsAndTheOrderOfRowsOfLlamaCpp) {
   EXPECT_EQ(file.fields.find_string("general.type"), "adapter");
   EXPECT_EQ(file.fields.find_string("adapter.type"), "lora");
   EXPECT_NE(file.fields.find("adapter.lora.alpha"), nullptr);
-  // Two heads of four rows, whose halves are interleaved: 0, 2, 1, 3, 4, 6, 5, 7.
+  // There are two heads of four rows, whose halves are interleaved: 0, 2, 1, 3, 4, 6, 5, 7.
   const auto rows = values_of(file.at("blk.0.attn_q.weight.lora_b"));
   EXPECT_LT(rows[0], rows[4]);
   EXPECT_LT(rows[4], rows[2]);
 }
 
-// As llama.cpp writes them: general.architecture, and nothing of heads.
+// Makes an adapter as llama.cpp writes it: with general.architecture, and nothing about heads.
 Checkpoint lora_of_llama_cpp(const std::string& architecture, const std::vector<std::string>& weights) {
   Checkpoint file;
   file.fields.set(Field::of("general.architecture", architecture));
@@ -236,7 +236,7 @@ Checkpoint lora_of_llama_cpp(const std::string& architecture, const std::vector<
   return file;
 }
 
-TEST(Gguf, IsLookedAtWithoutTheHeadsOfItsBase) {
+TEST(Gguf, CanBeLookedAtWithoutTheHeadsOfItsBase) {
   TempDir dir;
   save(lora_of_llama_cpp("llama", {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.ffn_up.weight"}),
        dir / "a.gguf");
@@ -256,7 +256,7 @@ TEST(Gguf, IsLookedAtWithoutTheHeadsOfItsBase) {
   EXPECT_TRUE(find_problems(whole).empty());
 }
 
-TEST(Gguf, IsLookedAtWhateverItsArchitecture) {
+TEST(Gguf, CanBeLookedAtWhateverItsArchitecture) {
   TempDir dir;
   save(lora_of_llama_cpp("mystery", {"blk.0.attn_q.weight"}), dir / "a.gguf");
   save(lora_of_llama_cpp("qwen2", {"blk.0.attn_q.weight", "blk.0.of_nobody.weight"}), dir / "b.gguf");
@@ -299,7 +299,7 @@ struct Refusal {
   std::vector<std::pair<std::string, Shape>> more;
   const char* text;
 };
-TEST(Dialects, RefuseWhatTheyHaveNoPlaceFor) {
+TEST(Dialects, RefuseAdaptersThatTheyCannotExpress) {
   const Refusal table[] = {
       {AdapterDialect::kohya,
        R"({"peft_type": "IA3"})",

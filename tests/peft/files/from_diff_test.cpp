@@ -117,7 +117,7 @@ TEST(LoraFromDiff, FindsTheChangeThatARankCanHold) {
   EXPECT_LT(distance(after, values_of(models.tuned.at("m.q_proj.weight"))), 1e-4);
 }
 
-TEST(LoraFromDiff, KeepsConvolutionsEmbeddingsAndTurnedMatricesAsPeftDoes) {
+TEST(LoraFromDiff, KeepsConvolutionsEmbeddingsAndTransposedMatricesAsPeftDoes) {
   Models models;
   models.add("conv.weight", {6, 2, 3, 3}, random_matrix(6, 18, 1), random_matrix(6, 18, 2));
   models.add("embed_tokens.weight", {20, 8}, random_matrix(20, 8, 3), random_matrix(20, 8, 4));
@@ -126,7 +126,7 @@ TEST(LoraFromDiff, KeepsConvolutionsEmbeddingsAndTurnedMatricesAsPeftDoes) {
   const StateDict& tensors = found.adapter.tensors;
   EXPECT_EQ(tensors.at("base_model.model.conv.lora_A.weight").shape(), Shape({6, 2, 3, 3}));
   EXPECT_EQ(tensors.at("base_model.model.conv.lora_B.weight").shape(), Shape({6, 6, 1, 1}));
-  EXPECT_LT(found.report.layers[0].error, 1e-3);  // all of its rank, which is 6
+  EXPECT_LT(found.report.layers[0].error, 1e-3);  // the whole change, whose rank is 6
   EXPECT_EQ(lora_scaling(found.adapter.config, "conv"), 1.0);
   EXPECT_EQ(tensors.at("base_model.model.embed_tokens.lora_embedding_A").shape(), Shape({7, 20}));
   EXPECT_EQ(tensors.at("base_model.model.embed_tokens.lora_embedding_B").shape(), Shape({8, 7}));
@@ -135,7 +135,7 @@ TEST(LoraFromDiff, KeepsConvolutionsEmbeddingsAndTurnedMatricesAsPeftDoes) {
   check_adapter(found.adapter);
 }
 
-TEST(LoraFromDiff, GivesARankOfItsOwnToOneModuleAndNotToAllThatEndLikeIt) {
+TEST(LoraFromDiff, GivesARankOfItsOwnToOneModuleOnly) {
   Models models;
   for (const auto& [module, size] : {std::pair<std::string, std::size_t>("q", 4), {"x.q", 16}, {"y.x.q", 6}})
     models.add(module + ".weight", {size, size}, random_matrix(size, size, 1), random_matrix(size, size, 2));
@@ -157,7 +157,7 @@ TEST(LoraFromDiff, LeavesIntegersAlone) {
   EXPECT_EQ(found.report.layers.size(), 1u);
 }
 
-// Both as llama.cpp has them; what is found belongs to the names and rows of Hugging Face, whatever is merged there.
+// Both files have the names of llama.cpp; the LoRA has the names and rows of Hugging Face, as every adapter has.
 TEST(LoraFromDiff, GivesTwoGgufsTheNamesThatAdaptersKnow) {
   Models models;
   models.add("model.layers.0.self_attn.q_proj.weight", {16, 32}, random_matrix(16, 32, 1), random_matrix(16, 32, 2));

@@ -21,7 +21,7 @@ Names got(const Names& state, std::string_view config, std::string_view adapter 
 
 constexpr std::string_view kLora = R"({"peft_type": "LORA"})";
 
-TEST(GetAdapter, TellsAdaptersByWholeNames) {
+TEST(GetAdapter, TellsAdaptersApartByWholeNames) {
   const Names state = {"base_model.model.q.lora_A.a.weight",
                        "base_model.model.q.lora_A.ab.weight",
                        "base_model.model.q.lora_A.lora_A.weight",
@@ -41,7 +41,7 @@ TEST(GetAdapter, SaysWhichAdaptersThereAre) {
   EXPECT_HINT(got({"q.weight"}, kLora), "a base without an adapter");
 }
 
-TEST(GetAdapter, AddsThePrefixAndTakesTheWrappersOfTrainingAway) {
+TEST(GetAdapter, AddsThePrefixAndRemovesTheWrappersOfTraining) {
   EXPECT_EQ(got({"_orig_mod.q._fsdp_wrapped_module.lora_A.default.weight"}, kLora),
             Names({"base_model.model.q.lora_A.weight"}));
 }
@@ -77,7 +77,7 @@ TEST(GetAdapter, SavesEmbeddingsIfAsked) {
   EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 3}), all);
 }
 
-// Words and heads as architectures call them; a head has the shape of the words.
+// The names of embeddings and heads in each architecture; a head has the shape of the embeddings.
 TEST(GetAdapter, FindsTheEmbeddingsOfEveryArchitecture) {
   const std::pair<const char*, const char*> table[] = {
       {"transformer.wte", "lm_head"},
@@ -185,7 +185,7 @@ TEST(GetAdapter, RefusesAMaskThatNobodyCanDrawAgain) {
                Errc::unsupported, "does not say where the weights");
 }
 
-// P-tuning, with an LSTM whose directions have so many rows of weights.
+// Saves P-tuning with an LSTM whose directions have this many rows of weights.
 Names got_lstm(std::uint64_t forwards, std::uint64_t backwards) {
   const std::string at = "prompt_encoder.default.";
   std::vector<std::pair<std::string, Shape>> tensors = {{at + "embedding.weight", {3, 2}}};

@@ -1,4 +1,4 @@
-// Adapters whose initialisation changed the base: refused, or made into plain LoRAs.
+// Adapters whose initialisation changed the base are refused, or made into plain LoRAs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ TEST(AdapterOfAChangedBase, IsNotMadeByOtherInitialisations) {
   }
 }
 
-TEST(AdapterOfAChangedBase, IsTakenByAModelThatHasItAlready) {
+TEST(AdapterOfAChangedBase, IsAcceptedByAModelThatHasTheAdapterAlready) {
   StateDict state = state_of({{"base_model.model.q.base_layer.weight", {4, 3}},
                               {"base_model.model.q.lora_A.default.weight", {2, 3}},
                               {"base_model.model.q.lora_B.default.weight", {4, 2}}});
@@ -76,7 +76,7 @@ TEST(AdapterOfAChangedBase, IsTakenByAModelThatHasItAlready) {
   EXPECT_EQ(set_adapter_state_dict(state, adapter.tensors, adapter.config).state.size(), 3u);
 }
 
-// W - s B0 A0 + s B A, in one go and in two.
+// The result is W - s B0 A0 + s B A, computed in one step and in two.
 TEST(InitialAdapter, IsSubtractedFromTheTrainedOne) {
   for (const bool is_rslora : {false, true}) {
     Adapter trained = begun_with("pissa"), initial = before_training();
@@ -138,7 +138,7 @@ TEST(InitialAdapter, GivesTheAdapterThatPeftConverts) {
   const Adapter loaded = load_adapter(path("residual_adapter"), {.initial_adapter = path("initial")});
   EXPECT_EQ(to_string(loaded.config), to_string(expected.config));
 
-  // Taken out of the adapted model, with the configuration of the result.
+  // The adapter is extracted from the adapted model, with the configuration of the result.
   Adapter extracted;
   extracted.config = expected.config;
   extracted.tensors = get_adapter_state_dict(open(path("adapted_state_dict.safetensors")).tensors, extracted.config);

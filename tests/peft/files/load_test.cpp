@@ -1,4 +1,4 @@
-// Folders and files, saved and loaded; what is wrong with them.
+// Adapters in folders and files: saving, loading, and what may be wrong with them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -44,7 +44,7 @@ TEST(SavedAdapter, IsTheFolderThatPeftWrites) {
   EXPECT_ERROR(save_adapter(small_lora(), dir / "out"), Errc::invalid_argument, "already exists");
 }
 
-TEST(SavedAdapter, IsLoadedWhereItIsWanted) {
+TEST(SavedAdapter, IsLoadedToTheDeviceThatIsAskedFor) {
   TempDir dir;
   save_adapter(small_lora(), dir / "out");
   AdapterLoadOptions options;
@@ -104,7 +104,7 @@ TEST(SavedAdapter, IsReadWithoutItsPrefix) {
   EXPECT_EQ(sorted_names(load_adapter(dir / "out").tensors), sorted_names(adapter.tensors));
 }
 
-TEST(LoadedAdapter, IsSafetensorsBeforeAPickle) {
+TEST(LoadedAdapter, IsReadFromSafetensorsRatherThanFromAPickle) {
   TempDir dir;
   std::filesystem::create_directory(dir / "sub");
   dir.write("sub/adapter_config.json", test::kLora);
@@ -206,7 +206,7 @@ TEST(AdapterProblems, AreNotFoundInAnAdapterOfModulesThatWereTrainedWhole) {
   EXPECT_TRUE(find_problems(adapter).empty());
 }
 
-TEST(AdapterSummary, CallsModulesByNamesThatMeanSomething) {
+TEST(AdapterSummary, GivesModulesMeaningfulNames) {
   const auto shown = [](const std::vector<std::string>& modules) {
     std::vector<std::pair<std::string, Shape>> tensors;
     for (const std::string& module : modules) {
@@ -265,7 +265,7 @@ TEST(AdapterSummary, CountsTheModulesOfVbloraThatHaveOnlyTheLargestLogits) {
   EXPECT_TRUE(summary.saved_whole.empty());
 }
 
-TEST(AdapterFixtures, LoadShowAndSurviveASave) {
+TEST(AdapterFixtures, CanBeLoadedShownAndSaved) {
   SKIP_WITHOUT_FIXTURES("adapters");
   for (const auto& entry : std::filesystem::directory_iterator(test::fixture_path("adapters"))) {
     const Adapter adapter = load_adapter(entry.path().string());

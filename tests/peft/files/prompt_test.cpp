@@ -1,4 +1,4 @@
-// Prompt methods whose encoders are more than one table, and prompts that nothing says the method of.
+// Prompt methods whose encoders are more than one table, and prompts whose method nothing states.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ constexpr std::string_view kCpt = R"({"peft_type": "CPT", "token_dim": 2, "opt_p
 constexpr std::string_view kCartridge =
     R"({"peft_type": "CARTRIDGE", "num_virtual_tokens": 3, "num_frozen_tokens": 1})";
 
-// A change is cut to 64 √(2 / 2048) = 2 for tokens of the format, to 1 for those of the input, to nothing for others.
-TEST(Cpt, IsSavedWithWhatItLearned) {
+// A change is limited to 64 √(2 / 2048) = 2 for tokens of the format, to 1 for those of the input, to 0 for others.
+TEST(Cpt, IsSavedWithTheChangeThatItLearned) {
   StateDict state;
   state.insert("prompt_encoder.default.embedding.weight", counting({6, 2}));
   state.insert("prompt_encoder.default.delta_embedding.weight", floats({6, 2}, {3, 4, 3, 4, 0, 1, 5, 5, 6, 8, 0, 0}));
@@ -48,7 +48,7 @@ TEST(Cpt, RefusesTablesAndTypesThatDoNotBelongTogether) {
   EXPECT_ERROR(get_adapter_state_dict(state, config_of(kCpt)), Errc::mismatch, "not a list of 5 types");
 }
 
-TEST(Cpt, IsInjectedWithNothingLeftToAdd) {
+TEST(Cpt, IsInjectedWithAChangeOfZero) {
   const StateDict base = state_of({{"model.embed_tokens.weight", {9, 2}}}),
                   file = state_of({{"prompt_embeddings", {6, 2}}});
   const StateDict state = set_adapter_state_dict(base, file, config_of(kCpt)).state;
@@ -94,7 +94,7 @@ TEST(Cartridge, SaysWhatIsWrong) {
       Errc::not_found, "of the type CARTRIDGE");
 }
 
-TEST(PromptWithoutAConfiguration, IsNotCalledByAnyOfTheMethodsThatMayHaveMadeIt) {
+TEST(PromptWithoutAConfiguration, HasNoTypeIfSeveralMethodsMayHaveMadeIt) {
   test::TempDir dir;
   Adapter adapter;
   adapter.config = config_of(R"({"peft_type": "PREFIX_TUNING"})");

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVectors = "peft";
 
-// Prompt encoders with layers of their own: files hold what comes out of them, and torch adds in another order.
+// Prompt encoders with layers of their own: files hold the output of those layers, and torch adds in another order.
 const std::vector<std::string> kEncoders = {"p_tuning", "p_tuning_lstm", "prefix_tuning_projection"};
 
 bool has_encoder(const std::string& name) { return std::ranges::find(kEncoders, name) != kEncoders.end(); }
@@ -42,7 +42,8 @@ std::vector<Case> cases() {
     Case c{entry.path().filename().string(), entry.path(), {}};
     if (!fs::is_regular_file(c.path("adapted_state_dict.safetensors"))) continue;
     if (c.name == "xlora") c.adapters = {{"0", c.folder / "expert_a"}, {"1", c.folder / "expert_b"}};
-    // The file beside is a plain LoRA made of this one and of what it began as; the state dict has this one.
+    // For that case, adapter/ has a plain LoRA, made of residual_adapter/ and its initial state; the state dict has the
+    // residual.
     c.adapters.emplace_back("default", c.folder / (c.name == "lora_pissa_converted" ? "residual_adapter" : "adapter"));
     for (const auto& other : fs::directory_iterator(c.folder / "adapter")) {
       if (other.is_directory() && c.name != "xlora")
@@ -67,7 +68,7 @@ bool are_near(const Tensor& a, const Tensor& b) {
 
 enum class Compare { bytes, values, shapes };
 
-// The differences, a line each; empty if there is none.
+// Returns the differences, a line each; empty if there is none.
 std::string difference(const StateDict& got, const StateDict& wanted, Compare compare = Compare::bytes) {
   std::string lines;
   for (const auto& [name, tensor] : wanted) {
@@ -95,13 +96,13 @@ StateDict without(const StateDict& state, const std::function<bool(std::string_v
   return rest;
 }
 
-// The file as PEFT would have written it, had it not lost and added tensors of adapters that are called like a part of
-// a name.
+// The adapter as PEFT would have written it if PEFT had not mixed up tensors of adapters whose name is also a part of
+// other names.
 Adapter adapter_of(const Case& c, const std::string& name, const fs::path& folder) {
   Adapter adapter = load_adapter(folder.string());
   const StateDict state = load(c.path("adapted_state_dict.safetensors"));
   const Json meta = test::read_json(c.folder / "meta.json");
-  if (c.name == "xlora" && name == "default") {  // whose experts are called "0" and "1", like layers of the classifier
+  if (c.name == "xlora" && name == "default") {  // its experts are called "0" and "1", like layers of the classifier
     for (const std::string end : {"bias", "weight"}) {
       const std::string lost = "base_model.internal_xlora_classifier.layers.0." + end;
       adapter.tensors.insert(lost, state.at(lost));
@@ -121,7 +122,7 @@ Adapter adapter_of(const Case& c, const std::string& name, const fs::path& folde
   return adapter;
 }
 
-// No configuration says what PEFT was told to leave out when it saved.
+// No configuration says what PEFT was told to leave out when it saved the adapter.
 GetAdapterOptions options_of(const Case& c) {
   const Json meta = test::read_json(c.folder / "meta.json");
   const Json* options = meta.find("save_pretrained_options");
@@ -134,7 +135,7 @@ TEST(PeftVectors, GetGivesWhatPeftSaved) {
   for (const Case& c : cases()) {
     const StateDict state = load(c.path("adapted_state_dict.safetensors"));
     for (const auto& [name, folder] : c.adapters) {
-      if (c.name == "xlora" && name != "default") continue;  // saved under other names before X-LoRA took them in
+      if (c.name == "xlora" && name != "default") continue;  // saved under other names before X-LoRA used them
       const Adapter wanted = adapter_of(c, name, folder);
       const StateDict got = get_adapter_state_dict(state, wanted.config, name, options_of(c));
       const Compare compare = has_encoder(c.name) ? Compare::values : Compare::bytes;
@@ -164,8 +165,8 @@ TEST(PeftVectors, SetGivesTheAdaptedModel) {
       got = without(got, left_out);
       wanted = without(wanted, left_out);
     };
-    // What files do not hold cannot come back: pruned ranks, what is in front of a prompt, logits that are not the
-    // largest, and the base that PiSSA has taken its matrices from.
+    // Files do not hold everything, so some tensors cannot come back: pruned ranks, the encoder of a prompt, logits
+    // that are not the largest, and the base that PiSSA has taken its matrices from.
     if (c.name == "adalora_rank_pattern")
       leave_out([](std::string_view name) { return name.find(".lora_") != std::string_view::npos; });
     if (has_encoder(c.name)) leave_out([](std::string_view name) { return name.starts_with("prompt_encoder."); });
@@ -174,7 +175,7 @@ TEST(PeftVectors, SetGivesTheAdaptedModel) {
   }
 }
 
-TEST(PeftVectors, GetGivesBackWhatSetHasPut) {
+TEST(PeftVectors, GetGivesBackTheTensorsThatSetHasPut) {
   for (const Case& c : cases()) {
     const StateDict state = adapted(c);
     for (const auto& [name, folder] : c.adapters) {
@@ -226,7 +227,7 @@ TEST(PeftVectors, ReportsAreThoseOfPeft) {
       continue;
     }
     const SetAdapterResult set = set_adapter_state_dict(model, adapter, config, "default", options);
-    if (name == "no_prefix") {  // which PEFT cannot read, and Ballast can
+    if (name == "no_prefix") {  // PEFT cannot read this file, and Ballast can
       EXPECT_EQ(set.missing.size() + set.unexpected.size(), 0u);
       continue;
     }

@@ -1,5 +1,5 @@
-// merge() into a GGUF base, as llama.cpp calls its tensors, gives what `ballast adapter merge` writes: the base as
-// Hugging Face has it, merged, and called as it was.
+// merge() into a GGUF base with the names of llama.cpp gives what `ballast adapter merge` writes: the base with the
+// names of Hugging Face, merged, and with its own names again.
 #include <gtest/gtest.h>
 
 #include <ballast/merge.hpp>
@@ -42,7 +42,7 @@ Adapter query_key_lora() {
 
 class MergeIntoGguf : public testing::Test {
  protected:
-  // A file of its own, with the fields that a GGUF has.
+  // A base in a file of its own, with the metadata that a GGUF has.
   Checkpoint gguf_base(DType dtype = DType::f32) {
     save(cast(to_names(llama_base(), NameStyle::gguf, llama()), dtype), dir / "base.gguf", {.overwrite = true});
     return open(dir / "base.gguf");
@@ -75,10 +75,10 @@ TEST_F(MergeIntoGguf, EncodesItsBlocksAgain) {
   EXPECT_EQ(queries.dtype(), DType::q8_0);
   const std::vector<float> found = test::values_of(queries.to(DType::f32));
   const std::vector<float> wanted = test::values_of(expected.at("blk.0.attn_q.weight"));
-  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 20) << i;  // of up to 2000
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 20) << i;  // the values go up to 2000
 }
 
-TEST_F(MergeIntoGguf, GivesAdaptersOfOtherDialectsWhatTheyDoNotSay) {
+TEST_F(MergeIntoGguf, GivesAdaptersOfOtherDialectsTheNamesAndHeadsThatTheyLack) {
   const Adapter lora = query_key_lora();
   save_adapter(lora, dir / "lora.gguf", {.dialect = AdapterDialect::gguf, .names = llama()});
   save_adapter(lora, dir / "flat.safetensors", {.dialect = AdapterDialect::kohya});
@@ -91,7 +91,7 @@ TEST_F(MergeIntoGguf, GivesAdaptersOfOtherDialectsWhatTheyDoNotSay) {
   EXPECT_EQ(for_base(base).base_names.front(), kAttention + "q_proj.weight");
 }
 
-TEST_F(MergeIntoGguf, TakesFromTheOptionsWhatTheFileDoesNotSay) {
+TEST_F(MergeIntoGguf, TakesTheHeadsFromTheOptionsIfTheFileDoesNotStateThem) {
   Checkpoint base = gguf_base();
   for (const char* field : {"llama.attention.head_count", "llama.attention.head_count_kv"}) base.fields.remove(field);
   EXPECT_ERROR(merge(base, {query_key_lora()}), Errc::invalid_argument, "llama.attention.head_count");

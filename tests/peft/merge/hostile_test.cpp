@@ -1,5 +1,5 @@
-// Adapters whose parts do not go with each other or with the weight: refused before a byte is read or written past the
-// end of another.
+// Adapters whose tensors do not fit each other or the weight are refused, before a byte is read or written past the end
+// of a tensor.
 #include <ballast/merge.hpp>
 
 #include <gtest/gtest.h>
@@ -103,8 +103,8 @@ TEST(HostileMerge, RefusesToDivideByNothing) {
   });
 }
 
-// The weights are kept the other way round.
-TEST(HostileMerge, TurnsProductsWithTheWeight) {
+// These weights are stored transposed.
+TEST(HostileMerge, TransposesProductsWithTheWeight) {
   const Parts hadamard = {{"hada_w1_a", {2, 1}}, {"hada_w1_b", {1, 3}}, {"hada_w2_a", {2, 1}}, {"hada_w2_b", {1, 3}}};
   EXPECT_EQ(merged_values("LOHA", hadamard, {2, 3}), (std::vector<float>{1, 2, 3, 4, 6, 10}));
   EXPECT_EQ(merged_values("LOHA", hadamard, {3, 2}), (std::vector<float>{1, 2, 3, 5, 5, 10}));
@@ -181,7 +181,7 @@ TEST(HostileMerge, RefusesBlocksOfNoRank) {
   expect_refused({{"blocks", "GRALORA", parts, {8, 8}, "has the shape [8, 1, 0]"}});
 }
 
-// With a rank of 0 there is nothing to add, and nothing to read.
+// With a rank of 0, nothing is added and nothing is read.
 TEST(HostileMerge, AddsNothingIfNothingWasChosen) {
   Parts parts = bank_parts({0, 2, 2}, {0, 2, 1});
   parts[3].second = {2, 0, 2};

@@ -36,7 +36,7 @@ Adapter adapter_of(const char* config, std::initializer_list<std::pair<const cha
 
 constexpr const char* kLora = R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2})";
 
-// W + 2 [1; 2] [3 4] of [[1, 1], [1, 1]].
+// Gives W + 2 [1; 2] [3 4] for W = [[1, 1], [1, 1]].
 Adapter small_lora() {
   return adapter_of(kLora,
                     {{"lin.lora_A.weight", values({1, 2}, {3, 4})}, {"lin.lora_B.weight", values({2, 1}, {1, 2})}});
@@ -55,7 +55,7 @@ TEST(Merge, KeepsTheDtypeOfTheBase) {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f64, DType::f8_e5m2}) {
     const Checkpoint merged = merge(small_base(dtype), {small_lora()});
     EXPECT_EQ(merged.at("lin.weight").dtype(), dtype);
-    if (dtype == DType::f8_e5m2) continue;  // which has no 9
+    if (dtype == DType::f8_e5m2) continue;  // F8_E5M2 has no 9
     EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{7, 9, 13, 17}));
   }
 }
@@ -65,7 +65,7 @@ TEST(Merge, WeighsAdapters) {
   EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{16, 21, 31, 41}));
 }
 
-TEST(Merge, TakesAnAdapterOutAgain) {
+TEST(Merge, UndoesAnAdapter) {
   const Checkpoint merged = merge(small_base(), {small_lora()});
   const Checkpoint back = merge(merged, {small_lora()}, {{}, false, true});
   EXPECT_EQ(test::values_of(back.at("lin.weight")), (std::vector<float>{1, 1, 1, 1}));
@@ -155,7 +155,7 @@ TEST(Merge, SaysIfOnlyOneOfTwoEqualTablesIsChanged) {
       << "one tensor with two names";
 }
 
-// Any range of bytes, whatever rows it cuts.
+// Any range of bytes can be read, whatever rows it cuts.
 TEST(Merge, GivesTheSameBytesInAnyPieces) {
   std::vector<float> numbers(300 * 7), a(2 * 7), b(300 * 2);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 13) - 6;
@@ -210,7 +210,7 @@ TEST(Merge, TakesTheDefaultsOfPeftForWhatTheConfigurationDoesNotSay) {
   EXPECT_EQ(test::values_of(merge(small_base(), {loha}).at("lin.weight")), (std::vector<float>{3, 5, 3, 5}));
 }
 
-// Their samplers and projections serve training alone.
+// The samplers and projections of these two are for training alone.
 TEST(Merge, MergesMonteCloraAndVeloraAsThePlainLorasThatTheyAreAfterTraining) {
   Adapter adapter = small_lora();
   adapter.config.fields.set("monteclora_config", Json::parse(R"({"num_samples": 8})"));

@@ -1,4 +1,4 @@
-// Which cases of the reference vectors test the merging of which type of PEFT.
+// The cases of the reference vectors that test the merging of each type of PEFT.
 #pragma once
 
 #include <string_view>

@@ -77,7 +77,7 @@ TEST(Regenerated, ElementsOfFourierFtToTheBit) {
   }
 }
 
-// The file lists the modules in the order of the model: of each, A before B, the indices before the scales.
+// The file lists the modules in the order of the model: for each, A before B, the indices before the scales.
 TEST(Regenerated, IndicesAndScalesOfUniLoraToTheBit) {
   const Reference reference("extra_unilora");
   const std::uint64_t length = reference.adapter.at("base_model.unilora_theta_d").numel();

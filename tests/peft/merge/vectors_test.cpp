@@ -1,4 +1,4 @@
-// Every case of the reference vectors: what merge() makes with peft_exact is what PEFT's merge_and_unload() made.
+// For every case of the reference vectors, merge() with peft_exact gives what PEFT's merge_and_unload() gave.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFolder = "peft";
 
 struct Case {
-  std::string name;                   // of the folder
+  std::string name;                   // the name of the folder
   std::string file;                   // what PEFT made: "merged.safetensors", "merged_all.safetensors"
   std::vector<std::string> adapters;  // subfolders of adapter/; "" is the default one
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name << '/' << c.file; }
 };
 
-// "merged.safetensors" is of the default adapter, "merged_NAME.safetensors" of adapter/NAME, "merged_all" of both.
+// "merged.safetensors" is of the default adapter, "merged_NAME.safetensors" of adapter/NAME, "merged_all" of all.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& folder : fs::directory_iterator(test::vector_path(kFolder))) {
@@ -57,7 +57,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// A file in which PEFT lost keys, or into which it put those of another adapter, as it should have been.
+// Repairs a file in which PEFT lost keys, or into which it put keys of another adapter.
 void repair(const fs::path& folder, const std::string& name, Adapter& adapter) {
   const Json meta = test::read_json(folder / "meta.json");
   const Json* wrong = meta.find("peft_wrong_files");
@@ -87,7 +87,7 @@ Checkpoint merge_case(const Case& c, bool peft_exact) {
   return merge(open((folder / "base.safetensors").string()), adapters, {{}, peft_exact, false});
 }
 
-// Half a unit in the last place of a number of this size, times two.
+// One unit in the last place of a number of this size.
 float unit_in_last_place(DType dtype, float value) {
   const int digits = dtype == DType::bf16 ? 8 : dtype == DType::f16 ? 11 : 24;
   return std::ldexp(1.0F, std::max(std::ilogb(std::max(std::abs(value), 1e-30F)), -14) - digits + 1);
@@ -95,7 +95,7 @@ float unit_in_last_place(DType dtype, float value) {
 
 struct Comparison {
   bool is_exact = true;  // to the bit
-  float worst = 0;       // difference, in what is allowed
+  float worst = 0;       // the largest difference, as a multiple of the allowed one
   std::string where;
 };
 
@@ -139,8 +139,8 @@ TEST_P(MergeVectors, AreWhatPeftMakes) {
   EXPECT_LE(result.worst, 1) << result.where;
 }
 
-// Without PEFT's roundings and mistakes it is the same but for the last digits.
-// If numbers cancel out, not a digit of 16 bits need be the same; and two cases repeat PEFT's mistakes.
+// Without PEFT's roundings and mistakes, the result is the same but for the last digits. Bases of 16 bits are left out,
+// because not a digit need be the same if numbers cancel out; so are two cases with mistakes of PEFT.
 class MergeVectorsInF32 : public testing::TestWithParam<Case> {};
 
 TEST_P(MergeVectorsInF32, AreNearToWhatPeftMakesWithoutItsRoundings) {
@@ -150,10 +150,10 @@ TEST_P(MergeVectorsInF32, AreNearToWhatPeftMakesWithoutItsRoundings) {
   EXPECT_LE(result.worst, 4) << result.where;
 }
 
-// Or it says why it cannot be. One adapter at a time, and without 16 bits in between.
+// Either an adapter can be undone, or merge() says why not. One adapter at a time, and without 16 bits in between.
 class MergeVectorsOfOne : public testing::TestWithParam<Case> {};
 
-TEST_P(MergeVectorsOfOne, CanBeTakenOutAgain) {
+TEST_P(MergeVectorsOfOne, CanBeUndone) {
   const fs::path folder = fs::path(test::vector_path(kFolder)) / GetParam().name;
   Adapter adapter = load_adapter(folder / "adapter" / GetParam().adapters.front());
   repair(folder, GetParam().adapters.front(), adapter);
