@@ -1,4 +1,5 @@
-// Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, by name.
+// Ballast: reads, converts and writes every model checkpoint, safely, lazily and without copies. This header includes
+// all of the public API; each header says what several threads may do with it and who owns what.
 #pragma once
 
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
