@@ -160,8 +160,7 @@ class FileWriter {
   }
 
   void look_at_mapped(Job::Part& part, std::uint64_t done, std::span<const std::byte> bytes) {
-    Job::Part looked_at = part;  // if visit() is abandoned half-way, this copy is thrown away, with its half of a
-                                 // checksum
+    Job::Part looked_at = part;  // a visit that is abandoned half-way must not leave half a checksum
     const bool is_guarded = part.tensor->storage()->visit(part.tensor->offset() + part.first + done, bytes.size(),
                                                           [&](auto visited) { look_at(looked_at, done, visited); });
     if (!is_guarded) look_at(looked_at, done, bytes);
