@@ -29,7 +29,7 @@ class Sink {
     return {};
   }
 
-  // Reads the bytes that were written back from where they were written to.
+  // Reads back the bytes that were written.
   virtual void read_back(std::uint64_t offset, std::span<std::byte> out) const = 0;  // thread-safe
   // Makes sure that the bytes written so far are on the disk, and not only on their way there.
   virtual void settle() {}

@@ -1,4 +1,4 @@
-// Tensors put together along a dimension, read where they lie.
+// Tensors joined along a dimension, without a copy: each is read from its own storage.
 #pragma once
 
 #include <vector>
