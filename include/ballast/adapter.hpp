@@ -1,7 +1,8 @@
-// Adapter: what PEFT saves of a fine-tuned model: a configuration, and tensors named after those of the base.
+// Adapter: the part of a fine-tuned model that PEFT saves: a configuration, and tensors named after those of the base.
 //
-// Everything is lazy: tensors are views of the files that they came from, and nothing is read before it is saved. The
-// functions may be called from several threads at once.
+// Everything is lazy: tensors are views of the files that they came from, and nothing is read before it is saved. An
+// Adapter is a value: its tensors share the storages behind them and keep these alive. Several threads may read one
+// while nobody changes it, and the functions may be called from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct AdapterConfig {
   // field, if it has another type.
   bool is_set(std::string_view field, bool otherwise = false) const;
   std::string text(std::string_view field, std::string_view otherwise = {}) const;
-  double number(std::string_view field, double otherwise) const;  // finite
+  double number(std::string_view field, double otherwise) const;  // must be finite
   std::uint64_t count(std::string_view field, std::uint64_t otherwise) const;
   std::vector<std::string> words(std::string_view field) const;  // a list of strings and integers, or one alone
 };
@@ -51,7 +52,7 @@ double lora_rank(const AdapterConfig& config, std::string_view module);
 double lora_alpha(const AdapterConfig& config, std::string_view module);
 double lora_scaling(const AdapterConfig& config, std::string_view module);
 
-// Whose names and shapes a file has.
+// The program or library whose names and shapes a file has.
 enum class AdapterDialect : std::uint8_t { peft, diffusers, kohya, gguf, mlx };
 std::string_view name(AdapterDialect dialect) noexcept;  // "peft", ...
 
@@ -60,8 +61,8 @@ struct Adapter {
   StateDict tensors;     // as PEFT's files call them: "base_model.model.layers.0.q_proj.lora_A.weight"
   std::string source{};  // the file or folder that it was loaded from, for messages
   AdapterDialect dialect = AdapterDialect::peft;  // of the source; the tensors here are as PEFT has them
-  Metadata metadata{};                            // of the source; a GGUF's fields are here as text
-  std::vector<Note> notes{};                      // of what the source does not say
+  Metadata metadata{};                            // of the source; the metadata of a GGUF are here as text
+  std::vector<Note> notes{};                      // about what the source does not say
   std::vector<CheckpointFile> files{};
 };
 
@@ -75,15 +76,16 @@ struct AdapterLoadOptions {
   std::vector<RenameRule> key_mapping{};
   // The same adapter before its training, which is subtracted: see subtract_initial().
   std::string initial_adapter{};
-  NameOptions names{};                    // for a GGUF: what the file does not say of the base
+  NameOptions names{};                    // for a GGUF: what the file does not say about the base
   std::vector<std::string> base_names{};  // for kohya: names of the base's tensors, which tell where dots were
   Safety safety = Safety::inert;
   bool allow_dangerous = false;  // accept a pickle that names something dangerous
   Limits limits{};
-  FilesPtr files = local_files();  // that the adapter and its configuration are opened through
+  FilesPtr files = local_files();  // the adapter and its configuration are opened through these
 };
 
-// `options` with what the base says: its names, as Hugging Face has them, and a GGUF's architecture and heads.
+// `options` completed with what the base says: its names, as Hugging Face has them, and a GGUF's architecture and
+// heads.
 AdapterLoadOptions for_base(const Checkpoint& base, AdapterLoadOptions options = {});
 
 // A folder with adapter_config.json and adapter_model.safetensors or, if there is none, adapter_model.bin; or one file
@@ -91,9 +93,9 @@ AdapterLoadOptions for_base(const Checkpoint& base, AdapterLoadOptions options =
 // tensors, with a note of what is only likely. Errc::not_found if there are no weights.
 Adapter load_adapter(const std::string& path, const AdapterLoadOptions& options = {});
 
-// PiSSA, OLoRA, CorDA and LoRA-GA ("init_lora_weights") begin by taking a part of the base's weights out of them, so
-// what they train does not belong to the base as it was: merge() and set_adapter_state_dict() refuse it. Together with
-// the adapter as it was before training, it is a LoRA of that base, of twice the rank, as PEFT's
+// PiSSA, OLoRA, CorDA and LoRA-GA ("init_lora_weights") begin by moving a part of the base's weights into the adapter,
+// so the trained adapter does not belong to the base as it was: merge() and set_adapter_state_dict() refuse it.
+// Together with the adapter as it was before training, it gives a LoRA of that base, of twice the rank, as PEFT's
 // path_initial_model_for_weight_conversion makes it. Lazy. Errc::mismatch if the two are not one adapter at two times,
 // Errc::unsupported if the base was changed in another way (LoftQ, KaSA).
 Adapter subtract_initial(Adapter trained, const Adapter& initial);
@@ -129,23 +131,23 @@ struct SetAdapterOptions {
 struct SetAdapterResult {
   StateDict state;
   std::vector<std::string> missing;     // names in the state that the adapter should have had a tensor for
-  std::vector<std::string> unexpected;  // names in the adapter that the state has no place for
+  std::vector<std::string> unexpected;  // names in the adapter that the state has no tensor for
   std::vector<std::string> mismatched;  // names in the state that the adapter has in another shape; missing, too
 };
 
 // The other way: a base, or an already adapted model, with this adapter in it under `name`. Modules that the adapter
 // changes are wrapped as PEFT wraps them ("q_proj.weight" becomes "q_proj.base_layer.weight"), as the adapter's own
-// names and its configuration tell. Errc::mismatch if no tensor of the adapter has a place in the state.
+// names and its configuration tell. Errc::mismatch if no tensor of the adapter belongs anywhere in the state.
 SetAdapterResult set_adapter_state_dict(const StateDict& state, const StateDict& adapter, const AdapterConfig& config,
                                         std::string_view name = "default", const SetAdapterOptions& options = {});
 
 struct InjectedAdapter {
-  Checkpoint model;                                          // with notes of what it does not keep of the base
+  Checkpoint model;                                          // with notes about what it does not keep of the base
   std::vector<std::string> missing, unexpected, mismatched;  // as in SetAdapterResult
 };
 
-// The same into a checkpoint, to be saved. A GGUF with llama.cpp's names gets those of Hugging Face, which a PeftModel
-// has. Throws what check_adapter() throws.
+// Does the same to a checkpoint, to be saved. A GGUF with llama.cpp's names gets those of Hugging Face, which a
+// PeftModel has. Throws what check_adapter() throws.
 InjectedAdapter inject_adapter(Checkpoint base, const Adapter& adapter, std::string_view name = "default",
                                const SetAdapterOptions& options = {});
 
@@ -153,7 +155,7 @@ InjectedAdapter inject_adapter(Checkpoint base, const Adapter& adapter, std::str
 struct AdapterProblem {
   Errc code;
   std::string text, hint;
-  bool is_harmless = false;  // the adapter works, but hardly as somebody meant it
+  bool is_harmless = false;  // the adapter works, but probably not as it was meant
 };
 std::vector<AdapterProblem> find_problems(const Adapter& adapter);
 
@@ -170,10 +172,10 @@ struct AdapterSummary {
     std::uint64_t modules = 0;
   };
   std::string type;                         // "LORA"; empty if it may be one of several
-  std::vector<std::string> possible_types;  // all of these; `type` alone if it is known
+  std::vector<std::string> possible_types;  // all candidates; only `type` if it is known
   std::vector<std::string> variants;        // of a LoRA: "DoRA", "aLoRA"; PEFT allows one
   std::string base_model;
-  std::vector<Module> modules;           // that are adapted, in natural order
+  std::vector<Module> modules;           // modules that are adapted, in natural order
   std::vector<std::string> saved_whole;  // modules that the file replaces
   std::vector<Scale> scales;             // of a LoRA, those of most modules first
   std::vector<DType> dtypes;             // those of most tensors first
@@ -186,13 +188,13 @@ AdapterSummary summarize(const Adapter& adapter);
 struct AdapterSaveOptions {
   AdapterDialect dialect = AdapterDialect::peft;
   bool portable = false;  // names without "base_model.model."
-  NameOptions names{};    // for a GGUF: what the configuration does not say of the base
+  NameOptions names{};    // for a GGUF: what the configuration does not say about the base
   SaveOptions save{};
 };
 
-// PEFT's own dialect is a folder, which execute() needs to be there, with adapter_config.json and
-// adapter_model.safetensors. Any other dialect is a file, and the scaling of every module stays what it was: it is said
-// in the way of the dialect, or multiplied into B. Errc::unsupported for what the dialect has no place for.
+// PEFT's own dialect is a folder, which must exist before execute(), with adapter_config.json and
+// adapter_model.safetensors. Any other dialect is a file, and the scaling of every module stays what it was: the file
+// says it in the way of the dialect, or it is multiplied into B. Errc::unsupported for what the dialect cannot hold.
 SavePlan plan_save(const Adapter& adapter, const std::string& path, const AdapterSaveOptions& options = {});
 
 // Makes the folder if it is not there.

@@ -1,10 +1,11 @@
-// Ballast: every model checkpoint, safely, lazily, zero-copy. All of the public API, by name.
+// Ballast: reads, converts and writes every model checkpoint, safely, lazily and without copies. This header includes
+// all of the public API; each header says what several threads may do with it and who owns what.
 #pragma once
 
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
-#include <ballast/cache.hpp>            // converted once, used from then on
-#include <ballast/checkpoint.hpp>       // a state dict and what the file says around it
+#include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
+#include <ballast/checkpoint.hpp>       // a state dict and everything else that a file says
 #include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
 #include <ballast/device.hpp>           // where tensors are to be
 #include <ballast/diff.hpp>             // comparisons
@@ -18,30 +19,30 @@
 #include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
 #include <ballast/load.hpp>             // a state dict in one call
-#include <ballast/load_state_dict.hpp>  // a checkpoint into a C++ object
+#include <ballast/load_state_dict.hpp>  // puts a checkpoint into a C++ object
 #include <ballast/manifest.hpp>         // what was written, to be checked later
 #include <ballast/merge.hpp>            // adapters put into the weights
 #include <ballast/metadata.hpp>         // metadata edited in place
-#include <ballast/names.hpp>            // as Hugging Face and llama.cpp call things
-#include <ballast/open.hpp>             // files in
-#include <ballast/open_options.hpp>     // how
-#include <ballast/overflows.hpp>        // values that a type does not reach
+#include <ballast/names.hpp>            // the names of Hugging Face and of llama.cpp
+#include <ballast/open.hpp>             // opens checkpoints
+#include <ballast/open_options.hpp>     // how checkpoints are opened
+#include <ballast/overflows.hpp>        // values that do not fit a type
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
 #include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
-#include <ballast/save.hpp>             // files out
-#include <ballast/save_plan.hpp>        // what and how
+#include <ballast/save.hpp>             // writes checkpoints
+#include <ballast/save_plan.hpp>        // what a save will do, and how
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
 #include <ballast/slice.hpp>            // "0:4, ..., -1"
-#include <ballast/source.hpp>           // the bytes of files, wherever those lie
+#include <ballast/source.hpp>           // the bytes of files, wherever the files lie
 #include <ballast/state_dict.hpp>       // tensors by name
 #include <ballast/stats.hpp>            // statistics
 #include <ballast/storage.hpp>          // bytes that can be read in ranges
 #include <ballast/suggest.hpp>          // "did you mean"
 #include <ballast/summary.hpp>          // a checkpoint at a glance
-#include <ballast/tensor.hpp>           // what those bytes mean
+#include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
 #include <ballast/transform.hpp>        // select, rename, cast
 #include <ballast/verify.hpp>           // checks

@@ -1,4 +1,7 @@
-// Checkpoint: a state dict with what a file says around it. A plain value; nothing in it has been read from the data.
+// Checkpoint: a state dict with everything else that a file says. Making one reads headers, and no tensor data.
+//
+// A Checkpoint is a value: a copy shares the storages of the tensors, and these keep their sources alive. Several
+// threads may read one while nobody changes it.
 #pragma once
 
 #include <array>
@@ -27,11 +30,11 @@ inline constexpr std::array<std::string_view, 10> kFormatNames = {
 // clang-format on
 constexpr std::string_view name(Format format) noexcept { return kFormatNames[static_cast<std::size_t>(format)]; }
 
-// What is worth saying and is no error: a stale index, leading spaces in a header, a skipped object.
+// Something that is worth saying but is not an error: a stale index, leading spaces in a header, a skipped object.
 struct Note {
   enum class Kind : std::uint8_t {
     oddity,  // something is not as it should be; a finding of verify()
-    remark,  // all is well, and yet worth a sentence
+    remark,  // all is well, but the fact is worth a sentence
   };
   std::string where;
   std::string text;
@@ -41,14 +44,14 @@ struct Note {
 struct CheckpointFile {
   std::string path;  // as it was opened
   std::uint64_t bytes = 0;
-  SourcePtr source{};  // that it was read from; nothing if a conversion cache was read in its place
+  SourcePtr source{};  // the source that it was read from; null if a conversion cache was read instead
 };
 
-// What stands beside the tensors in a pickle: an epoch, a learning rate, an argument.
+// A value beside the tensors in a pickle: an epoch, a learning rate, an argument.
 struct PlainValue {
-  std::string path;  // as a tensor there would be called
+  std::string path;  // the name that a tensor in the same position would have
   std::string type;  // "int", "str", "bytes", "set", "datetime.datetime", ...
-  // What JSON can hold is held; of everything else, and of integers beyond 64 bits, the text that Python would show.
+  // A value that JSON can hold; for everything else, and for integers beyond 64 bits, the text that Python would show.
   std::variant<std::monostate, bool, std::int64_t, double, std::string> value;
 };
 
@@ -58,8 +61,8 @@ struct Composite {
   std::string layout;  // "sparse_coo", "sparse_csr", ..., "quantized", "nested"
   Shape shape;         // of the whole
   std::vector<std::string> parts;
-  // Of a quantized tensor: value = (integer - zero_point) * scale. Per channel, both are parts and `axis` says along
-  // which.
+  // For a quantized tensor: value = (integer - zero_point) * scale. If these differ per channel, both are parts, and
+  // `axis` says along which dimension.
   double scale = 1;
   std::int64_t zero_point = 0;
   std::optional<std::size_t> axis;
@@ -71,33 +74,34 @@ struct Root {
   std::uint64_t tensors = 0;
 };
 
-// A tensor of a ggml type that is newer than this library. Its bytes are listed as U8; this is what they are.
+// A tensor of a ggml type that is newer than this library. The tensor is listed as its bytes, U8; this says what they
+// are.
 struct UnknownGgml {
   std::uint32_t id = 0;  // ggml's number of the type
   Shape shape;
 };
 
-// Weights that a scheme such as GPTQ keeps in several tensors. These are listed as the file has them, and not one of
-// them is a weight: they can be copied, and nothing else is done to them.
+// Weights that a scheme such as GPTQ keeps in several tensors. These tensors are listed as the file has them, and none
+// of them is a weight: they can be copied, and nothing else is done to them.
 struct Quantization {
   std::string scheme;                      // as quantization_config calls it: "gptq", "awq", "bitsandbytes", "fp8", ...
   std::string evidence;                    // what says so: a file, or the names of the tensors
-  std::optional<std::uint64_t> bits;       // of a value, where a configuration says it
-  std::optional<std::int64_t> group_size;  // of values that share a scale, where a configuration says it
-  std::uint64_t modules = 0;               // weights that are kept so
-  StateDict parts;                         // as they were opened, whatever they are called now
+  std::optional<std::uint64_t> bits;       // of a value, if a configuration says it
+  std::optional<std::int64_t> group_size;  // values that share a scale, if a configuration says it
+  std::uint64_t modules = 0;               // how many weights are kept in this way
+  StateDict parts;                         // the tensors as they were opened, whatever their names are now
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
-// Metadata to be changed: see metadata.hpp.
+// A change of metadata: see metadata.hpp.
 struct MetadataEdit {
   std::map<std::string, std::string> set;
   std::vector<std::string> unset;
 };
 
 struct Checkpoint {
-  // By the library's own code: it is long, and would stand again in every file that has a checkpoint.
+  // Defined in the library: this code is long, and would be compiled again into every file that uses a checkpoint.
   Checkpoint();
   Checkpoint(const Checkpoint& other);
   Checkpoint(Checkpoint&& other) noexcept;
@@ -107,16 +111,16 @@ struct Checkpoint {
 
   StateDict tensors;  // in the file's order, aliases last
   Metadata metadata;
-  Fields fields;                                                 // typed metadata: of GGUF
+  Fields fields;                                                 // typed metadata, from GGUF
   std::map<std::string, std::string, std::less<>> aliases;       // name -> the name whose tensor it shares by agreement
   std::vector<PlainValue> values;                                // in the file's order
   std::vector<Composite> composites;                             // in the file's order
   std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;  // by name
-  std::optional<Quantization> quantization;                      // where weights are kept in parts that are no weights
-  std::vector<Root> roots;        // the likeliest state dict first; empty where names are not nested
+  std::optional<Quantization> quantization;                      // if weights are kept in parts that are not weights
+  std::vector<Root> roots;        // the likeliest state dict first; empty if names are not nested
   std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;
-  std::uint64_t unused_bytes = 0;  // of storages that no tensor uses
+  std::uint64_t unused_bytes = 0;  // bytes of storages that no tensor uses
   std::vector<CheckpointFile> files;
   std::string target;  // what was opened
   Format format = Format::safetensors;

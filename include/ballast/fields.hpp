@@ -2,7 +2,7 @@
 //
 // A field's value stays as the bytes that the file has for it, in the little-endian encoding of GGUF 3, kept alive by a
 // shared owner: a vocabulary of 160 000 strings is one span and costs nothing until somebody walks it. Copies share the
-// values. Reading from several threads is safe; changing is not.
+// values. Several threads may read Fields while nobody changes them.
 #pragma once
 
 #include <cstddef>
@@ -25,26 +25,26 @@ enum class FieldType : std::uint8_t { u8, i8, u16, i16, u32, i32, f32, boolean, 
 
 std::string_view name(FieldType type) noexcept;  // "u32", "bool", "string", "array", ...
 std::optional<FieldType> field_type_from_name(std::string_view name) noexcept;
-std::size_t width(FieldType type) noexcept;  // bytes of one value; 0 for strings and arrays, which have no fixed one
+std::size_t width(FieldType type) noexcept;  // bytes of one value; 0 for strings and arrays, whose size is not fixed
 
 // One number, boolean or string: a view of bytes that somebody else keeps alive.
 struct FieldValue {
   FieldType type;
-  std::span<const std::byte> bytes;  // of a string, its characters
+  std::span<const std::byte> bytes;  // for a string, its characters
 
-  // Integers without a sign, with one, and so on; a boolean is true unless it is 0. An array here is an empty string.
+  // Integers are widened to 64 bits; a boolean is true unless it is 0. For an array, an empty string.
   std::variant<bool, std::uint64_t, std::int64_t, float, double, std::string_view> get() const noexcept;
 
-  // Nothing where the value is of another kind, or does not fit.
+  // Nothing if the value is of another kind, or does not fit.
   std::optional<std::uint64_t> as_uint() const noexcept;  // any integer of at least 0
   std::optional<std::int64_t> as_int() const noexcept;
   std::optional<double> as_double() const noexcept;  // any number
   std::optional<bool> as_bool() const noexcept;
-  std::optional<std::string_view> as_string() const noexcept;  // bytes; UTF-8 where the file is as it should be
+  std::optional<std::string_view> as_string() const noexcept;  // bytes; UTF-8 if the file follows its specification
 };
 
-// The elements of an array, one after the other: strings have no fixed places, so there is no way to the last of them
-// but past all others.
+// The elements of an array, one after the other: strings have no fixed offsets, so the way to the last one leads past
+// all others.
 class FieldItems {
  public:
   class iterator {
@@ -79,7 +79,7 @@ class FieldItems {
   std::span<const std::byte> bytes_;
 };
 
-// A key and its value. A cheap value of its own: it keeps alive what it views.
+// A key and its value. It is cheap to copy, and keeps alive what it views.
 struct Field {
   std::string_view key;
   FieldType type = FieldType::u8;
@@ -88,7 +88,8 @@ struct Field {
   std::span<const std::byte> bytes;        // as in FieldValue; of an array its elements, each string after a u64 length
   std::shared_ptr<const void> owner;
 
-  // Copies. Throw Errc::invalid_argument for an empty key and for bytes that are no such value.
+  // These copy the key and the value. They throw Errc::invalid_argument for an empty key, and for bytes that are not
+  // such a value.
   static Field from_bytes(std::string_view key, FieldType type, std::span<const std::byte> bytes);
   static Field array_from_bytes(std::string_view key, FieldType element_type, std::uint64_t count,
                                 std::span<const std::byte> bytes);
@@ -106,7 +107,7 @@ struct Field {
   }
 
   bool is_array() const noexcept { return type == FieldType::array; }
-  // Of an array of arrays, which are kept as bytes, there are none.
+  // The elements of an array. An array of arrays is kept as bytes and has no items.
   FieldItems items() const noexcept {
     const bool has_items = is_array() && element_type != FieldType::array;
     return {element_type, has_items ? bytes : std::span<const std::byte>{}};
@@ -134,8 +135,8 @@ struct Field {
   }
 };
 
-// For people: a number, true or false, a string as it is, [1, 2, ... 98 more] for an array, its strings as JSON has
-// them. Not yet escaped for a terminal.
+// The value as text for people: a number, true or false, a string as it is, [1, 2, ... 98 more] for an array, whose
+// strings are written as in JSON. The text is not yet escaped for a terminal.
 std::string text(const Field& field, std::uint64_t max_items = std::numeric_limits<std::uint64_t>::max());
 
 // "general.name=Tiny", or with a type, "llama.block_count:u32=2".
@@ -159,17 +160,17 @@ class Fields {
   std::optional<std::uint64_t> find_uint(std::string_view key) const noexcept;
   std::optional<std::string_view> find_string(std::string_view key) const noexcept;
 
-  // In the place of the field that has the key, or at the end.
+  // Replaces the field that has the key, or appends the field.
   void set(Field field);
-  bool remove(std::string_view key);  // false where there is none
+  bool remove(std::string_view key);  // false if no field has the key
 
-  // A value as somebody types it. Without a type, the key keeps the one that it has; a new key gets bool, u32, i32,
-  // u64, i64, f32 or string, the first that the text can be. Throws Errc::invalid_argument where it cannot be that
-  // type, and for arrays.
+  // Sets a value from text that somebody typed. Without a type, the key keeps the type that it has; a new key gets
+  // bool, u32, i32, u64, i64, f32 or string, the first of these that the text can be. Throws Errc::invalid_argument if
+  // the text cannot be of that type, and for arrays.
   void set_from_text(std::string_view key, std::string_view text, std::optional<FieldType> type = {});
 
-  // For readers of many: all fields at once. Returns the number of the first whose key an earlier one has; then this is
-  // of no use.
+  // For readers of many fields: takes all fields at once. If two have the same key, returns the number of the second;
+  // this object is then useless.
   std::optional<std::size_t> adopt(std::vector<Field> fields);
 
   friend bool operator==(const Fields& a, const Fields& b) noexcept { return a.fields_ == b.fields_; }
@@ -177,7 +178,7 @@ class Fields {
  private:
   struct Slot {
     std::uint32_t hash;
-    std::uint32_t number;  // of the field, from 1; 0 is an empty slot
+    std::uint32_t number;  // the number of the field, from 1; 0 is an empty slot
   };
 
   std::size_t find_slot(std::string_view key, std::uint32_t hash) const noexcept;

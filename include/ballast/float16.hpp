@@ -1,4 +1,4 @@
-// The 16-bit floats that C++20 has no name for: plain values whose bits widen to float, exactly.
+// The 16-bit floats that C++20 has no name for: plain values that convert to float exactly. Any thread may use them.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,6 @@
-// A LoRA from two checkpoints: what fine-tuning changed, as far as a low rank can hold it.
+// lora_from_diff: a LoRA from two checkpoints, which holds what fine-tuning changed as far as a low rank can hold it.
+//
+// lora_from_diff() may be called from several threads at once. The result owns everything in it.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +32,10 @@ struct FromDiffReport {
     double change = 0;  // |tuned - base| / |base|, the roots of the sums of squares
     double error = 0;   // how much of the change the LoRA leaves out: 0 is none of it, 1 is all
   };
-  std::vector<Layer> layers;         // that changed, in the order of the base
-  std::vector<std::string> left;     // tensors that changed as well, and that no LoRA can hold: biases, norms
+  std::vector<Layer> layers;         // the layers that changed, in the order of the base
+  std::vector<std::string> left;     // tensors that changed as well, but that no LoRA can hold: biases, norms
   std::vector<std::string> missing;  // tensors that only one of the checkpoints has, or that have another shape there
-  std::uint64_t unchanged = 0;       // tensors
+  std::uint64_t unchanged = 0;       // number of tensors
 };
 
 struct FromDiff {
@@ -41,11 +43,11 @@ struct FromDiff {
   FromDiffReport report;
 };
 
-// The best approximation of that rank to each difference of two weights, by its singular values. A difference is in
-// memory while it is worked on, one a thread. Errc::mismatch if no matrix has changed.
+// Approximates each difference of two weights as well as that rank can, by its singular values. A difference is in
+// memory while it is worked on, one for each thread. Errc::mismatch if no matrix has changed.
 //
 // A GGUF with the names of llama.cpp is compared under the names and with the values of Hugging Face, which adapters
-// know; Errc::unsupported if its architecture has none. Tensors without such a name are left.
+// use; Errc::unsupported if no such names are known for its architecture. Tensors without such a name are left out.
 FromDiff lora_from_diff(const Checkpoint& base, const Checkpoint& tuned, const FromDiffOptions& options = {});
 
 }  // namespace ballast

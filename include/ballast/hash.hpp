@@ -1,7 +1,7 @@
 // Digests of tensors: SHA-256 over the contiguous little-endian bytes, the same whatever the format, order or sharding.
 //
 // hash() reads every byte once, in chunks of about 1 MiB; one thread reads each tensor. It may be called from several
-// threads at once.
+// threads at once. The report owns everything in it.
 #pragma once
 
 #include <optional>

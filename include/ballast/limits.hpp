@@ -1,6 +1,6 @@
 // Limits: every cap on hostile or absurd input, in one place. Raise a field to open a file that is honest and huge.
 //
-// Limits are plain values: every call uses the ones that it is given, and none are global.
+// Limits are plain values: every call uses the ones that it is given, and none are global. Any thread may have its own.
 #pragma once
 
 #include <cstdint>

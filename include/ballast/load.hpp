@@ -1,4 +1,7 @@
-// load: a state dict from any checkpoint in one call, where it is wanted.
+// load: opens any checkpoint and brings its tensors to the devices where they are wanted, in one call.
+//
+// The functions may be called from several threads at once. The tensors that they return own their memory, or share the
+// file's storage and keep it alive.
 #pragma once
 
 #include <string>
@@ -13,18 +16,18 @@ namespace ballast {
 
 struct LoadOptions {
   Device device{};
-  std::vector<DeviceRule> map_location{};  // the first pattern that matches a name decides; `device` where none does
-  LoadMode mode = LoadMode::mapped;        // of what goes to the cpu: views of the file, as open() gives them
+  std::vector<DeviceRule> map_location{};  // the first pattern that matches a name decides; `device` if none matches
+  LoadMode mode = LoadMode::mapped;        // for tensors on the cpu; mapped: views of the file, as open() gives them
   Safety safety = Safety::inert;
   std::string root{};            // a subtree ("state_dict"); its prefix is dropped
   bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
   unsigned threads = 0;          // 0 is one a core
   Limits limits{};
-  Progress progress{};             // of what is read
-  FilesPtr files = local_files();  // that the target is opened through
+  Progress progress{};             // counts the bytes that are read
+  FilesPtr files = local_files();  // the target is opened through these
 };
 
-// A checkpoint that names something dangerous is Errc::unsafe.
+// Throws Errc::unsafe if the checkpoint names something dangerous.
 StateDict load(const std::string& target, const LoadOptions& options = {});
 
 struct RealizeOptions {
@@ -32,8 +35,8 @@ struct RealizeOptions {
   Progress progress{};
 };
 
-// The same tensors in memory of their own: lazy ones computed, mapped ones read, in the order of the file and by
-// several threads. Names of one tensor stay names of one tensor. Tensors without data stay without.
+// The same tensors in memory of their own: lazy tensors are computed and mapped ones are read, in the order of the file
+// and by several threads. Names that share a tensor still share one. Tensors without data stay without.
 StateDict realize(const StateDict& state, const RealizeOptions& options = {});
 
 }  // namespace ballast

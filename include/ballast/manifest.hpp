@@ -1,4 +1,4 @@
-// Manifest: names, dtypes, shapes and digests of tensors, written when the tensors are made and checked ever after.
+// Manifest: names, dtypes, shapes and digests of tensors, written when the tensors are made, to be checked later.
 //
 // The digest is XXH3 (64 bits) of a tensor's contiguous little-endian bytes, whatever the format that holds them. It is
 // computed in parallel: if a tensor has more than 64 KiB, each 64 KiB has a digest, and the tensor's digest is that of

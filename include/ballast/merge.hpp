@@ -1,9 +1,11 @@
-// Merging adapters: a base checkpoint with what one or several PEFT adapters learned put into its weights.
+// merge: puts what one or several PEFT adapters have learned into the weights of a base checkpoint.
 //
 // Lazy: every changed tensor is computed when it is read, a few rows at a time, in F32, and rounded once to the dtype
-// of the base, which stays what it was (blocks of ggml are decoded and encoded again). Merged tensors may be read from
-// several threads; the matrices of the adapter are read by prepare(), or by the first read, and kept in memory. A plan
-// of saving counts that memory.
+// of the base, which does not change (ggml's blocks are decoded and encoded again). The matrices of the adapter are
+// read by prepare(), or by the first read, and kept in memory; a SavePlan counts that memory.
+//
+// The functions may be called from several threads at once, and several threads may read merged tensors. These share
+// the storages of the base and of the adapters and keep them alive.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +19,8 @@
 namespace ballast {
 
 struct MergeOptions {
-  // A number for each adapter, by which its change is multiplied; if there are none, 1 for each. A change that is not a
-  // sum (IA3, OFT, ...) goes so far of the way from the old weight to the new one.
+  // A factor for the change of each adapter; if there are none, 1 for each. A change that is not a sum (IA3, OFT, ...)
+  // goes this fraction of the way from the old weight to the new one.
   std::vector<double> weights{};
   // Rounds wherever PEFT's merge_and_unload() rounds on a CPU, and repeats its mistakes: the second addition to
   // out_proj of nn.MultiheadAttention, and in each copy of a replicated layer the sum of what all copies learned.
@@ -30,24 +32,25 @@ struct MergeOptions {
 };
 
 // Adapters are applied in order. A tensor of an adapter that belongs to no tensor of the base is Errc::not_found, with
-// the nearest name; one whose shape does not fit is Errc::mismatch; a kind of adapter that cannot be merged is
-// Errc::unsupported and says why; and whatever check_adapter() refuses is refused. Only modules_to_save may add tensors
-// that the base does not have, with a note.
+// the nearest name; a tensor whose shape does not fit is Errc::mismatch; a kind of adapter that cannot be merged is
+// Errc::unsupported, with the reason; and an adapter that check_adapter() refuses is refused. Only modules_to_save may
+// add tensors that the base does not have, with a note.
 //
-// Adapters know the names of Hugging Face. A GGUF base with llama.cpp's names has those while it is merged, and its own
-// in the result. for_base() gives load_adapter() what a file of another dialect needs to know of the base.
+// Adapters use the names of Hugging Face. A GGUF base with llama.cpp's names gets these names while it is merged, and
+// has its own names in the result. for_base() gives load_adapter() what a file of another dialect needs to know about
+// the base.
 Checkpoint merge(Checkpoint base, const std::vector<Adapter>& adapters, const MergeOptions& options = {});
 
-// The bytes that a tensor which merge() made keeps in memory while it is read, besides a few rows: the adapter's
-// matrices. A plan of saving has counted them already, in SavePlan::memory_bytes.
+// The bytes of the adapter's matrices, which a tensor that merge() made keeps in memory while it is read, besides a few
+// rows. SavePlan::memory_bytes counts them already.
 std::uint64_t merge_memory_bytes(const Tensor& tensor);
 
-// A row of the table that merge() goes by.
+// A row of the table of merge rules. The table is constant.
 struct MergeRule {
   std::string_view peft_type;   // "LORA"
-  std::string_view prefix;      // of its parameters: "lora_"
-  std::string_view parameters;  // that are merged, separated by spaces; empty if there is no rule
-  std::string_view formula;     // in a line
+  std::string_view prefix;      // of the parameters of this type: "lora_"
+  std::string_view parameters;  // the parameters that are merged, separated by spaces; empty if there is no rule
+  std::string_view formula;     // on one line
   std::string_view why_not;     // a sentence for a type that is not merged; empty for the others
 };
 std::span<const MergeRule> merge_rules() noexcept;

@@ -1,4 +1,7 @@
-// Editing a file's metadata without touching its tensors.
+// edit_metadata: changes a file's metadata without touching its tensors.
+//
+// edit_metadata() may be called from several threads at once for different files. Of two edits of one file at the same
+// time, one may be refused or lost.
 #pragma once
 
 #include <string>
@@ -9,10 +12,10 @@ namespace ballast {
 
 struct MetadataEditReport {
   bool changed = false;
-  bool in_place = false;  // the header's padding had room; else the file was rewritten beside itself and renamed
+  bool in_place = false;  // the header's padding had room; else the file was written anew and renamed
 };
 
-// Throws Errc::not_found where a key to unset is not there.
+// Throws Errc::not_found if a key to unset is not there.
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options = {});
 
 }  // namespace ballast

@@ -1,7 +1,8 @@
-// open: any checkpoint, told apart by its content. Reads the header and nothing else.
+// open: opens any checkpoint, told apart by its content. It reads the header and nothing else.
 //
-// May be called from several threads at once. What it returns owns its tensors, which own the sources of their bytes. A
-// file costs a handful of reads, whatever its size (docs/architecture.md counts them); shards are opened in parallel.
+// The functions may be called from several threads at once. The checkpoint that they return owns its tensors, which own
+// the sources of their bytes. A file costs a handful of reads, whatever its size (docs/architecture.md counts them);
+// shards are opened in parallel.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ namespace ballast {
 // A file, an ...index.json, or a folder with either.
 Checkpoint open(const std::string& target, const OpenOptions& options = {});
 
-// One file, whatever it is called: neither an index nor a set. To open those, give their names and OpenOptions::files.
+// One file, whatever it is called: not an index, and not a set of shards. To open those, give their names and
+// OpenOptions::files.
 Checkpoint open(SourcePtr source, const OpenOptions& options = {});
 
 // A whole file that is already in memory.

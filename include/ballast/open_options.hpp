@@ -1,4 +1,5 @@
-// OpenOptions: how a checkpoint is opened. A plain value.
+// OpenOptions: how a checkpoint is opened. A plain value, which shares its `files`. Several threads may read one while
+// nobody changes it.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,24 @@ namespace ballast {
 
 // The conversion cache (cache.hpp): a copy, as safetensors, of a checkpoint that is slow to use.
 enum class Cache : std::uint8_t {
-  ignore,     // neither looked for nor made
-  use,        // a valid one that is there is used; none is made
-  automatic,  // one is made where the checkpoint cannot be used as it lies: a tar, deflated, strided, big-endian
-  always,     // one is made of everything that is not safetensors already
+  ignore,     // caches are neither looked for nor made
+  use,        // a valid cache is used; none is made
+  automatic,  // a cache is made if the checkpoint cannot be used as it lies: a tar, deflated, strided, big-endian
+  always,     // a cache is made of everything that is not safetensors already
 };
 
 struct OpenOptions {
   Limits limits{};
   Safety safety = Safety::inert;
   std::string root{};                 // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
-  bool single = false;                // of a split GGUF, only the part that was named
-  bool little_endian_blocks = false;  // of a big-endian GGUF: its blocks are as they would be in a little-endian one
-  bool lenient = false;  // forgive what real files are known to get wrong (trailing bytes), with a note for each
+  bool single = false;                // for a split GGUF: open only the file that was named
+  bool little_endian_blocks = false;  // for a big-endian GGUF: its blocks are as they would be in a little-endian file
+  bool lenient = false;  // forgive errors that real files are known to have (trailing bytes), with a note for each
   unsigned threads = 0;  // for many shards, and for making a cache; 0 is one a core
   Cache cache = Cache::use;
-  bool compress_cache = false;  // the cache that is made, see SaveOptions::compress
+  bool compress_cache = false;  // compress a cache that is made, see SaveOptions::compress
   Progress progress{};          // of making a cache
-  // What the target and the files beside it are opened through. Only local files have caches.
+  // The target and the files beside it are opened through these. Only local files have caches.
   FilesPtr files = local_files();
 };
 

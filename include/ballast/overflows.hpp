@@ -1,8 +1,10 @@
 // Overflows: finite values that did not fit the type that they were written in.
 //
-// A cast rounds to nearest, and rounding is never counted, not even if it gives zero. A finite value beyond the reach
-// of the type is counted: in F16, BF16 and F32 it becomes infinite, in an F8 type it becomes the largest number, and in
-// a block of ggml whose scale does not reach so far it may become anything, with the values beside it.
+// A cast rounds to nearest, and rounding is never counted, not even if it gives zero. A finite value beyond the range
+// of the type is counted: in F16, BF16 and F32 it becomes infinite, in an F8 type it becomes the largest number. In a
+// block of ggml whose scale does not reach so far, it may become anything, and so may the values beside it.
+//
+// Overflows are plain values. A counter belongs to the thread that made it; any thread may call its add() and total().
 #pragma once
 
 #include <cstdint>
@@ -17,9 +19,9 @@ struct Overflows {
   void add(const Overflows& more) noexcept;
 };
 
-// Counts, as long as it lives, the overflows of everything that this thread reads, and that the threads of a call that
-// this thread makes read. If a thread has several counters, only the newest counts; destroy them on that thread, the
-// newest first. A counter costs nothing if nothing overflows.
+// Counts, as long as it lives, the overflows of everything that this thread reads, and of what other threads read for
+// calls that this thread makes. If a thread has several counters, only the newest counts; destroy them on that thread,
+// the newest first. A counter costs nothing if nothing overflows.
 class OverflowCounter {
  public:
   OverflowCounter() noexcept;

@@ -1,4 +1,6 @@
-// Progress: how a long job tells its caller where it is, and how the caller stops it.
+// Progress: how a long job tells its caller how far it is, and how the caller stops it.
+//
+// The callback belongs to the caller. A job calls it from one thread at a time, and not after the job has returned.
 #pragma once
 
 #include <cstdint>

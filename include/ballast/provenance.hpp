@@ -1,4 +1,6 @@
 // Provenance: where a tensor's values come from, and what is done to them on the way.
+//
+// provenance() reads no data and may be called from several threads at once. The result owns everything in it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Ranges of bytes: those that are meant, and those that are wanted.
+// Ranges of bytes, and ranges with the memory to read them into. Plain values; they own no memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-// Bytes from `offset` on, and where they are to be put. The memory is the caller's.
+// Bytes from `offset` on, and the memory that they are read into, which belongs to the caller.
 struct ReadRange {
   std::uint64_t offset = 0;
   std::span<std::byte> out;

@@ -1,4 +1,8 @@
-// save: any list of tensors to a file, streamed in bounded memory, in parallel, whole or not at all.
+// save: writes any list of tensors to a file, streamed in bounded memory and in parallel; the file appears whole or not
+// at all.
+//
+// The functions may be called from several threads at once, also for the same checkpoint. Plans and reports are values;
+// a plan keeps the storages of its tensors alive.
 #pragma once
 
 #include <cstdint>
@@ -19,43 +23,43 @@ struct TensorDigest {
   std::uint64_t digest;
 };
 
-// Values of a tensor that the dtype in which it was written does not reach.
+// How many values of a tensor did not fit the dtype that it was written in.
 struct TensorOverflows {
   std::string name;
-  DType dtype;  // that it was written in
+  DType dtype;  // the dtype that it was written in
   Overflows overflows;
 };
 
-// A note for each dtype: how many values of which tensors it does not reach, and the largest. Where `strict`, throws
-// Errc::mismatch instead. Tensors without any say nothing.
+// A note for each dtype: how many values of which tensors do not fit it, and the largest. If `strict`, throws
+// Errc::mismatch instead. Tensors without overflows give no note.
 std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, bool strict);
 
 struct SaveReport {
   std::vector<CheckpointFile> files;
-  std::uint64_t files_kept = 0;            // that a run which was killed had finished
-  std::vector<TensorDigest> digests;       // of what was written as one piece, where SaveOptions asks for them
+  std::uint64_t files_kept = 0;            // files that an earlier run had finished before it was killed
+  std::vector<TensorDigest> digests;       // of tensors that were written as one range, if SaveOptions asks for digests
   std::vector<TensorOverflows> overflows;  // in the order of the files; the notes say the same in short
-  std::vector<Note> notes;                 // what was lost, and what was wrong with the source and did not stop the job
+  std::vector<Note> notes;                 // what was lost, and faults of the source that did not stop the job
   std::uint64_t data_bytes = 0;
   double seconds = 0;
 };
 
 // A format that files can be written in.
 struct OutputFormat {
-  Format format;                          // of what was written
+  Format format;                          // Checkpoint::format of the files that are written
   std::string_view name;                  // "safetensors"
   std::vector<std::string_view> endings;  // ".safetensors"
-  bool has_typed_metadata = false;        // Checkpoint::fields; else texts at most
+  bool has_typed_metadata = false;        // whether it holds Checkpoint::fields; else texts at most
 };
 std::vector<OutputFormat> output_formats();
 
-// The format follows from the ending of `path`: see output_formats(). A folder gets "model.safetensors" in it. A
-// checkpoint that names something dangerous is Errc::unsafe.
+// The format follows from the extension of `path`: see output_formats(). If `path` is a folder, the file is
+// "model.safetensors" in it. A checkpoint that names something dangerous is Errc::unsafe.
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options = {});
 SaveReport execute(const SavePlan& plan, const SaveOptions& options = {});
 SaveReport save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options = {});
 
-// One tensor, called `name` in what is said about it, as a NumPy file, or as its contiguous little-endian bytes.
+// Writes one tensor as a NumPy file, or as its contiguous little-endian bytes. Messages call the tensor `name`.
 SaveReport save_npy(const Tensor& tensor, const std::string& path, const SaveOptions& options = {},
                     const std::string& name = {});
 SaveReport save_raw(const Tensor& tensor, const std::string& path, const SaveOptions& options = {},

@@ -1,6 +1,7 @@
 // Shape: the dimensions of a tensor. Up to four are kept inline, because a checkpoint has a hundred thousand shapes.
 //
-// A Shape is a value that owns its dimensions; it allocates only for more than four. Several threads may read one.
+// A Shape is a value that owns its dimensions; it allocates only for more than four. Several threads may read one while
+// nobody changes it.
 #pragma once
 
 #include <cstddef>

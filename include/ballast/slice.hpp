@@ -1,4 +1,5 @@
 // Slices as Python writes them: integers, negative integers, ranges with steps, and "...". Slices are plain values.
+// parse_slice() may be called from several threads at once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Source: the bytes of a file at positions, wherever the file lies. Files: such files by their names.
+// Source: the bytes of a file, read at any offset, wherever the file lies. Files: such files by their names.
 //
 // Both can be implemented by a program that keeps its files elsewhere than in a file system: open(SourcePtr) opens one
 // file, and OpenOptions::files finds the others that belong to it (shards, an index, the parts of a split GGUF, the
@@ -6,8 +6,10 @@
 //
 // Ownership: both are shared. A checkpoint and its tensors keep the sources that they came from.
 // Threads: every member function of both may be called from several threads at once. A source has no cursor.
-// Cost: a call of read() or read_many() may be a journey. Opening a file takes a handful of them, whatever its size.
-// Errors: everything throws Error. A source repeats by itself what is worth repeating: what it throws is final.
+// Cost: a call of read() or read_many() may be a network round trip. Opening a file takes a handful of calls, whatever
+// its size.
+// Errors: everything throws Error. A source itself repeats requests that are worth repeating: an error that it throws
+// is final.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +38,7 @@ class Source {
 
   virtual const std::string& name() const = 0;  // a path, a URL, "<memory>": for messages, and for Files
 
-  // As it was when the source was opened. If only the first answer tells the size, this call waits for that answer.
+  // The size when the source was opened. If only the first answer tells the size, this call waits for that answer.
   virtual std::uint64_t size_bytes() const = 0;
 
   // Fills `out` from `offset`. A range past the end is Errc::malformed ("ends early"), or Errc::changed if the source
@@ -46,18 +48,18 @@ class Source {
   // Many ranges in one call, so that a remote source can ask once. By default one read() after the other.
   virtual void read_many(std::span<const ReadRange> ranges) const;
 
-  // These ranges will be read soon, about in this order. Returns at once and throws nothing: what goes wrong shows when
-  // they are read. Calls come in bursts, one for each tensor at worst, and the first read() ends a burst. By default
-  // nothing is done.
+  // Says that these ranges will be read soon, about in this order. Returns at once and throws nothing: an error shows
+  // when the ranges are read. Calls come in bursts, one for each tensor at worst, and the first read() ends a burst. By
+  // default nothing is done.
   virtual void prefetch(std::span<const ByteRange> ranges) const;
 
-  // The bytes that arrive in the time that one more request takes; 0 for sources that are near. Readers rather read so
-  // many bytes in vain than ask again, and check what can be checked later (the local header of a member of a zip) when
-  // they come to it.
+  // The bytes that arrive in the time that one more request takes; 0 for sources that are near. Readers prefer reading
+  // that many bytes in vain to one more request, and put off checks (of the local header of a zip member) until they
+  // read the data.
   virtual std::uint64_t bytes_per_round_trip() const { return 0; }
 
-  // All the bytes in place, or nothing. What lies behind them may be a file that somebody truncates: reading past its
-  // new end is then a SIGBUS. read() and visit() give an error instead.
+  // All the bytes in place, or nothing. The bytes may be those of a file that somebody truncates: reading past its new
+  // end is then a SIGBUS. read() and visit() give an error instead.
   virtual std::span<const std::byte> mapped() const { return {}; }
 
   // Calls `look` with the bytes in place, protected against the file shrinking meanwhile, and returns true; or returns
@@ -65,30 +67,31 @@ class Source {
   virtual bool visit(std::uint64_t offset, std::uint64_t size,
                      const std::function<void(std::span<const std::byte>)>& look) const;
 
-  // The bytes will not be needed again soon: lets a map give its pages back.
+  // Says that the bytes will not be needed again soon, so that a map can give its pages back.
   virtual void release(std::uint64_t offset, std::uint64_t size) const;
 
   // Throws Errc::changed if the source is no longer what it was when it was opened: by size and time, by an ETag.
   virtual void check_unchanged() const {}
 
-  // What tells these bytes from all others without reading them: an inode and its times, an ETag. Empty if nothing
-  // does: a job that reads such a source cannot be taken up again.
+  // A text that tells these bytes from all others without reading them: an inode and its times, an ETag. Empty if there
+  // is none: a job that reads such a source cannot be continued after it was killed.
   virtual std::string identity() const { return {}; }
 
-  // Where the byte at `offset` lies, as it is; nothing for bytes that lie in no file. By default, in name().
+  // Where the byte at `offset` lies in a file, unchanged; nothing if it lies in no file. By default, in name().
   virtual std::optional<FileLocation> location(std::uint64_t offset) const;
 };
 
 using SourcePtr = std::shared_ptr<const Source>;
 
-// A regular file, which is mapped when that pays. FIFOs, devices, sockets and directories are refused at once
-// (Errc::invalid_argument), never waited for; Errc::not_found if there is none.
+// A regular file, which is mapped if that pays. FIFOs, devices, sockets and directories are refused at once
+// (Errc::invalid_argument), never waited for; Errc::not_found if there is no such file.
 SourcePtr file_source(const std::string& path);
 
 // Bytes in memory. They lie in no file, whatever the name.
 SourcePtr memory_source(std::vector<std::byte> bytes, std::string name = "<memory>");
 
-// Files by names. A name is what open() was given, or such a name with another last component, or with one more.
+// Files by names. A name is what open() was given, or such a name with another last component, or with one more
+// component.
 class Files {
  public:
   virtual ~Files() = default;
@@ -99,27 +102,27 @@ class Files {
   // Whether there is a file of this name. Asked for small files beside a checkpoint, not for every file that is opened.
   virtual bool exists(const std::string& name) const = 0;
 
-  // The names of what is in a folder, without the folder, in any order. Nothing if `name` is not a folder, or if
-  // folders cannot be listed.
+  // The names of the files and folders in a folder, without the folder, in any order. Nothing if `name` is not a
+  // folder, or if folders cannot be listed.
   virtual std::optional<std::vector<std::string>> list(const std::string& name) const = 0;
 
-  // The name of a file in a folder, and of a file beside another one. By default with a slash between them, and with
-  // another component behind the last slash. `file` is one component: nothing in an index or a configuration leads out
-  // of its folder.
+  // The name of a file in a folder, and of a file beside another one. By default, inside() joins the two with a slash,
+  // and beside() replaces what follows the last slash. `file` is one component: nothing in an index or a configuration
+  // leads out of its folder.
   virtual std::string inside(const std::string& folder, const std::string& file) const;
   virtual std::string beside(const std::string& name, const std::string& file) const;
 
-  // How many files are worth opening at once, if the caller does not say how many threads there may be; 0 is one a
-  // core.
+  // How many files are worth opening at once, if the caller does not say how many threads there may be; 0 means one for
+  // each core.
   virtual unsigned opens_at_once() const { return 0; }
 
-  // Whether the file is a link to one in another folder, of which a note is made.
+  // Whether the file is a link to a file in another folder; such a link gets a note.
   virtual bool leaves_its_folder(const std::string& /*name*/) const { return false; }
 };
 
 using FilesPtr = std::shared_ptr<const Files>;
 
-// The file system of this machine; names are paths. One object for all.
+// The file system of this machine; names are paths. Always the same object.
 const FilesPtr& local_files();
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 // Statistics of a tensor's values, streamed: the tensor is read in chunks of about 1 MiB, never whole.
 //
-// stats() may be called from several threads at once. The result does not depend on the number of threads.
+// stats() may be called from several threads at once. Its result owns everything in it, and does not depend on the
+// number of threads.
 #pragma once
 
 #include <cstdint>

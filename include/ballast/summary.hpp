@@ -27,7 +27,7 @@ struct Summary {
   std::vector<DTypeTotal> dtypes;                        // most bytes first
   std::vector<Pattern> patterns;                         // in natural order
   std::vector<std::vector<std::string>> tied;            // names that share their bytes
-  std::uint64_t wasted_bytes = 0;                        // bytes of the files that are in no tensor and no header
+  std::uint64_t wasted_bytes = 0;                        // bytes of the files that belong to no tensor and no header
   std::vector<std::string> roots;                        // the first parts of dotted names
 };
 

@@ -77,15 +77,15 @@ class Tensor {
   // Reads bytes of the contiguous little-endian form, beginning at byte `first`. Ballast itself reads only in this way.
   void read(std::uint64_t first, std::span<std::byte> out) const;
 
-  // The same for many ranges, asked for in one call if they lie in the storage as they are; and what Storage says of
-  // prefetch() and release(), in bytes of the contiguous form. Of a strided view, all that lies around its elements is
-  // fetched, if that is not much more than they are, and nothing is released.
+  // read_many() does the same for many ranges, in one call to the storage if it can be: if the tensor is contiguous.
+  // prefetch() and release() are those of Storage, in bytes of the contiguous form. For a strided view, prefetch()
+  // fetches everything around its elements if that is not much more than the elements, and release() does nothing.
   void read_many(std::span<const ReadRange> ranges) const;
   void prefetch(std::span<const ByteRange> ranges) const;
   void release(ByteRange range) const;
 
-  // These make bytes if needed, in memory of the new tensor's own, aligned to 64 bytes and filled by `threads` (0:
-  // all).
+  // These make bytes if needed, in memory of the new tensor's own, aligned to 64 bytes and filled by `threads` threads
+  // (0: one for each core).
   Tensor contiguous(unsigned threads = 0) const;  // this tensor if it is contiguous
   Tensor aligned(unsigned threads = 0) const;     // this tensor if as<T>() works
   Tensor realize(unsigned threads = 0) const;     // always a copy

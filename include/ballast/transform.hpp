@@ -1,4 +1,7 @@
-// Checkpoints made from checkpoints: chosen, renamed, cast. All lazy: nothing is read before the result is.
+// Checkpoints made from checkpoints: selected, renamed, cast. All lazy: nothing is read before the result is.
+//
+// The functions may be called from several threads at once. The tensors that they return share the storages of those
+// that they are given and keep them alive.
 #pragma once
 
 #include <optional>
@@ -10,7 +13,8 @@
 
 namespace ballast {
 
-// Globs over whole names: * matches anything, dots too; ?; [a-z]. No include means all; exclude wins.
+// Globs over whole names: * matches anything, dots too; ?; [a-z]. If `include` is empty, all names match; `exclude`
+// wins.
 struct Selection {
   std::vector<std::string> include;
   std::vector<std::string> exclude;
@@ -20,8 +24,8 @@ struct Selection {
 };
 Checkpoint select(Checkpoint checkpoint, const Selection& selection);
 
-// Applied in order to every name, each replacing all matches: RE2 syntax, \1 for groups.
-// Two tensors that end up under one name are Errc::invalid_argument, naming both.
+// Rules are applied in order to every name; each replaces all matches: RE2 syntax, \1 for groups. Two tensors that end
+// up under one name are Errc::invalid_argument, naming both.
 struct RenameRule {
   std::string pattern;
   std::string replacement;
@@ -29,20 +33,21 @@ struct RenameRule {
 RenameRule parse_rename(const std::string& text);  // "REGEX=TEMPLATE"; \= is an equals sign in the expression
 Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules);
 
-// The rule that takes the new names back to the old ones; nothing where the rule forgets something. Only rules of
-// plain text and groups can be turned round, each group once on either side: "^h\\.(\\d+)\\." and "layers.\\1.".
+// The rule that turns the new names back into the old ones; nothing if the rule loses information. Only rules of plain
+// text and groups can be reversed, each group once on either side: "^h\\.(\\d+)\\." and "layers.\\1.".
 std::optional<RenameRule> reversed(const RenameRule& rule);
 
-// Names that begin with it lose it, the others stay. Where none does, Errc::not_found.
+// Names that begin with the prefix lose it, the others stay. Errc::not_found if no name begins with it.
 Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix);
 Checkpoint add_prefix(Checkpoint checkpoint, std::string_view prefix);
 
-// Every floating tensor in `dtype`, those in ggml's blocks decoded; the others stay as they are. Into a block type go
-// tensors of at least two dimensions; where rows are no whole blocks, the type that llama.cpp falls back to, with a
-// note. A part of a quantized weight (Checkpoint::quantization) is Errc::unsupported.
+// Every floating tensor in `dtype`, with ggml's blocks decoded; the others stay as they are. Only tensors of at least
+// two dimensions are cast to a block type; if their rows are not whole blocks, they get the type that llama.cpp falls
+// back to, with a note. A part of a quantized weight (Checkpoint::quantization) is Errc::unsupported.
 Checkpoint cast(Checkpoint checkpoint, DType dtype);
 
-// The same by name: the first rule whose glob matches the whole name counts; what none matches stays as it is.
+// The same by name: the first rule whose glob matches the whole name counts; a tensor that no rule matches stays as it
+// is.
 struct CastRule {
   std::string glob;
   DType dtype;
@@ -52,7 +57,7 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules);
 // The block types of ggml that cast() can make.
 std::vector<DType> encodable_types();
 
-// One tensor of it, of any kind.
+// One tensor of the checkpoint, of any kind.
 Tensor cast(const Checkpoint& checkpoint, std::string_view name, DType dtype);
 
 }  // namespace ballast

@@ -1,7 +1,7 @@
 // verify: checks the whole structure, compares the index with its shards, and reads every byte.
 //
 // Data with checksums in the file are read a second time, and a manifest takes another pass over all data. verify() may
-// be called from several threads at once.
+// be called from several threads at once. The report owns everything in it.
 #pragma once
 
 #include <string>

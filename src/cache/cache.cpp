@@ -25,7 +25,7 @@
 namespace ballast {
 namespace {
 
-// Throws Errc::mismatch, or whatever is wrong with the file, where it is not to be used.
+// Throws Errc::mismatch, or whatever is wrong with the file, if the cache cannot be used.
 Checkpoint read_cache(const std::string& path, const std::string& target, const OpenOptions& options) {
   const CacheFile file = examine_cache(path, target);
   const auto secret = read_user_secret();
@@ -42,7 +42,7 @@ Checkpoint read_cache(const std::string& path, const std::string& target, const 
   return std::move(record.checkpoint);
 }
 
-// Whether as<T>() gives all of it in place.
+// Whether as<T>() gives all values in place.
 bool is_usable_as_it_lies(const Tensor& tensor) {
   if (tensor.nbytes() == 0 || !tensor.has_data()) return true;
   if (!tensor.is_contiguous() || tensor.storage()->is_sequential() || !tensor.is_mapped()) return false;
@@ -59,10 +59,10 @@ bool is_worth_caching(const Checkpoint& checkpoint, Cache cache) {
                               [](const StateDict::Entry& entry) { return is_usable_as_it_lies(entry.tensor); });
 }
 
-// What a conversion would take away: nothing of it gets into the cache, and nobody would be warned any more.
+// A cache does not keep dangerous names, so after a conversion nobody would be warned of them any more.
 void refuse_to_forget(const Checkpoint& checkpoint) { refuse_dangerous(checkpoint); }
 
-// A cache must not show to anybody what its sources do not.
+// A cache must not be readable for anybody who cannot read its sources.
 mode_t permissions_for(const Checkpoint& checkpoint) {
   const auto is_public = [](const CheckpointFile& file) {
     struct stat found = {};
@@ -71,29 +71,30 @@ mode_t permissions_for(const Checkpoint& checkpoint) {
   return std::ranges::all_of(checkpoint.files, is_public) ? 0644 : 0600;
 }
 
-// Some seconds ago, and even, which is all that FAT can store: so nothing that is written now has this time by itself.
+// Some seconds ago, so that no file that is written now gets this time by itself; and even, because FAT stores only
+// even seconds.
 std::int64_t stamp() { return (std::int64_t{std::time(nullptr)} - 10) / 2 * 2; }
 
 SaveOptions save_options(const OpenOptions& options) {
   SaveOptions save;
   save.overwrite = true;
-  save.allow_empty = true;  // a pickle of values alone is one to come back to, too
+  save.allow_empty = true;  // a pickle that holds only values is worth a cache, too
   save.compress = options.compress_cache;
-  save.strict = true;  // a wrong checksum in the source would be forgotten
+  save.strict = true;  // else a wrong checksum in the source would be forgotten
   save.threads = options.threads;
   save.limits = options.limits;
   save.progress = options.progress;
   return save;
 }
 
-// The key must list the files that were read, all of them, or a later open() could not tell that one has changed.
+// The key must list all files that were read, or a later open() could not tell that one of them has changed.
 void check_sources(const CacheKey& key, const Checkpoint& checkpoint, const std::string& target) {
   const auto path = [&](const SourceIdentity& source) { return path_of_source(target, source.name); };
   if (!std::ranges::equal(key.sources, checkpoint.files, {}, path, &CheckpointFile::path))
     throw Error(Errc::unsupported, "it consists of other files than its name says").in(target);
 }
 
-// The files must be the same before they are opened and after they are read: then it is they that were read.
+// The files must be the same before they are opened and after they are read: only then were these files read.
 void convert(const std::string& target, const std::string& place, const UserSecret& secret,
              const OpenOptions& options) {
   CacheRecord record;
@@ -115,7 +116,7 @@ void convert(const std::string& target, const std::string& place, const UserSecr
     throw Error(Errc::changed, "the file was changed while it was being read").in(target);
   seal_cache(place, secret);
   cache.publish(record.modified_s);
-  register_cache(place, target);  // again: a list that was made meanwhile found no cache, and forgot it
+  register_cache(place, target);  // again: list_cache() may have found no cache meanwhile and removed the entry
 }
 
 Checkpoint converted(const std::string& target, const Checkpoint& original, const OpenOptions& options) {
@@ -165,7 +166,7 @@ std::optional<Checkpoint> try_cache(const std::string& path, const std::string& 
 
 std::optional<Checkpoint> open_cached(const std::string& target, const OpenOptions& options) {
   if (auto cached = try_cache(cache_beside(target), target, options)) return cached;
-  // Most users have no such folder, and need not find out what the target is called there.
+  // Most users have no such folder, and then the name of the cache in it need not be computed.
   return io::is_name_taken(cache_folder()) ? try_cache(cache_in_folder(target), target, options) : std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// The conversion cache, as open() uses it. Where it lies: cache_place.hpp; what it is made of: cache_identity.hpp; what
-// is in it: cache_record.hpp and cache_tensors.hpp.
+// The conversion cache, as open() uses it. location.hpp says where it lies, identity.hpp what it is made of, record.hpp
+// and tensors.hpp what is in it.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,13 @@
 
 namespace ballast {
 
-// The whole checkpoint (options.root is the caller's business) from a valid cache of it. Nothing where there is none,
+// The whole checkpoint (the caller applies options.root) from a valid cache of it. Nothing if there is no such cache,
 // which takes a few microseconds to find out.
 std::optional<Checkpoint> open_cached(const std::string& target, const OpenOptions& options);
 
-// What to go on with after opening `original`, the whole of it: the same from a cache that was made of it, or itself
-// where options.cache asks for none; with a remark, where none could be made. Throws Errc::cancelled.
+// Takes `original`, the whole of a checkpoint, and returns the same checkpoint from a cache that was made of it.
+// Returns `original` itself if options.cache asks for no cache, and, with a remark, if none could be made. Throws
+// Errc::cancelled.
 Checkpoint make_cache(const std::string& target, Checkpoint original, const OpenOptions& options);
 
 }  // namespace ballast

@@ -1,7 +1,7 @@
-// ConversionLock: at most one process (or thread) converts a checkpoint; the others wait for what it makes.
+// ConversionLock: at most one process (or thread) converts a checkpoint; the others wait for its cache.
 //
-// The lock is on the checkpoint itself (flock), so nothing is left behind by whoever is killed. Where the file system
-// does not lock there is none: then two may convert at once, and the later one replaces what the earlier one made.
+// The lock is on the checkpoint itself (flock), so a process that is killed leaves nothing behind. If the file system
+// does not lock, two may convert at once, and the later cache replaces the earlier one.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace ballast {
 
 class ConversionLock {
  public:
-  // Waits for whoever has it, and calls `progress` meanwhile. Throws Errc::cancelled, and Errc::unsupported after so
-  // long that nobody can be at work any more.
+  // Waits for the owner of the lock, and calls `progress` meanwhile. Throws Errc::cancelled, and Errc::unsupported
+  // after so long a time that nobody can be at work any more.
   ConversionLock(const std::string& target, const Progress& progress);
   ~ConversionLock();
   ConversionLock(const ConversionLock&) = delete;

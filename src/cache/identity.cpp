@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number after the slash is that of the cache: to be raised with every change to what it holds, or to what a reader
-// makes of a file.
+// The number after the slash is the version of the cache: raise it with every change to what a cache holds, or to what
+// a reader makes of a file.
 constexpr std::string_view kKeyVersion = BALLAST_VERSION "/3";
 
 constexpr std::uint64_t kEndBytes = 64 << 10;
@@ -41,7 +41,7 @@ void add_range(kernels::Xxh3& digest, int fd, std::uint64_t offset, std::uint64_
     const ssize_t n =
         io::retry([&] { return pread(fd, buffer.data(), static_cast<std::size_t>(size), static_cast<off_t>(offset)); });
     if (n < 0) throw io::system_error("cannot be read", errno);
-    if (n == 0) return;  // it shrank: then it is another file by its size and times already
+    if (n == 0) return;  // the file shrank: its size and times show that already
     digest.update(std::span(buffer).first(static_cast<std::size_t>(n)));
     offset += static_cast<std::uint64_t>(n);
     size -= static_cast<std::uint64_t>(n);
@@ -66,7 +66,7 @@ SourceIdentity identify(const std::string& name, const std::string& path) try {
   throw error.in(path);
 }
 
-// Named one by one, so that whoever adds an option is asked here whether it changes what is read.
+// The options are named one by one, so that whoever adds one has to decide here whether it changes what is read.
 std::uint64_t digest_of(const OpenOptions& options) {
   const auto& [limits, safety, root, single, little_endian_blocks, lenient, threads, cache, compress, progress, files] =
       options;

@@ -42,7 +42,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Of two long names that are cut, the hashes differ.
+// Long names are cut; their hashes tell them apart.
 std::string hidden_name(const std::string& name) {
   constexpr std::size_t kRoom = NAME_MAX - 1 - kHiddenName.size();
   if (name.size() <= kRoom) return "." + name + std::string(kHiddenName);
@@ -59,7 +59,7 @@ bool can_write_into(const std::string& folder) {
   return faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-// With its folder's own path, however it was spelled.
+// The path with the canonical path of its folder, whatever spelling was used.
 std::string canonical_place(const std::string& cache) {
   return (fs::path(absolute(folder_of(cache))) / fs::path(cache).filename()).string();
 }
@@ -73,7 +73,7 @@ void forget_cache(const std::string& path) {
   unlink(register_entry(canonical_place(path)).c_str());
 }
 
-// What is registered gets removed one day, so it had better be ours.
+// Registered files may be removed one day, so they must have the name of a cache.
 bool is_name_of_cache(const fs::path& path) {
   return path.filename().string().ends_with(kHiddenName) ||
          (path.parent_path() == absolute(cache_folder()) && path.extension() == kCentralEnding);
@@ -130,8 +130,8 @@ CacheFile examine_cache(const std::string& path, const std::string& target) {
   return {static_cast<std::uint64_t>(cache.st_size), cache.st_mtim.tv_sec, cache.st_mtim.tv_nsec};
 }
 
-// Files are written under other names first, and what replaces a file gets its permissions: so one that has them must
-// be there before the first byte is written.
+// A file is written under another name first and takes over the permissions of the file that it replaces. So a file
+// with the right permissions must be there before the first byte is written.
 NewCache::NewCache(std::string path, mode_t mode) : path_(std::move(path)) {
   unlink(path_.c_str());
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -150,7 +150,7 @@ void NewCache::publish(std::int64_t modified_s) {
   is_published_ = true;
 }
 
-// Whatever goes wrong here: the cache itself is there and of use.
+// An error here does no harm: the cache itself is there and can be used.
 void register_cache(const std::string& path, const std::string& target) try {
   if (cache_folder().empty()) return;
   make_user_folder(cache_folder());
@@ -180,7 +180,7 @@ std::vector<RegisteredCache> registered_caches() {
 }
 
 bool remove_cache(const std::string& path) {
-  // Whoever begins to write there removes what a writer that was killed has left; so that is done here, and no more.
+  // Creating an output file removes what a killed writer has left there. So one is created here, and never written.
   try {
     static_cast<void>(io::create_file(path, {.overwrite = true, .durable = false}));
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-// Where conversion caches lie, whom they may come from, and how this user's are found again.
+// Where conversion caches lie, whose caches may be used, and how the caches of this user are found again.
 #pragma once
 
 #include <sys/types.h>
@@ -9,27 +9,29 @@
 
 namespace ballast {
 
-// The two places where the cache of a target may be, the better first: a hidden file beside a file, or in a folder; and
-// a file under cache_folder(). Empty where the target is neither, or there is no such folder to be named.
+// The two paths where the cache of a target may be, the better one first: a hidden file beside the target if it is a
+// file, or in it if it is a folder; and a file under cache_folder(). Empty if the target is neither, or if there is no
+// cache_folder().
 std::string cache_beside(const std::string& target);
 std::string cache_in_folder(const std::string& target);
 
-// Where a new cache goes: beside, if this user can write there and others cannot, else central. Empty where neither
-// will do. With `make_folder` the central folder is there afterwards.
+// Where a new cache goes: beside the target, if this user can write there and others cannot, else under cache_folder().
+// Empty if neither is possible. With `make_folder`, cache_folder() exists afterwards.
 std::string place_for_cache(const std::string& target, bool make_folder);
 
-// What the system says of a cache that may be used.
+// What the system says about a cache that may be used.
 struct CacheFile {
   std::uint64_t bytes = 0;
   std::int64_t modified_s = 0, modified_ns = 0;
 };
 
-// A plain file of this user that nobody else can write to, in such a folder. Throws Errc::not_found if there is none,
-// and Errc::mismatch if it is not to be trusted. Who made the file is proved by its seal: see cache_seal.hpp.
+// Checks that the cache is a plain file of this user that nobody else can write to, in such a folder. Throws
+// Errc::not_found if there is none, and Errc::mismatch if it cannot be trusted. The seal proves who made the file: see
+// seal.hpp.
 CacheFile examine_cache(const std::string& path, const std::string& target);
 
-// NewCache: a file that is no cache yet. While it is written it is private; it becomes a cache by publish(), and
-// without that goes away.
+// NewCache: a file that is not a cache yet. It is private while it is written. publish() makes it a cache; without
+// that, the destructor removes it.
 class NewCache {
  public:
   NewCache(std::string path, mode_t mode);
@@ -45,14 +47,14 @@ class NewCache {
   bool is_published_ = false;
 };
 
-// The register of caches, in cache_folder(): without it, nobody could find those that lie beside their sources.
+// The register of caches, in cache_folder(): without it, nobody could find caches that lie beside their sources.
 struct RegisteredCache {
   std::string path, source;
 };
 void register_cache(const std::string& path, const std::string& target);
-std::vector<RegisteredCache> registered_caches();  // those that are still there, by source
+std::vector<RegisteredCache> registered_caches();  // those that are still there, sorted by source
 
-// Removes a cache, what a conversion to it that was killed has left, and the entry. False where there is none.
+// Removes a cache, its entry, and what a killed conversion has left of it. False if there is no cache.
 bool remove_cache(const std::string& path);
 
 }  // namespace ballast

@@ -1,6 +1,6 @@
-// A record is the digest (u64, XXH3) of all that follows, and then what the functions called describe() list, which are
-// there once for writing and reading. Integers are little-endian, a string is its length (u32) and its bytes, a list
-// its count (u64) and its items.
+// A record is the digest (u64, XXH3) of all that follows, and then what the describe() functions list; the same
+// functions write and read. Integers are little-endian, a string is its length (u32) and its bytes, a list its count
+// (u64) and its items.
 
 #include "cache/record.hpp"
 
@@ -72,7 +72,7 @@ class Writer {
       describe(*this, value);
     }
   }
-  // A GGUF file without tensors: the shortest way to write fields down, and a reader for it is there.
+  // Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
   void item(const Fields& fields) {
     std::string text;
     if (!fields.empty()) gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
@@ -131,7 +131,7 @@ class Reader {
     const std::uint64_t number = in_.u64(kWhat);
     if (has_value) value = static_cast<std::size_t>(number);
   }
-  // Nothing is reserved: a count is a promise, and every item that is there takes a byte at least.
+  // Nothing is reserved: a count cannot be trusted, while every item that is really there takes at least a byte.
   template <class T>
   void item(std::vector<T>& list) {
     for (std::uint64_t left = in_.u64(kWhat); left > 0; --left) describe(*this, list.emplace_back());
@@ -157,10 +157,10 @@ class Reader {
   Cursor in_;
 };
 
-// What a note is about, where the target may be spelled otherwise next time.
+// A note with its subject, since the target may be spelled otherwise next time.
 struct RecordedNote {
-  std::uint64_t of = 0;  // 0 nothing that is known, 1 the target, 2 and on: one of the files
-  std::string rest;      // what stands behind that: "!/archive/data.pkl"
+  std::uint64_t of = 0;  // 0: nothing known, 1: the target, from 2 on: one of the files
+  std::string rest;      // the rest of Note::where: "!/archive/data.pkl"
   Note note;
 };
 
@@ -223,7 +223,7 @@ void describe(auto& coder, RecordedTensor& tensor) {
   coder.item(tensor.same_as);
 }
 
-// Files are the sources of the key, and a checkpoint that names anything dangerous is never cached.
+// Files are the sources of the key, and a checkpoint that names something dangerous is never cached.
 void describe(auto& coder, CacheRecord& record, std::vector<RecordedNote>& notes) {
   describe(coder, record.key);
   coder.item(record.modified_s);

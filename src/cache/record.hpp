@@ -1,8 +1,8 @@
-// CacheRecord: all that a checkpoint is besides the bytes of its tensors, and what it was made of. A conversion cache
-// is a safetensors file with this in its metadata.
+// CacheRecord: all of a checkpoint except the bytes of its tensors, and what it was made of. A conversion cache is a
+// safetensors file with this record in its metadata.
 //
-// It is binary, because names and values of a pickle are bytes and its numbers any double, neither of which JSON can
-// hold; and base64, because metadata is text.
+// The record is binary, because JSON cannot hold all names, values and numbers of a pickle: names and values are bytes,
+// and numbers any double. It is in base64, because metadata is text.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace ballast {
 
 inline constexpr std::string_view kCacheMetadataKey = "ballast.cache";
 
-// A tensor of the checkpoint, and where in the cache its bytes are.
+// A tensor of the checkpoint, and where its bytes are in the cache.
 struct RecordedTensor {
   enum class Place : std::uint8_t {
-    nowhere,     // it has none
+    nowhere,     // the tensor has no bytes
     own_name,    // under its own name
     other_name,  // under `stored_name`, because safetensors cannot have the name
-    earlier,     // they are those of tensor number `same_as`, which comes before it
+    earlier,     // they are the bytes of tensor number `same_as`, which comes before this one
   };
   std::string_view name;
   DType dtype = DType::u8;
@@ -37,16 +37,16 @@ struct RecordedTensor {
 
 struct CacheRecord {
   CacheKey key;
-  std::int64_t modified_s = 0;  // what the time of the cache itself was set to
+  std::int64_t modified_s = 0;  // the time that the cache file itself was set to
   Checkpoint checkpoint;        // without tensors
   std::vector<RecordedTensor> tensors;
-  std::shared_ptr<const void> names;  // what the names of the tensors lie in
+  std::shared_ptr<const void> names;  // the memory of the tensors' names
 };
 
-// Files, and notes about them, are kept by their places relative to `target`, which may be spelled otherwise next time.
+// Files, and notes about them, are stored relative to `target`, which may be spelled otherwise next time.
 std::string encode_cache_record(CacheRecord record, const std::string& target);
 
-// Throws Errc::malformed for anything else than what encode_cache_record() gave.
+// Throws Errc::malformed for anything but a text that encode_cache_record() made.
 CacheRecord decode_cache_record(std::string_view text, const std::string& target);
 
 }  // namespace ballast

@@ -17,9 +17,9 @@ namespace ballast {
 namespace {
 
 constexpr std::size_t kTimeDigits = 16, kMacDigits = 64, kSealDigits = kTimeDigits + kMacDigits;
-constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length, which comes before it
+constexpr std::size_t kLengthBytes = 8;  // of the length that stands before a safetensors header
 
-// Sealing writes a few bytes and sets a time. A network file system may take its time over both.
+// Sealing writes a few bytes and sets a time. A network file system may be slow at both.
 constexpr std::int64_t kMostSecondsToSeal = 60;
 
 [[noreturn]] void refuse_seal(const char* why) { throw Error(Errc::mismatch, why); }

@@ -21,7 +21,7 @@ bool can_be_stored(std::string_view name) {
   return name != "__metadata__" && !name.starts_with(kReservedNames) && valid_utf8_prefix(name) == name.size();
 }
 
-// Integers as wide as what has to lie on a multiple of its size: half a complex number, or a byte of a block.
+// The integer type that is as wide as the number that must be aligned: half a complex number, or a byte of a block.
 DType integers_for(DType dtype) {
   if (info(dtype).block_elements != 1) return DType::u8;
   switch (swapped_bytes(dtype)) {
@@ -40,7 +40,7 @@ Tensor carried(const Tensor& tensor) {
   return Tensor(carrier, shape, gathered_storage(tensor));
 }
 
-// What two names have in common that are the same bytes. Of contiguous ones, dtype and shape do not matter.
+// A key that is equal for two names of the same bytes. For contiguous tensors, dtype and shape do not matter.
 using Bytes = std::tuple<const Storage*, std::uint64_t, std::uint64_t, DType, std::vector<std::uint64_t>, Strides>;
 
 Bytes bytes_of(const Tensor& tensor) {

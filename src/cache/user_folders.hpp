@@ -9,7 +9,7 @@ namespace ballast {
 // see cache_folder() in cache.hpp.
 std::string state_folder();
 
-// Makes the folder, readable by this user alone, and those above it. Failures show when the folder is used.
+// Makes the folder, readable by this user alone, and its parents. Failures show when the folder is used.
 void make_user_folder(const std::string& folder);
 
 // Whether the folder belongs to this user, and nobody else can put a file there. A group counts as somebody else.

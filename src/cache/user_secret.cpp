@@ -69,7 +69,7 @@ UserSecret make_user_secret() {
     throw Error(Errc::unsupported, "there is no folder for this user's key").hint("set HOME or XDG_STATE_HOME");
   make_user_folder(state_folder());
   if (const auto secret = read_user_secret()) return *secret;
-  // Several processes may get here at once. A link, unlike a rename, never takes the place of a key that is there.
+  // Several processes may get here at once. A link, unlike a rename, never replaces a key that is there.
   const std::string path = secret_path(), temporary = path + "." + kernels::to_hex(random_bytes());
   write_secret(temporary, random_bytes());
   const int error = link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;

@@ -1,5 +1,5 @@
-// UserSecret: random bytes that only this user knows, kept in state_folder(). What is signed with them was made by this
-// user, and not by whoever packed an archive.
+// UserSecret: random bytes that only this user knows, kept in state_folder(). A cache that is signed with them was made
+// by this user, and did not come out of somebody's archive.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ std::string joined(const std::string& prefix, std::string_view name) {
   return prefix + "/" + std::string(name);
 }
 
-// Everything that the member says, under its name, which `OpenOptions::root` can name.
+// Adds everything that the member says, under the member's name, which `OpenOptions::root` can name.
 void add_member(Checkpoint member, const std::string& prefix, Checkpoint& all) {
   const bool is_subtree = member.size() > 1 || (member.size() == 1 && !member.tensors[0].name.empty());
   if (is_subtree) all.roots.push_back({prefix, member.size()});

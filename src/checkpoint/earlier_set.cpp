@@ -29,11 +29,11 @@ std::vector<std::string> named_by(const std::string& index, const Limits& limits
   try {
     return parse_shard_index(io::read_text_file(index, limits.max_index_bytes), limits).files;
   } catch (const Error&) {
-    return {};  // not there, or nothing that anybody should act upon
+    return {};  // it is not there, or cannot be relied on
   }
 }
 
-// Never a folder, nor what a link leads to.
+// Never true for a folder; a link is not followed.
 bool is_file_or_link(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status found = fs::symlink_status(path, ignored);

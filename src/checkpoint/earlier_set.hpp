@@ -1,5 +1,5 @@
-// The shards of an earlier, larger set that a new one takes the place of. Loaders that take every file of a folder
-// would read them as well.
+// The shards of an earlier, larger set that a new set replaces. Loaders that take every file of a folder would read
+// these shards as well.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 namespace ballast {
 
 struct EarlierSet {
-  std::string index;                // which names the shards; empty where there is none
-  std::vector<std::string> shards;  // that the plan does not write: paths beside the index
-  std::vector<std::string> others;  // called like shards of such a set, but named by no index: they stay
+  std::string index;                // names the shards; empty if there is none
+  std::vector<std::string> shards;  // those that the plan does not write: paths beside the index
+  std::vector<std::string> others;  // files named like shards of such a set, but not listed in an index: they stay
 };
 
-// To be asked before anything is written: the new index takes the place of the old one. Only what the old index names,
-// and what is called as the plan itself calls its shards, counts as a shard. An index that cannot be read names
+// To be called before anything is written, because the new index replaces the old one. A file counts as a shard only if
+// the old index lists it and its name is like those of the plan's own shards. An index that cannot be read lists
 // nothing.
 EarlierSet find_earlier_set(const SavePlan& plan, const Limits& limits);
 
-// When all of the new set is there. What cannot be removed is a note, and so is what was.
+// To be called when all of the new set is written. Notes say what was removed, and what could not be.
 void remove(const EarlierSet& earlier, std::vector<Note>& notes);
 
 }  // namespace ballast

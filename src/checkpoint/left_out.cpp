@@ -28,13 +28,13 @@ class LeftOut {
   void add(std::string text) { notes_.push_back({checkpoint_.target, std::move(text), Note::Kind::remark}); }
 
   void find_values() {
-    // In safetensors they stood as metadata, which a copy keeps.
+    // In safetensors the values are metadata, which a copy keeps.
     const bool is_copy = keeps_.agreements && checkpoint_.format == format_.format;
     if (keeps_.metadata && (options_.keep_values || is_copy)) return;
     note_values_left_out(checkpoint_, keeps_.metadata, notes_);
   }
 
-  // Two kinds of it are no loss: what names the framework, and aliases, which stay tied.
+  // Two kinds of metadata are not a loss: the name of the framework, and aliases, which stay tied.
   void find_metadata() {
     NameList lost;
     for (const auto& [key, value] : checkpoint_.metadata) {
@@ -49,7 +49,7 @@ class LeftOut {
                         : fmt::format("{} has no place for metadata; left out: {}", format_.written, lost.text()));
   }
 
-  // Of GGUF: the vocabulary, above all.
+  // The typed metadata of GGUF: above all the vocabulary.
   void find_fields() {
     if (!keeps_.agreements || options_.raw_blocks) return;
     NameList arrays;
@@ -63,8 +63,8 @@ class LeftOut {
                     arrays.text()));
   }
 
-  // In a torch file the parts of a quantized tensor are one tensor again; in safetensors an agreement says what all
-  // are.
+  // In a torch file the parts of a quantized tensor are one tensor again; in safetensors the metadata say what the
+  // parts are.
   void find_composites() {
     if (keeps_.agreements) return;
     NameList in_parts;

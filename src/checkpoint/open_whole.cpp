@@ -22,7 +22,7 @@ Checkpoint open_file(const std::string& path, const OpenOptions& options) {
   return is_set ? read_set(recognized, options) : read_recognized(recognized, options);
 }
 
-// Whose metadata somebody may have begun to edit.
+// Opens a file whose metadata somebody may have begun to edit.
 Checkpoint open_edited_file(const std::string& path, const OpenOptions& options) {
   try {
     return open_file(path, options);
@@ -36,7 +36,7 @@ Checkpoint open_edited_file(const std::string& path, const OpenOptions& options)
 Checkpoint open_folder(const std::string& path, std::vector<std::string> names, const OpenOptions& options) {
   const FolderContents contents = look_into(path, std::move(names), *options.files);
   const FileFormat* format = contents.index.empty() ? format_by_ending(contents.files.front()) : nullptr;
-  const bool is_set = format != nullptr && format->read_set != nullptr;  // whose files find each other
+  const bool is_set = format != nullptr && format->read_set != nullptr;  // a set whose files find each other
   if (is_set) return open_file(contents.files.front(), options);
   Checkpoint checkpoint = contents.index.empty() ? open_shards(contents.files, options)
                                                  : open_index(options.files->open(contents.index), options);
@@ -44,7 +44,7 @@ Checkpoint open_folder(const std::string& path, std::vector<std::string> names, 
   return checkpoint;
 }
 
-// What every checkpoint goes through, wherever it comes from.
+// Every checkpoint goes through this, wherever it comes from.
 Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits& limits) {
   checkpoint.target = target;
   sort_roots(checkpoint);

@@ -58,7 +58,7 @@ Checkpoint read_recognized(const Recognized& recognized, const OpenOptions& opti
   }
   const ReadContext context = context_of(options, depth);
   Checkpoint checkpoint = format == &kZipArchive ? read_zip(source, context) : format->read(file, context);
-  // Agreements name tensors as the file has them, and those inside of another file get other names.
+  // Agreements name tensors as the file has them, and tensors of a file inside another file get other names.
   if (depth != 0) checkpoint = unfold_agreements(std::move(checkpoint), options.limits);
   if (depth == 0 && checkpoint.files.empty())
     checkpoint.files.push_back({source->name(), source->size_bytes(), source});

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What people call the model among the things beside it, the most telling first.
+// Usual names of the model among the other values of a checkpoint, the most telling first.
 constexpr std::array kUsualRoots = {"state_dict"sv, "model_state_dict"sv, "model"sv, "module"sv,
                                     "params_ema"sv, "params"sv,           "ema"sv,   "net"sv,
                                     "weights"sv};
@@ -25,7 +25,8 @@ std::size_t rank_of(const Root& root) {
   return static_cast<std::size_t>(usual - kUsualRoots.begin());
 }
 
-// The name below the root; nothing where it lies elsewhere. Archives put a slash between a member and its names.
+// The name below the root; nothing if the name does not lie below it. Archives put a slash between a member and its
+// names.
 std::optional<std::string_view> below(std::string_view name, std::string_view root) {
   if (!name.starts_with(root)) return std::nullopt;
   name.remove_prefix(root.size());
@@ -42,7 +43,8 @@ std::string roots_hint(const Checkpoint& checkpoint) {
   return hint;
 }
 
-// Of an archive, what a member says has the member's name before it; all else is about the whole.
+// In an archive, metadata of a member have the member's name before their keys; everything else is about the whole
+// archive.
 void take_what_a_member_says(Checkpoint& checkpoint, const NewName& below_root) {
   if (checkpoint.format != Format::archive) return;
   Metadata metadata;

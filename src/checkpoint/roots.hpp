@@ -7,10 +7,10 @@
 
 namespace ballast {
 
-// What lies below `root`, without that prefix. Throws Errc::not_found where nothing does.
+// The tensors below `root`, without that prefix. Throws Errc::not_found if there are none.
 Checkpoint take_root(Checkpoint checkpoint, const std::string& root);
 
-// The likeliest state dict first.
+// Puts the likeliest state dict first.
 void sort_roots(Checkpoint& checkpoint);
 
 }  // namespace ballast

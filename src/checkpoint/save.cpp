@@ -44,7 +44,7 @@ void remove_rival(const SavePlan& plan) {
     throw Error(Errc::io, "cannot be removed: " + error.message()).in(plan.rival);
 }
 
-// Mostly something was not understood, or another part of it was meant.
+// In most cases the file was not understood, or another subtree of it was meant.
 void refuse_empty(const Checkpoint& checkpoint) {
   if (checkpoint.size() != 0) return;
   const std::size_t values = checkpoint.values.size();
@@ -55,7 +55,7 @@ void refuse_empty(const Checkpoint& checkpoint) {
       .hint("ballast info shows what is in it; --allow-empty writes a file without tensors");
 }
 
-// Those of torchao in a pickle, say.
+// Refuses parts whose data cannot be read, such as those of torchao in a pickle.
 void refuse_unread_parts(const Checkpoint& checkpoint) {
   const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
@@ -67,7 +67,7 @@ void refuse_unread_parts(const Checkpoint& checkpoint) {
   }
 }
 
-// A folder stands for the file that Hugging Face's tools would look for in it.
+// A folder stands for the file in it that Hugging Face's tools would look for.
 std::string file_for(const std::string& path) {
   std::error_code ignored;
   const bool names_folder = !path.empty() && path.back() == '/';
@@ -84,9 +84,9 @@ const FileFormat& format_for(const std::string& file) {
       .hint("the ending says it: " + endings);
 }
 
-// With the conventions by which the format keeps what it has no place for.
+// Applies the agreements by which the format keeps what it cannot hold otherwise.
 Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format, const SaveOptions& options) {
-  // In safetensors they stood as metadata, which a copy keeps.
+  // In safetensors the values are metadata, which a copy keeps.
   const bool is_copy = format.keeps.agreements && checkpoint.format == format.format;
   if (options.keep_values || is_copy) checkpoint = fold_values(std::move(checkpoint));
   if (options.compress && !format.keeps.agreements)
@@ -100,13 +100,13 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format,
   if (!format.keeps.agreements) return checkpoint;
   if (options.dedupe) checkpoint = alias_same_tensors(std::move(checkpoint));
   checkpoint = options.raw_blocks ? fold_ggml_blocks(std::move(checkpoint)) : for_safetensors(std::move(checkpoint));
-  // A file that names no framework is one that transformers refuses. A copy of a safetensors file stays one.
+  // transformers refuses a file that names no framework. A copy of a safetensors file is not changed.
   if (!is_copy && options.name_framework) checkpoint.metadata.try_emplace("format", "pt");
   checkpoint = fold_composites(fold_aliases(std::move(checkpoint)));
   return options.compress ? fold_compressed(std::move(checkpoint), options) : checkpoint;
 }
 
-// Which items are the bytes of the tensor that is called so: not a compressed one, not a storage that has more in it.
+// Marks the items that are all the bytes of the tensor of that name: not compressed, and not a storage that holds more.
 void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
   for (SavePlan::File& file : plan.files) {
     for (SavePlan::Item& item : file.items) {
@@ -147,7 +147,7 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
 }
 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
-  // All of them first: the tenth shard must not be what stops a long job.
+  // Checks all files first, so that the tenth shard cannot stop a long job half-way.
   if (!options.overwrite) refuse_to_overwrite(plan);
   const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
   SaveReport report = write_files(plan, options, [&](const std::string& path) {

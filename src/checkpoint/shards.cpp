@@ -88,7 +88,7 @@ class Merger {
     }
   }
 
-  // A name that two shards have: the index decides, and only the index.
+  // If two shards have the same name, only the index decides.
   void settle_duplicate(const StateDict::Entry& entry, const std::string& file) {
     std::string& origin = origins_.at(std::string(entry.name));
     const std::string other = origin;
@@ -114,7 +114,7 @@ class Merger {
     return place == places_.end() ? nullptr : &index_->files[place->second];
   }
 
-  // Most shards nest alike.
+  // Most shards have the same roots.
   void add_root(const Root& root) {
     const auto same = std::ranges::find(all_.roots, root.path, &Root::path);
     if (same == all_.roots.end()) return all_.roots.push_back(root);
@@ -130,7 +130,7 @@ class Merger {
     }
   }
 
-  // The file that the index chose among two may be a third one, which does not have the tensor.
+  // The index may have chosen a third file, which does not have the tensor.
   void check_settled() const {
     for (const auto& [name, chosen] : settled_) {
       if (origins_.at(name) == *chosen) continue;
@@ -170,7 +170,7 @@ class Merger {
   const ShardIndex* index_;
   const Files& files_;
   NameViewMap<std::uint32_t> places_;  // made when first needed
-  NameMap<std::string> origins_;       // the file of each tensor, if names are there twice
+  NameMap<std::string> origins_;       // the file of each tensor, if some names occur twice
   std::map<std::string, const std::string*, std::less<>>
       settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
@@ -189,7 +189,7 @@ Checkpoint merged(const std::vector<std::string>& paths, std::vector<Checkpoint>
   return merger.finish();
 }
 
-// Shards opened as soon as the index names them, while the rest of it is still being read.
+// Opens shards as soon as the index names them, while the rest of the index is still being read.
 class EarlyShards {
  public:
   EarlyShards(const std::string& index, const OpenOptions& options) : index_(index), options_(options) {}
@@ -203,7 +203,7 @@ class EarlyShards {
     changed_.notify_one();
   }
 
-  // No more will come, when this ends: whether the index was read to its end or not.
+  // Says at its end that no more shards will come, whether the index was read to its end or not.
   struct Closer {
     EarlyShards& shards;
     ~Closer() { shards.close(); }
@@ -214,7 +214,7 @@ class EarlyShards {
     changed_.notify_all();
   }
 
-  // Returns when all are opened or have failed. Several threads may do it at once.
+  // Returns when all shards are opened or have failed. Several threads may call it at once.
   void open_all() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -222,7 +222,7 @@ class EarlyShards {
       if (waiting_.empty()) return;
       const std::string file = std::move(waiting_.front());
       waiting_.pop_front();
-      Shard& shard = shards_.at(file);  // which stays where it is when others are added
+      Shard& shard = shards_.at(file);  // the reference stays valid when others are added
       lock.unlock();
       try {
         shard.checkpoint = read_source(options_.files->open(path_of(file)), options_);

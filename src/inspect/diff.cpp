@@ -21,7 +21,7 @@ struct Pair {
   const Tensor *a, *b;
 };
 
-// Blocks have bits, and no distance: with a tolerance it is what they stand for that is compared.
+// Blocks have bits, but no distance: with a tolerance, the values that they stand for are compared.
 Tensor comparable(const Tensor& tensor, double tolerance) {
   return tolerance > 0 && info(tensor.dtype()).kind == DTypeKind::ggml ? tensor.to(DType::f32) : tensor;
 }
@@ -30,7 +30,7 @@ DiffReport::Change describe(const Pair& pair, DiffReport::What what) {
   return {std::string(pair.name), what, pair.a->dtype(), pair.b->dtype(), pair.a->shape(), pair.b->shape()};
 }
 
-// Part of both, side by side: `a` in place where it can be, `b` through a buffer.
+// Compares a part of both tensors: reads `a` in place if it can, and `b` through a buffer.
 kernels::Difference compare_part(const Pair& pair, const TensorPart& part, double tolerance, ProgressMeter& meter) {
   kernels::Difference difference;
   std::vector<std::byte> buffer;

@@ -50,7 +50,8 @@ std::string whole_digest(const StateDict& tensors, const std::vector<HashReport:
   return sha.hex();
 }
 
-// Tensors that are the same bytes are read once: each entry's first twin, itself where it has none.
+// Tensors of the same bytes are read once. For each entry, the number of the first entry with the same bytes, which may
+// be the entry itself.
 std::vector<std::size_t> first_twins(const StateDict& tensors) {
   std::map<std::tuple<const Storage*, std::uint64_t, std::uint64_t>, std::size_t> seen;
   std::vector<std::size_t> twins(tensors.size());
@@ -85,7 +86,7 @@ HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
     work.push_back(i);
     total += tensors[i].tensor.nbytes();
   }
-  // A digest cannot be split: the longest begin first, so that none is left to run alone at the end.
+  // A digest cannot be split: the longest tensors begin first, so that none is left to run alone at the end.
   std::stable_sort(work.begin(), work.end(), [&](std::size_t a, std::size_t b) {
     return tensors[a].tensor.nbytes() > tensors[b].tensor.nbytes();
   });

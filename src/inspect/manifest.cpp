@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kSchema = "ballast.manifest/1";
 constexpr std::uint64_t kHashedPartBytes = 256 * kernels::kLeafBytes;
 
-// A tensor whose digest is taken, by several threads.
+// A tensor whose digest several threads compute.
 struct Work {
   const Tensor* tensor;
   std::optional<std::uint64_t>* digest;

@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-// The data as they lie, behind another header.
+// Writes the same data behind another header.
 void rewrite(const SourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head, SaveOptions options) {
   const std::uint64_t size = source->size_bytes() - data_begin;
   const std::uint64_t begin = head.size();
@@ -27,10 +27,10 @@ void rewrite(const SourcePtr& source, std::uint64_t data_begin, std::vector<std:
   execute(plan, options);
 }
 
-// A header can be written anew, and the data behind it stay as they are.
+// Writes a new header; the data behind it do not change.
 MetadataEditReport replace_head(const SourcePtr& source, std::uint64_t data_begin, std::vector<std::byte> head,
                                 const SaveOptions& options) {
-  // A link, or a file with a second name, may be somebody else's too: those get a file of their own.
+  // A link, or a file with a second name, may belong to somebody else too: then a new file is written under this name.
   const bool in_place = head.size() == data_begin && io::has_one_name(source->name());
   if (in_place) {
     io::patch_file(*source, head, options.durable);
@@ -40,7 +40,7 @@ MetadataEditReport replace_head(const SourcePtr& source, std::uint64_t data_begi
   return {.changed = true, .in_place = in_place};
 }
 
-// Metadata can be all that there is of a tensor: the name under which its bytes are kept.
+// The metadata may be what makes a name a tensor: an alias, which says under which other name the bytes are kept.
 void refuse_aliases(const std::string& path, const Metadata& before, const Metadata& after, const Limits& limits) {
   const auto is_changed = [&](const auto& entry) {
     const auto now = after.find(entry.first);

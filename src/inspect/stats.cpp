@@ -14,7 +14,7 @@
 namespace ballast {
 namespace {
 
-// One pass over all parts; `look` gets the number of the part, so that results can be put together in order.
+// One pass over all parts. `look` gets the number of the part, so that results can be combined in order.
 void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const StatsOptions& options, ProgressMeter& meter,
           const std::function<void(std::size_t, std::span<const std::byte>)>& look) {
   ThreadPool(parts.size() < 2 ? 1 : options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
@@ -47,7 +47,7 @@ Stats stats_of_numbers(const Tensor& tensor, const StatsOptions& options) {
   stats.infinities = all.inf_count;
   stats.histogram.resize(options.bins);
   if (all.finite_count() == 0) {
-    if (options.bins != 0) meter.add(tensor.nbytes());  // nothing to count a second time
+    if (options.bins != 0) meter.add(tensor.nbytes());  // no second pass is needed
     return stats;
   }
   stats.min = all.min;

@@ -42,8 +42,8 @@ struct TensorRange {
   auto place() const { return std::tie(storage, first, bytes); }
 };
 
-// Of all tensors that have bytes, in the order of their places and then of the checkpoint. Files are mostly in that
-// order already.
+// The ranges of all tensors that have bytes, in the order of where they lie and then of the checkpoint. Most files are
+// in that order already.
 std::vector<TensorRange> sorted_ranges(const Checkpoint& checkpoint) {
   std::vector<TensorRange> ranges;
   ranges.reserve(checkpoint.size());
@@ -114,9 +114,9 @@ std::vector<std::vector<std::string>> find_tied(const Checkpoint& checkpoint, st
   return tied;
 }
 
-// Bytes of storages that lie in files but in none of the tensors.
+// Bytes of storages that lie in files but belong to no tensor.
 std::uint64_t count_wasted(const Checkpoint& checkpoint) {
-  // Neighbours mostly share a storage, and a storage is asked once where it lies and what it is made of.
+  // Neighbours mostly share a storage, so each storage is asked only once where it lies and what it is made of.
   struct Used {
     bool lies_in_file = false;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
@@ -138,7 +138,7 @@ std::uint64_t count_wasted(const Checkpoint& checkpoint) {
       }
     }
     if (!used->lies_in_file) return;
-    // What a strided view leaves out between its elements is not worth counting.
+    // The gaps between the elements of a strided view are not worth counting.
     if (tensor.is_contiguous())
       used->ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
     else
@@ -164,7 +164,7 @@ std::uint64_t count_wasted(const Checkpoint& checkpoint) {
   return wasted;
 }
 
-// The first parts of dotted names.
+// The first components of dotted names.
 std::vector<std::string> find_roots(const Checkpoint& checkpoint) {
   std::unordered_set<std::string_view, NameHash> roots;
   std::string_view last;
@@ -187,7 +187,7 @@ std::vector<std::string> find_roots(const Checkpoint& checkpoint) {
 Summary summarize(const Checkpoint& checkpoint) {
   Summary summary;
   const std::vector<TensorRange> ranges = sorted_ranges(checkpoint);
-  std::vector<bool> is_repeated(checkpoint.size());  // the bytes of an earlier tensor once more
+  std::vector<bool> is_repeated(checkpoint.size());  // has the same bytes as an earlier tensor
   for (std::size_t i = 1; i < ranges.size(); ++i)
     is_repeated[ranges[i].number] = ranges[i].storage != nullptr && ranges[i].place() == ranges[i - 1].place();
 

@@ -30,7 +30,7 @@ std::string describe(const Error& error) {
   return text;
 }
 
-// In a torch file, where each has its own bytes; tensors that share one are counted once so.
+// In a torch file each storage has its own bytes; a storage that several tensors share is counted once.
 std::uint64_t bytes_of_storages(const Checkpoint& checkpoint) {
   std::set<const Storage*> storages;
   std::uint64_t total = 0;
@@ -45,7 +45,7 @@ class Verifier {
   Verifier(const std::string& target, const VerifyOptions& options) : target_(target), options_(options) {}
 
   VerifyReport run() {
-    // One that cannot be read is an error, not a finding: nothing is known about the target then.
+    // A manifest that cannot be read is an error, not a finding: then nothing is known about the target.
     std::optional<Manifest> manifest;
     if (!options_.manifest.empty()) manifest = load_manifest(options_.manifest, options_.open.limits);
     const FolderContents contents = look_at_target();
@@ -74,7 +74,7 @@ class Verifier {
   // A shard that Ballast cannot read is damage to the set; a file that is something else altogether is not damaged.
   bool says_it_is_no_checkpoint(const Error& error) const { return is_one_file_ && error.code() == Errc::unsupported; }
 
-  // Each once: what is wrong with a file shows when it is opened alone and again with the others.
+  // Reports each finding once: a fault of a file shows when the file is opened alone, and again with the others.
   void find(const std::string& where, const std::string& what) {
     if (known_.emplace(where, what).second) report_.findings.push_back({where, what});
   }
@@ -87,12 +87,12 @@ class Verifier {
       if (recognize(source, options_.open.limits).is_json()) return {target_, {}, {}, {}};
     } catch (const Error& error) {
       if (error.code() == Errc::unsupported) throw;
-      // opening it will say the same
+      // opening the file will say the same
     }
     return {{}, {target_}, {}, {}};
   }
 
-  // Every tensor is in the shard that the index says, and the index says every tensor.
+  // Every tensor must be in the shard that the index says, and the index must list every tensor.
   void check_index(const std::string& path) try {
     const Files& files = *options_.open.files;
     const auto text = io::read_text(*files.open(path), options_.open.limits.max_index_bytes);
@@ -179,10 +179,10 @@ class Verifier {
     report_.bytes_read = total;
   }
 
-  // The checksums that a file declares for its storages: of zip members.
+  // The checksums that a file declares for its storages, which are zip members.
   void check_sums(const Checkpoint& checkpoint) {
     struct Source {
-      std::string_view tensor;  // the first in it
+      std::string_view tensor;  // the first tensor in it
       StoragePtr storage;
     };
     std::vector<Source> sources;

@@ -1,9 +1,9 @@
 // The file that appears under its name whole or not at all.
 //
-// Everything is written to a locked sibling (temp_sibling.hpp), synced, and renamed. So a reader, or a map, of the old
-// file keeps the old bytes, even where the old file is what the new one is made from; and a crash at any point leaves
-// the old file or the new one. A symbolic link under the name is replaced itself, and what it points to is left alone.
-// (A nameless O_TMPFILE would need no sweeping, but cannot be given a name that is taken.)
+// Everything is written to a locked sibling (temp_sibling.hpp), synced, and renamed. So a reader or a map of the old
+// file keeps the old bytes, even if the new file is made from the old one; and a crash at any point leaves the old file
+// or the new one. If the name is a symbolic link, the link itself is replaced and the file that it points to is left
+// alone. (A nameless O_TMPFILE would need no sweeping, but it cannot be given a name that is taken.)
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -27,7 +27,7 @@
 namespace ballast::io {
 namespace {
 
-constexpr std::uint64_t kSharedBlock = 4096;  // of every file system that shares them; larger ones refuse
+constexpr std::uint64_t kSharedBlock = 4096;  // block size of file systems that share; those with larger blocks refuse
 
 struct Destination {
   std::string folder;
@@ -55,8 +55,8 @@ UniqueFd open_folder(const std::string& folder) {
   throw failure;
 }
 
-// What open() makes of 0666 here, which asking for the umask could not tell without changing it. Nothing where the file
-// system has no files without names.
+// The mode that open() makes of 0666 in this folder. Asking for the umask is not possible without changing it. Nothing
+// if the file system has no files without names.
 std::optional<mode_t> mode_of_a_new_file(int folder) {
   const UniqueFd probe(openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
   struct stat made = {};
@@ -64,7 +64,7 @@ std::optional<mode_t> mode_of_a_new_file(int folder) {
   return made.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
 }
 
-// The permissions of the file that is to be replaced; nothing where there is none, or only a link to one.
+// The permissions of the file that is to be replaced; nothing if there is no such file, or only a link to one.
 std::optional<mode_t> examine_destination(int folder, const std::string& name, bool overwrite) {
   struct stat here = {}, target = {};
   if (fstatat(folder, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -79,7 +79,8 @@ std::optional<mode_t> examine_destination(int folder, const std::string& name, b
   return here.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
 }
 
-// FAT and its like refuse to change permissions even to the owner of a file. There are none to keep, then.
+// FAT and similar file systems refuse to change permissions even to the owner of a file. They have no permissions to
+// keep.
 bool is_without_permissions(int error) { return error == EPERM || error == EOPNOTSUPP || error == ENOSYS; }
 
 class AtomicFile final : public Sink {
@@ -90,7 +91,7 @@ class AtomicFile final : public Sink {
     size_ = size_bytes;
     temp_.begin_anew();
     if (size_bytes == 0) return;
-    // Not posix_fallocate: where the file system cannot, glibc would write to every block.
+    // Not posix_fallocate: if the file system cannot allocate, glibc would write to every block.
     const auto size = static_cast<off_t>(size_bytes);
     if (size < 0) throw failure_to_write(EFBIG);
     int result = retry([&] { return fallocate(temp_.fd(), 0, 0, size); });
@@ -105,7 +106,7 @@ class AtomicFile final : public Sink {
     if (const int error = write_all_at(temp_.fd(), offset, bytes)) throw failure_to_write(error);
   }
 
-  // Whole blocks, and only where they lie alike in both files.
+  // Shares whole blocks, and only if the range has the same offset inside a block in both files.
   ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) override {
     const std::uint64_t lead = (kSharedBlock - offset % kSharedBlock) % kSharedBlock;
     if (!may_share_ || first % kSharedBlock != offset % kSharedBlock || size < lead + kSharedBlock) return {};
@@ -123,7 +124,7 @@ class AtomicFile final : public Sink {
     if (done < out.size()) throw Error(Errc::io, "ends before what was written to it").in(path_);
   }
 
-  // Pages that are on the disk can be given up, so that the next read is one of the disk.
+  // Once the pages are on the disk, the page cache can give them up, so that the next read reads the disk.
   void settle() override {
     if (!options_.durable) return;
     if (retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
@@ -172,8 +173,9 @@ class AtomicFile final : public Sink {
     throw;
   }
 
-  // Private, until it has the permissions of the file that it replaces; and also where another run may take it up,
-  // which it does not where others could have written to it. Else open() applies the umask to 0666 by itself.
+  // The file is private until it has the permissions of the file that it replaces. It is also private if another run
+  // may take it over, because a run does not take over a file that others could have written to. Else open() applies
+  // the umask to 0666 by itself.
   mode_t first_mode() {
     if (!mode_ && !options_.key.empty()) mode_ = mode_of_a_new_file(folder_.get());
     return mode_ ? 0600 : 0666;
@@ -184,7 +186,8 @@ class AtomicFile final : public Sink {
       throw system_error("cannot be given its permissions", errno);
     if (options_.durable && retry([&] { return fsync(temp_.fd()); }) != 0) throw failure_to_write(errno);
 
-    // Network file systems tell some failures only to close(). Closing a duplicate asks them, and keeps the lock.
+    // Network file systems report some failures only at close(). Closing a duplicate asks for these, and keeps the
+    // lock.
     const int duplicate = fcntl(temp_.fd(), F_DUPFD_CLOEXEC, 0);
     if (duplicate < 0 || (close(duplicate) != 0 && errno != EINTR)) throw failure_to_write(errno);
   }
@@ -194,7 +197,7 @@ class AtomicFile final : public Sink {
     if (!temp_.publish_new()) throw already_exists();
   }
 
-  // EINVAL: a file system that has nothing to sync there.
+  // EINVAL means that the file system has nothing to sync there.
   void sync_folder() {
     if (retry([&] { return fsync(folder_.get()); }) != 0 && errno != EINVAL)
       throw system_error("was written, but its folder could not be synced", errno);
@@ -217,7 +220,7 @@ class AtomicFile final : public Sink {
   std::string path_;
   OutputOptions options_;
   UniqueFd folder_;
-  std::optional<mode_t> mode_;  // to give it in the end
+  std::optional<mode_t> mode_;  // the mode to give the file in the end
   TempSibling temp_;
   std::uint64_t size_ = 0;
   std::atomic<bool> may_share_ = true;

@@ -17,7 +17,7 @@ struct Guard {
   sigjmp_buf resume;
 };
 
-// Read inside the signal handler, where the allocation that other TLS models may do on first use is not allowed.
+// This pointer is read inside the signal handler, which may not allocate, as other TLS models may on first use.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Guard* innermost_guard = nullptr;
 
 struct sigaction previous_action;
@@ -31,7 +31,7 @@ Guard* guard_of(const std::byte* address) {
 }
 
 // With the default action back in place, the instruction that faulted faults again as soon as the handler returns, and
-// the core dump shows it. A signal that was sent has no such instruction and is sent again.
+// the core dump shows that instruction. A signal that somebody sent has no such instruction, so it is sent again.
 void die_of(int signal, bool was_sent) {
   struct sigaction by_default = {};
   by_default.sa_handler = SIG_DFL;
@@ -40,7 +40,7 @@ void die_of(int signal, bool was_sent) {
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
-  const bool was_sent = info->si_code <= 0;  // by kill() or sigqueue(), not by a fault
+  const bool was_sent = info->si_code <= 0;  // sent by kill() or sigqueue(), not caused by a fault
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) return previous_action.sa_sigaction(signal, info, context);
   if (previous_action.sa_handler == SIG_DFL) return die_of(signal, was_sent);
   if (previous_action.sa_handler != SIG_IGN) return previous_action.sa_handler(signal);
@@ -52,10 +52,11 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   Guard* guard = info->si_code > 0 ? guard_of(address) : nullptr;
   if (guard == nullptr) return pass_on(signal, info, context);
   guard->fault = address;
-  innermost_guard = guard;  // guards inside it are abandoned with it
+  innermost_guard = guard;  // guards inside this one are abandoned with it
 
-  // What is blocked while a handler runs must not stay blocked: a blocked SIGBUS would kill at the next fault. The mask
-  // of the moment of the fault is at hand here, so that sigsetjmp need not save it with a system call at each guard.
+  // Signals that are blocked while a handler runs must not stay blocked: a blocked SIGBUS would kill the process at the
+  // next fault. The handler knows the signal mask of the moment of the fault, so sigsetjmp need not save it with a
+  // system call at each guard.
   pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
   siglongjmp(guard->resume, 1);
 }
@@ -63,7 +64,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
 void install_handler() {
   struct sigaction action = {};
   action.sa_sigaction = on_bus_error;
-  // SA_NODEFER, so that the signal can be sent again from inside; SA_ONSTACK for programs that run on small stacks.
+  // SA_NODEFER, so that the handler can send the signal again; SA_ONSTACK for programs that run on small stacks.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGBUS, nullptr, &previous_action);  // first, because ours may be called as soon as it is there

@@ -27,21 +27,21 @@ std::span<const std::byte> part_of(std::span<const std::byte> all, std::uint64_t
   return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
 }
 
-// From some size on a read is a copy from the map, which is as fast as the file is warm and never slower than pread by
-// more than its page faults. As a share of memcpy from a map whose pages are all present (one thread, Linux 6.18, the
-// file in memory):
+// From some size on, a read is a copy from the map. Its speed depends on how much of the file is in memory, and it is
+// never slower than pread by more than its page faults. As a share of memcpy from a map whose pages are all present
+// (one thread, Linux 6.18, the file in memory):
 //     bytes a read            4 KiB   64 KiB   1 MiB   16 MiB   64 MiB
 //     pread, ext4              0.24     0.79    0.91     0.95     0.96
 //     pread, tmpfs             0.30     0.51    0.60     0.62     0.67
 //     the map, pages present   0.95     0.98    1.00     1.02     0.99
 //     the map, first touch     0.92     0.92    0.96     0.98     0.95
-// Where the file is not in memory, both wait for the disk alike. To make the map, fault its pages in and take it away
-// again costs more than it gains for a header that is read once: so only large reads make one, and others use one that
-// is there.
+// If the file is not in memory, both wait for the disk alike. To make the map, fault its pages in and remove it again
+// costs more than it gains for a header that is read once. So only large reads make a map, and smaller ones use a map
+// that is there.
 constexpr std::size_t kWorthMapping = 1 << 20;
 constexpr std::size_t kWorthTheMap = 4 << 10;
 
-constexpr std::uint64_t kWorthReadingThrough = 64 << 10;  // of what lies between two ranges
+constexpr std::uint64_t kWorthReadingThrough = 64 << 10;  // bytes between two ranges
 
 // The descriptor stays open: it pins the file that was opened, whatever is later renamed over its name.
 class FileSource final : public Source {
@@ -90,7 +90,8 @@ class FileSource final : public Source {
     const std::uint64_t page = page_size();
     const auto map = mapped();
     if (map.empty() || !is_inside(offset, size, map.size())) return;
-    // Pages that the range only touches may be somebody else's; the last page of the file has no neighbour.
+    // The pages at both ends may also hold bytes of other ranges, so they stay; the last page of the file has no
+    // neighbour.
     const std::uint64_t first = (offset + page - 1) / page * page;
     const std::uint64_t last = offset + size == map.size() ? map.size() : (offset + size) / page * page;
     if (first < last)
@@ -106,7 +107,8 @@ class FileSource final : public Source {
     return fmt::format("{}-{}-{}-{}-{}", opened_.device, opened_.inode, size_, opened_.modified_ns, opened_.changed_ns);
   }
 
-  // What is not in memory yet is asked for. One look a run of ranges: most files are warm, and then that is all.
+  // Asks the system to read what is not in memory yet. One page is looked at for each run of ranges: most files are in
+  // memory, and then nothing else is done.
   void prefetch(std::span<const ByteRange> ranges) const override {
     for (std::size_t i = 0; i < ranges.size();) {
       const std::uint64_t first = ranges[i].offset;
@@ -144,15 +146,15 @@ class FileSource final : public Source {
   bool copy_from_map(std::uint64_t offset, std::span<std::byte> out) const {
     if (mapped().empty()) return false;
     const auto copy = [out](std::span<const std::byte> from) { std::memcpy(out.data(), from.data(), out.size()); };
-    return !look_guarded(offset, out.size(), copy);  // if not, pread says why
+    return !look_guarded(offset, out.size(), copy);  // if false, pread says why
   }
 
-  // Nothing, or the offset of a byte that could not be read.
+  // Returns nothing, or the offset of a byte that could not be read.
   //
-  // Of the page in which a shrunk file now ends, the rest reads as zeros and not as a fault. But the kernel takes the
-  // pages behind it away before it writes the zeros, so where the page after the last one looked at is still there, all
-  // was well. The last page of the file has none, and there the size is asked for (which takes twenty times as long as
-  // the guard).
+  // If a file shrank, the rest of the page in which it now ends reads as zeros and does not fault. But the kernel
+  // removes the pages behind that page before it writes the zeros. So if the page after the last one looked at is still
+  // there, all bytes were right. The last page of the file has no page after it, so there the size is asked for (which
+  // takes twenty times as long as the guard).
   template <class Look>
   std::optional<std::uint64_t> look_guarded(std::uint64_t offset, std::uint64_t size, const Look& look) const {
     const std::uint64_t end = offset + size;
@@ -189,11 +191,12 @@ class FileSource final : public Source {
         .hint("try again when nothing writes to it");
   }
 
-  // The map says only that a byte is not to be had; a plain read of it says whether the file shrank or the disk failed.
+  // The map says only that a byte cannot be read; a plain read of the byte says whether the file shrank or the disk
+  // failed.
   [[noreturn]] void explain_fault(std::uint64_t offset) const {
     std::byte probe;
     pread_all(offset, {&probe, 1});
-    throw_changed();  // it has grown again
+    throw_changed();  // the file has grown again
   }
 
   [[noreturn]] void throw_changed() const {
@@ -208,7 +211,7 @@ class FileSource final : public Source {
   std::uint64_t size_;
 
   mutable Once map_once_;
-  mutable std::atomic<bool> has_map_ = false;  // whether it was tried
+  mutable std::atomic<bool> has_map_ = false;  // whether mapping was tried
   mutable std::span<const std::byte> map_;
 };
 
@@ -224,7 +227,7 @@ class FileSource final : public Source {
 }
 
 SourcePtr opened_file(const std::string& path) {
-  // O_NONBLOCK, or a named pipe without a writer would be waited for; O_NOCTTY, or a terminal could become ours.
+  // O_NONBLOCK, because open() would wait for a writer of a named pipe; O_NOCTTY, because a terminal could become ours.
   UniqueFd fd(retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (!fd) throw_cannot_open(path, errno);
 

@@ -1,4 +1,4 @@
-// FileIdentity: by which a file can be told from another one, and from itself before somebody changed it.
+// FileIdentity: tells a file from another file, and from itself before somebody changed it.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,12 +11,13 @@ namespace ballast::io {
 
 struct FileIdentity {
   std::uint64_t device = 0, inode = 0, size_bytes = 0;
-  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: of the bytes, and of anything about the file
+  std::int64_t modified_ns = 0, changed_ns = 0;  // nanoseconds since 1970; changed_ns: any change of the file or of its
+                                                 // inode
 
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// Links are followed. Nothing where there is no such file.
+// Follows links. Nothing if there is no such file.
 std::optional<FileIdentity> identify(const std::string& path);
 FileIdentity identify(const struct stat& found);
 

@@ -15,20 +15,21 @@
 namespace ballast::io {
 namespace {
 
-// A multiple of every disk's own block, enough for one request, and few enough together to stay in a cache on their
-// way. With 4 MiB, fresh memory for the blocks took as long as a sixth of a file of 256 MiB.
+// Bytes of a block: a multiple of every disk's own block, enough for one request, and small enough that all blocks
+// together stay in the processor's cache. With 4 MiB, fresh memory for the blocks took a sixth of the time to read a
+// file of 256 MiB.
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kAlignment = std::size_t{2} << 20;  // in memory: a huge page
+constexpr std::size_t kAlignment = std::size_t{2} << 20;  // alignment in memory: a huge page
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kBlockRoom = kBlockBytes + kPage;       // for a range of a block's size that begins inside a page
-constexpr std::size_t kWorthARequest = std::size_t{1} << 20;  // of its own
-constexpr unsigned kSpareBlocks = 4;  // beside one for each thread: neighbours are read at about the same time
+constexpr std::size_t kWorthARequest = std::size_t{1} << 20;  // bytes that are worth a request of their own
+constexpr unsigned kSpareBlocks = 4;  // beside one block for each thread: neighbours are read at about the same time
 
-// How many bytes came: fewer at the end of the file, none where it cannot be read.
+// Returns how many bytes were read: fewer at the end of the file, none if it cannot be read.
 std::size_t read_block(int descriptor, std::uint64_t offset, std::byte* to, std::size_t size = kBlockBytes) {
   const auto read = [&] { return retry([&] { return pread(descriptor, to, size, static_cast<off_t>(offset)); }); };
   ssize_t n = read();
-  if (n < 0 && errno == EINVAL) {  // a file system that took O_DIRECT and does not mean it
+  if (n < 0 && errno == EINVAL) {  // a file system that accepted O_DIRECT but cannot do it
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_DIRECT);
     n = read();
   }
@@ -51,7 +52,7 @@ LargeReads::~LargeReads() = default;
 
 void LargeReads::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
-// Of all blocks at once, so that they lie in huge pages.
+// Allocates the memory of all blocks at once, so that they lie in huge pages.
 void LargeReads::allocate() {
   const std::size_t size = (blocks_.size() * kBlockRoom + kAlignment - 1) / kAlignment * kAlignment;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
@@ -65,14 +66,15 @@ bool LargeReads::read_at(int descriptor, std::uint64_t offset, std::span<std::by
                                      : read_through(descriptor, offset, out);
 }
 
-// What is large is not worth keeping, so a block serves as the place to read to, and need not begin where others do.
+// Reads a large range. It is not worth keeping, so a block serves only as a buffer, and need not begin at a multiple of
+// the block size.
 bool LargeReads::read_through(int descriptor, std::uint64_t offset, std::span<std::byte> out) {
   std::unique_lock lock(mutex_);
   Block* block = nullptr;
   changed_.wait(lock, [&] { return (block = take_block()) != nullptr; });
   lock.unlock();
   while (!out.empty()) {
-    const std::size_t before = offset % kPage;  // in its page, in front of the range
+    const std::size_t before = offset % kPage;  // bytes of the page in front of the range
     const std::size_t wanted = (before + out.size() + kPage - 1) / kPage * kPage;
     const std::size_t got = read_block(descriptor, offset - before, block->memory, std::min(wanted, kBlockRoom));
     if (got <= before) break;
@@ -100,7 +102,8 @@ bool LargeReads::read_from_blocks(int descriptor, std::uint64_t offset, std::spa
   return true;
 }
 
-// The one that was used longest ago, if nobody uses it now; from now on it holds nothing, and is the caller's.
+// The block that was used longest ago and that nobody uses now; null if all are in use. The block becomes empty and
+// belongs to the caller.
 LargeReads::Block* LargeReads::take_block() {
   if (!memory_) allocate();
   Block* oldest = nullptr;
@@ -114,7 +117,7 @@ LargeReads::Block* LargeReads::take_block() {
   return oldest;
 }
 
-// A thread holds one block at a time, and there are more blocks than threads: somebody always goes on.
+// A thread holds one block at a time, and there are more blocks than threads, so some thread can always go on.
 LargeReads::Block& LargeReads::acquire(Key key) {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -148,7 +151,7 @@ void LargeReads::release(Block& block) {
 }
 
 UniqueFd reopened(int descriptor) {
-  // By way of /proc it is the same file, whatever has its name by now.
+  // The path in /proc leads to the same file, whatever file has its name by now.
   return UniqueFd(
       retry([&] { return open(fmt::format("/proc/self/fd/{}", descriptor).c_str(), O_RDONLY | O_CLOEXEC); }));
 }

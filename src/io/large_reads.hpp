@@ -1,10 +1,10 @@
-// LargeReads: files in aligned blocks of 1 MiB, read past the page cache where the file system allows it.
+// LargeReads: files in aligned blocks of 1 MiB, read past the page cache if the file system allows it.
 //
-// What a disk is slow at is not bytes but requests, and what a cold map costs is one request for every few pages.
-// Blocks that were read stay for a while, since tensors end where they like: small ones that lie together are read
-// together. Large ranges only pass through a block: few blocks stay in the processor's cache, and to copy from there
-// costs less than to have the disk write to memory far away. Thread-safe; as many threads as read at a time, so many
-// requests are under way.
+// A disk is slow because of the number of requests, not because of the bytes, and a cold map costs one request for
+// every few pages. Blocks that were read stay for a while, because tensors do not end at block boundaries: small
+// tensors that lie together are read together. Large ranges only pass through a block: the few blocks stay in the
+// processor's cache, and copying from there costs less than having the disk write to memory far away. Thread-safe; as
+// many requests are under way as threads read at a time.
 #pragma once
 
 #include <condition_variable>
@@ -21,13 +21,13 @@ namespace ballast::io {
 
 class LargeReads {
  public:
-  explicit LargeReads(unsigned threads);  // that read at a time, at the most
+  explicit LargeReads(unsigned threads);  // how many threads read at a time, at the most
   ~LargeReads();
   LargeReads(const LargeReads&) = delete;
   LargeReads& operator=(const LargeReads&) = delete;
 
-  // Fills `out`; false where the file did not give all of it, and a plain read will say why. `descriptor` is one of
-  // for_large_reads().
+  // Fills `out`. Returns false if the file did not give all of it; a plain read will say why. `descriptor` is one of
+  // reopened().
   bool read_at(int descriptor, std::uint64_t offset, std::span<std::byte> out);
 
  private:
@@ -51,15 +51,15 @@ class LargeReads {
   std::mutex mutex_;  // guards the blocks, but not the bytes in them
   std::condition_variable changed_;
   std::vector<Block> blocks_;
-  std::unique_ptr<std::byte, Free> memory_;  // of the blocks, when the first is needed
+  std::unique_ptr<std::byte, Free> memory_;  // of all blocks; allocated when the first block is needed
   std::uint64_t clock_ = 0;
 };
 
-// The same file through a descriptor of its own, not yet past the page cache; nothing where the system has none to
-// give.
+// Opens the same file again, through a descriptor of its own that still uses the page cache; nothing if the system has
+// no descriptor to give.
 UniqueFd reopened(int descriptor);
 
-// From now on past the page cache, if the file system can.
+// Makes the descriptor read past the page cache from now on, if the file system can.
 void bypass_page_cache(int descriptor);
 
 }  // namespace ballast::io

@@ -14,7 +14,7 @@
 namespace ballast::io {
 namespace {
 
-// From linux/magic.h, and from the sources of those that are not in it.
+// Magic numbers from linux/magic.h, and from the sources of the file systems that are not in it.
 constexpr std::array<std::uint32_t, 9> kNetworks = {
     0x6969,      // nfs
     0xFF534D42,  // cifs
@@ -30,7 +30,7 @@ constexpr std::uint64_t kSamples = 32;
 
 enum class Page { is_there, is_not, is_unknown };
 
-// Not by mincore, which says of a file that we may not write to that all of it is there.
+// Does not use mincore, which says that all pages are there if we may not write to the file.
 Page look_at(int descriptor, std::uint64_t offset) {
   std::byte byte;
   const iovec place = {&byte, 1};
@@ -42,7 +42,7 @@ Page look_at(int descriptor, std::uint64_t offset) {
 }  // namespace
 
 bool is_cold(int descriptor, std::uint64_t offset, std::uint64_t size) {
-  posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);  // or a look would fetch what lies around the page
+  posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);  // without this, a look would fetch the pages around it
   std::uint64_t absent = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
     const Page page = look_at(descriptor, offset + size / kSamples * i);

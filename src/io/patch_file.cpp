@@ -40,7 +40,7 @@ void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (const int error = write_all_at(fd, offset, bytes)) throw system_error("cannot be written", error);
 }
 
-// Nothing where the file ends before.
+// Nothing if the file ends before.
 std::optional<Bytes> read_at(int fd, std::uint64_t offset, std::uint64_t size) {
   Bytes bytes(size);
   std::size_t done = 0;
@@ -59,7 +59,8 @@ void sync_folder_of(const std::string& path) {
   if (fd) static_cast<void>(fsync(fd.get()));
 }
 
-// What is to be changed, of which file: as it lies in memory, before the two versions and a hash of everything.
+// Which bytes of which file are to be changed. The undo file begins with these values as they lie in memory; the two
+// versions and a hash of everything follow.
 struct Change {
   static constexpr std::uint64_t kMagic = 0x6F646E752D6C6C62;
   std::uint64_t magic = kMagic, device = 0, inode = 0, file_bytes = 0;
@@ -109,7 +110,7 @@ struct Saved {
   Bytes before, after;
 };
 
-// Nothing where it is not whole, or not ours: then no change was begun by it.
+// Nothing if the undo file is not whole or not ours: then the change that it is for was never begun.
 std::optional<Saved> read_undo(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat found = {};
@@ -134,7 +135,7 @@ std::optional<Saved> read_undo(const std::string& path) {
   return saved;
 }
 
-// Whether each block is of the one version or of the other.
+// Whether each block is that of one version or that of the other.
 bool is_mixture(const Bytes& now, const Saved& saved) {
   for (std::uint64_t at = 0; at < now.size();) {
     const std::uint64_t n = std::min(kBlock - (saved.change.offset + at) % kBlock, now.size() - at);
@@ -190,7 +191,7 @@ bool has_cut_off_patch(const std::string& path) { return is_name_taken(undo_path
 
 void undo_cut_off_patch(const std::string& path) try {
   if (!has_cut_off_patch(path)) return;
-  const UniqueFd fd = open_to_write(path);  // waits for nobody: whoever is at work holds it
+  const UniqueFd fd = open_to_write(path);  // fails at once if another program is editing the file
   const auto saved = read_undo(undo_path(path));
   if (saved) {
     const Change here = change_of(fd.get(), saved->change.offset, saved->change.size);

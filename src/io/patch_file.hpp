@@ -1,8 +1,8 @@
-// Changing the first bytes of a file where they lie, so that whoever looks sees the old ones or the new ones, also
-// after a crash.
+// Changes the first bytes of a file in place, so that every reader sees the old bytes or the new ones, also after a
+// crash.
 //
-// What lies in one block of the disk changes at once. Before more than that is changed, both versions are put aside as
-// .NAME.ballast-undo; if the change is cut off, `undo_cut_off_patch` puts the old one back.
+// Bytes in one block of the disk change all at once. Before more than one block is changed, both versions are put aside
+// as .NAME.ballast-undo; if the change is cut off, `undo_cut_off_patch` puts the old version back.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace ballast::io {
 
-// Whether a path is a regular file that no other name and no link leads to: what is changed there, is changed there
-// only.
+// Whether a path is a regular file that no other name and no link leads to, so that a change of the file changes only
+// this path.
 bool has_one_name(const std::string& path);
 
-// Overwrites bytes that exist, and syncs them where `durable`. Throws Errc::changed, and changes nothing, where the
-// file of that name is no longer the one that `source` was opened from, or no longer what it was.
+// Overwrites bytes that exist, and syncs them if `durable`. Throws Errc::changed, and changes nothing, if the file of
+// that name is no longer the one that `source` was opened from, or has been changed since.
 void patch_file(const Source& source, std::span<const std::byte> bytes, bool durable);
 
-// Whether there is something to put back.
+// Whether there is an old version to put back.
 bool has_cut_off_patch(const std::string& path);
 
-// Puts it back, unless the file has been changed by others since.
+// Puts the old version back, unless others have changed the file since.
 void undo_cut_off_patch(const std::string& path);
 
 }  // namespace ballast::io

@@ -53,7 +53,7 @@ int write_all_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes)
   while (!bytes.empty()) {
     const ssize_t n = retry([&] { return pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (n < 0) return errno;
-    if (n == 0) return EIO;  // never for a regular file; a loop for ever is no answer to never
+    if (n == 0) return EIO;  // never happens for a regular file; if it does, an error is better than an endless loop
     bytes = bytes.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
   }

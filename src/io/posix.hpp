@@ -1,5 +1,5 @@
-// The few things that everything here needs of POSIX: a descriptor that closes itself, calls that survive signals,
-// errors that say what the system said.
+// The few helpers for POSIX that this folder needs: a descriptor that closes itself, calls that survive signals, errors
+// that say what the system said.
 #pragma once
 
 #include <sys/types.h>
@@ -40,16 +40,16 @@ auto retry(Call call) {
   }
 }
 
-// "cannot be opened: permission denied", as Errc::not_found or Errc::io, with a hint where there is one to give.
+// "cannot be opened: permission denied", as Errc::not_found or Errc::io, with a hint if there is one.
 Error system_error(std::string_view what, int error);
 
-// All of it, whatever a single call does of it. Returns what errno says, or 0.
+// Writes all bytes, in as many calls as that takes. Returns errno, or 0.
 int write_all_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// As much of it as the file has, which is told by `done`. Returns what errno says, or 0.
+// Reads as many bytes as the file has; `done` says how many. Returns errno, or 0.
 int read_all_at(int fd, std::uint64_t offset, std::span<std::byte> out, std::size_t& done);
 
-// Whether there is anything of that name, a link that leads nowhere included.
+// Whether anything has that name, including a link that leads nowhere.
 bool is_name_taken(const std::string& path);
 
 // "a named pipe"; "a file" for a regular one.

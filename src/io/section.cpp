@@ -62,7 +62,7 @@ class Section final : public Source {
   void release(std::uint64_t offset, std::uint64_t size) const override { whole_->release(first_ + offset, size); }
 
  private:
-  // Copies what is in memory, and gives back what is still wanted.
+  // Copies the bytes that are in memory, and returns the range that is still wanted.
   ReadRange take_kept(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset >= kept_.size() || out.empty()) return {offset, out};
     const auto known = std::span(kept_).subspan(static_cast<std::size_t>(offset));

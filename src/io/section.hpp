@@ -16,20 +16,22 @@ namespace ballast::io {
 // Errc::malformed ("ends early") if a range does not lie inside the source.
 void require_inside(const Source& source, std::uint64_t offset, std::uint64_t size);
 
-// A part of another source, as a source of its own: a stored member of an archive. It must lie inside.
+// A part of another source as a source of its own, such as a stored member of an archive. The part must lie inside the
+// source.
 SourcePtr section(SourcePtr source, std::uint64_t offset, std::uint64_t size, std::string name);
 
-// The same source, of which the first bytes (no more than there are) are read now and then come from memory.
+// The same source, whose first bytes (no more than there are) are read now and come from memory later.
 SourcePtr with_beginning(SourcePtr source, std::uint64_t size);
 
-// What lies behind sections, and where in it the byte at `offset` does: for those who keep a source for its data.
+// The source behind sections, and the offset in it of the byte at `offset`: for callers that keep a source for its
+// data.
 struct Position {
   SourcePtr source;
   std::uint64_t offset = 0;
 };
 Position behind_sections(SourcePtr source, std::uint64_t offset);
 
-// The same ranges, counted from a byte that lies `by` bytes further to the front.
+// The same ranges, with their offsets counted from `by` bytes further to the front.
 template <class Range>
 std::vector<Range> shifted(std::span<const Range> ranges, std::uint64_t by) {
   std::vector<Range> moved(ranges.begin(), ranges.end());
@@ -37,7 +39,7 @@ std::vector<Range> shifted(std::span<const Range> ranges, std::uint64_t by) {
   return moved;
 }
 
-// A whole small text; `limit` is a cap on its size (Errc::limit).
+// Reads a whole small text; `limit` is a cap on its size (Errc::limit).
 std::shared_ptr<const PaddedText> read_text(const Source& source, std::uint64_t limit);
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit);
 

@@ -1,4 +1,5 @@
-// Sink: where a file is written to. Sized first, then written at offsets from several threads, then committed once.
+// Sink: where a file is written to. It is sized first, then written at offsets from several threads, then committed
+// once.
 #pragma once
 
 #include <cstddef>
@@ -15,40 +16,40 @@ namespace ballast::io {
 
 class Sink {
  public:
-  virtual ~Sink() = default;  // what was not committed leaves no trace
+  virtual ~Sink() = default;  // without commit(), leaves no trace
 
-  virtual void reserve(std::uint64_t size_bytes) = 0;  // the final size; fails early when the disk is too small
+  virtual void reserve(std::uint64_t size_bytes) = 0;  // the final size; fails early if the disk is too small
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;  // thread-safe
   virtual void commit() = 0;
 
-  // Bytes of another file, from `first` on, that are to be at `offset`: as many of them as the file system lets both
-  // files share, without a copy. Says which: those are written. Thread-safe.
+  // Asks the file system to share bytes of another file, from `first` on, as the bytes at `offset`, without a copy.
+  // Returns which bytes are shared, and so written. Thread-safe.
   virtual ByteRange share(int /*descriptor*/, std::uint64_t /*first*/, std::uint64_t /*offset*/,
                           std::uint64_t /*size*/) {
     return {};
   }
 
-  // The bytes that were written, as they come back from where they were written to.
+  // Reads back the bytes that were written.
   virtual void read_back(std::uint64_t offset, std::span<std::byte> out) const = 0;  // thread-safe
-  // What was written so far is where it belongs, and not only on its way there.
+  // Makes sure that the bytes written so far are on the disk, and not only on their way there.
   virtual void settle() {}
 
-  // All bytes are there. Should this process die before it commits, the next one that has the same key (see
-  // OutputOptions) is told `mark`, by which it can tell whether they are still what they were.
+  // All bytes are written. If this process dies before it commits, the next process with the same key (see
+  // OutputOptions) is told `mark`, by which it can tell whether the bytes are still the same.
   virtual void keep(std::uint64_t /*mark*/) {}
-  // The mark of such a file, which now is this one's: write it anew, or commit it.
+  // The mark of a file that an earlier process kept and that this sink has taken over: write it anew, or commit it.
   virtual std::optional<std::uint64_t> kept() const { return std::nullopt; }
-  // Whether nobody can have written to that file since, by all that the system knows: then its bytes are as they were
-  // marked, and need not be read.
+  // Whether nobody can have written to the file that was taken over since it was kept, by all that the system knows:
+  // then its bytes are as they were marked, and need not be read.
   virtual bool is_untouched() const { return false; }
-  // This process will not commit. What was kept stays for the next one, as if this one had died; whether there is
-  // something that stays.
+  // Says that this process will not commit. A file that was kept stays for the next process, as if this one had died.
+  // Returns whether there is such a file.
   virtual bool leave_to_next_run() { return false; }
 
-  virtual std::uint64_t free_bytes() const { return UINT64_MAX; }  // that can still be reserved
+  virtual std::uint64_t free_bytes() const { return UINT64_MAX; }  // bytes that can still be reserved
 };
 
-// What a file is a part of, by their names.
+// Maps the name of a file to the name of the whole that it is a part of, such as a set of shards.
 using WholeOf = std::string (*)(std::string_view name);
 
 struct OutputOptions {
@@ -56,7 +57,7 @@ struct OutputOptions {
   bool durable = true;     // fsync the file before the rename and the folder after it
   std::string key{};       // 16 hexadecimal digits that stand for what will be written; empty: nothing is kept
   WholeOf whole_of =
-      nullptr;  // what abandoned runs left of files of the same whole is removed; by default, of the file
+      nullptr;  // removes what abandoned runs left of files of the same whole; without it, only of this file
 };
 
 // A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and

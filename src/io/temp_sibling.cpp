@@ -27,8 +27,8 @@ constexpr std::string_view kMiddle = ".ballast-", kSuffix = ".tmp";
 constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";  // 5 bits each
 constexpr std::size_t kRandomLength = 8, kHexLength = 16, kKeptLength = 3 * kHexLength + 2;
 
-// ".NAME.ballast-". Where the whole would be longer than a name may be, NAME is cut at a character, and a hash of it
-// tells shards apart whose numbers are cut off.
+// ".NAME.ballast-". If the whole name would be longer than a name may be, NAME is cut at a character boundary, and a
+// hash of NAME tells apart shards whose numbers are cut off.
 std::string temp_prefix(std::string_view name) {
   constexpr std::size_t kRoom = NAME_MAX - 1 - kMiddle.size() - kKeptLength - kSuffix.size();
   if (name.size() <= kRoom) return fmt::format(".{}{}", name, kMiddle);
@@ -75,8 +75,8 @@ std::optional<TempName> parse_temp_name(std::string_view entry) {
   return name;
 }
 
-// What is there now of the file, and of the run of the system that it was written in. Nothing where the system does not
-// tell its runs apart.
+// A number for the file as it is now (inode, size, time of the last write) and for this run of the system. Nothing if
+// the system does not tell its runs apart.
 std::optional<std::uint64_t> stamp_of(const struct stat& file) {
   std::array<char, 64> boot{};
   const UniqueFd id(retry([&] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); }));
@@ -89,14 +89,14 @@ std::optional<std::uint64_t> stamp_of(const struct stat& file) {
   return XXH3_64bits_withSeed(facts.data(), sizeof facts, run);
 }
 
-// Of a temporary file: from its prefix.
+// The NAME of a temporary file, from its prefix. It may be cut: see temp_prefix().
 std::string_view name_in(std::string_view prefix) { return prefix.substr(1, prefix.size() - 1 - kMiddle.size()); }
 
 bool is_locking_unsupported(int error) {
   return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
 }
 
-// Whoever holds the lock is alive. A file that cannot be opened or locked is none of our business.
+// Removes a file whose lock nobody holds, since a living writer holds it. A file that cannot be opened or locked stays.
 void remove_if_abandoned(int folder, const char* entry) {
   const UniqueFd fd(openat(folder, entry, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found = {};
@@ -131,13 +131,13 @@ TempSibling::TempSibling(int folder, std::string name, mode_t mode, std::string 
     const auto temp = parse_temp_name(entry);
     const bool is_of_this_job = !key_.empty() && temp->key == key_;
     if (is_of_this_job && temp->prefix == prefix && try_to_take_over(entry)) return;
-    const bool is_in_the_way = is_of_this_job && temp->prefix == prefix;  // and nothing that can be trusted
+    const bool is_in_the_way = is_of_this_job && temp->prefix == prefix;  // but cannot be trusted
     if (is_in_the_way || (!is_of_this_job && whole(temp->prefix) == whole(prefix)))
       remove_if_abandoned(folder_, entry.c_str());
   }
 
-  // A second try is needed where 40 random bits meet a file that is there already, or a sweeper that came between the
-  // creation of the file and its lock; many in a row mean that something is wrong.
+  // A second try is needed if 40 random bits give the name of an existing file, or if a sweeper came between the
+  // creation of the file and its lock; many failures in a row mean that something is wrong.
   for (int attempt = 0; attempt < 100; ++attempt) {
     temp_name_ = fmt::format("{}{}{}", prefix, random_letters(), kSuffix);
     if (try_to_create(mode)) return;
@@ -152,7 +152,7 @@ bool TempSibling::try_to_create(mode_t mode) {
   if (!fd_) throw system_error("cannot be created", errno);
 
   if (retry([&] { return flock(fd_.get(), LOCK_EX | LOCK_NB); }) != 0) {
-    if (errno == EWOULDBLOCK) return false;  // a sweeper has it, and removes it
+    if (errno == EWOULDBLOCK) return false;  // a sweeper has the lock, and removes the file
     if (!is_locking_unsupported(errno)) {
       const int error = errno;
       unlinkat(folder_, temp_name_.c_str(), 0);
@@ -160,16 +160,16 @@ bool TempSibling::try_to_create(mode_t mode) {
     }
   }
   struct stat created = {};
-  return fstat(fd_.get(), &created) != 0 || created.st_nlink != 0;  // 0: a sweeper had it
+  return fstat(fd_.get(), &created) != 0 || created.st_nlink != 0;  // 0: a sweeper removed it
 }
 
-// Anybody who may write to the folder could have put it there: it must be ours alone.
+// Anybody who may write to the folder could have put the file there, so it must belong to us alone.
 bool TempSibling::try_to_take_over(const std::string& entry) {
   UniqueFd fd(openat(folder_, entry.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found = {}, now = {};
   if (!fd || fstat(fd.get(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
   if (found.st_uid != geteuid() || found.st_nlink != 1 || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;  // whoever writes it lives
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;  // its writer is alive
   if (fstatat(folder_, entry.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 || now.st_ino != found.st_ino) return false;
   const TempName name = *parse_temp_name(entry);
   fd_ = std::move(fd);
@@ -199,8 +199,8 @@ void TempSibling::keep(std::uint64_t mark) {
   const auto stamp = fstat(fd_.get(), &now) == 0 ? stamp_of(now) : std::nullopt;
   const std::string kept =
       fmt::format("{}{}-{:016x}-{:016x}{}", temp_prefix(name_), key_, mark, stamp.value_or(0), kSuffix);
-  // A run that does the same at this moment may have been first. Its file is not ours: this one stays as it is, and
-  // will not be there for another run.
+  // Another run that does the same at this moment may have been first. Its file is not ours, so our file keeps its own
+  // name and will not be there for another run.
   const std::string own = std::exchange(temp_name_, kept);
   is_kept_ = renameat2(folder_, own.c_str(), folder_, kept.c_str(), RENAME_NOREPLACE) == 0;
   if (is_kept_) return;
@@ -215,7 +215,7 @@ void TempSibling::keep(std::uint64_t mark) {
 }
 
 TempSibling::~TempSibling() {
-  // While the lock is still held.
+  // The lock is still held here.
   if (!temp_name_.empty()) unlinkat(folder_, temp_name_.c_str(), 0);
 }
 
@@ -233,11 +233,12 @@ bool TempSibling::publish_new() {
     if (result != 0 && errno != EEXIST) throw system_error("cannot be given its name", errno);
     return result == 0;
   }
-  // NFS and others: a hard link never replaces anything either. The destructor then takes away the first name.
+  // NFS and others do not support the flag; a hard link never replaces anything either. The destructor then removes the
+  // first name.
   if (linkat(folder_, temp_name_.c_str(), folder_, name_.c_str(), 0) == 0) return true;
   if (errno == EEXIST) return false;
 
-  // FAT has neither, so the name can be taken between the look and the rename.
+  // FAT supports neither, so another program can take the name between the check and the rename.
   if (faccessat(folder_, name_.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return false;
   publish_over();
   return true;

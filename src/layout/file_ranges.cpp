@@ -8,14 +8,14 @@
 namespace ballast {
 namespace {
 
-constexpr std::size_t kMostRanges = 65536;  // of one tensor
+constexpr std::size_t kMostRanges = 65536;  // ranges of one tensor
 
 struct Dim {
   std::uint64_t count, stride;  // in elements
 };
 
-// A view as runs of elements, and what repeats them, the innermost first (with a stride of 0 the same again); nothing
-// where it walks backwards.
+// A view as runs of elements, and the dimensions that repeat them, the innermost first (a stride of 0 repeats the same
+// run); nothing if the view walks backwards.
 struct Runs {
   std::uint64_t elements = 1;
   std::vector<Dim> outer;
@@ -38,7 +38,7 @@ std::optional<Runs> runs_of(const Tensor& tensor) {
   return runs;
 }
 
-// Nothing where there would be too many, or where pieces begin inside a block.
+// Nothing if there would be too many ranges, or if a range would begin inside a block.
 std::optional<std::vector<FileRange>> plain_ranges(const Tensor& tensor, const Storage::Location& place) {
   const auto runs = runs_of(tensor);
   if (!runs) return std::nullopt;
@@ -79,7 +79,7 @@ FileRanges file_ranges(const Tensor& tensor) {
                        : ancestor.storage() ? ancestor.storage()->location()
                                             : std::nullopt;
     if (!place) return;
-    // Of what is compressed, only where it begins is known; of what is strided, that it lies in its storage.
+    // Only the beginning of compressed bytes is known; for a strided tensor, only that it lies in its storage.
     if (!derivation.packed && ancestor.is_contiguous())
       all.ranges.push_back({place->file, place->offset + ancestor.offset(), ancestor.nbytes(), 1, 0});
     else

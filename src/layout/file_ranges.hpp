@@ -9,7 +9,7 @@ namespace ballast {
 
 struct FileRanges {
   std::vector<FileRange> ranges;
-  bool is_plain = true;  // false: these are the bytes of all that the tensor is computed from
+  bool is_plain = true;  // false: these are the bytes of everything that the tensor is computed from
 };
 FileRanges file_ranges(const Tensor& tensor);
 

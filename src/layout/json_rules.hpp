@@ -1,4 +1,4 @@
-// Lists of rules in JSON: {"rules": [...]}, every complaint with the place of its rule.
+// Lists of rules in JSON: {"rules": [...]}. Every error names its rule.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline void refuse_unknown_members(const Json& object, std::initializer_list<std
   }
 }
 
-// `read` makes one rule of its JSON.
+// `read` makes one rule from its JSON.
 template <class Read>
 auto read_rules(const Json& root, const Read& read) {
   refuse_unknown_members(root, {"rules", "schema", "about"}, "such a file, which is {\"rules\": [...]}");

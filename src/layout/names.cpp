@@ -32,7 +32,7 @@ void remark(Checkpoint& checkpoint, std::string text) {
   checkpoint.notes.push_back({checkpoint.target, std::move(text), Note::Kind::remark});
 }
 
-// Whoever asks for one architecture is told when it has no table; a file that is of another one is only noted.
+// If the caller asks for an architecture that has no table, that is an error; if the file says one, it is only noted.
 const Architecture* choose_architecture(Checkpoint& checkpoint, const std::string& asked) {
   const std::string_view said = names::architecture_in(checkpoint);
   if (!asked.empty()) {
@@ -95,8 +95,8 @@ class HeadCounts {
     return options_.head_count != 0 ? agreed(key_, said, options_.head_count) : said;
   }
 
-  // That keys have as many heads as queries is what a file says that is silent about it. An option that was forgotten
-  // says nothing.
+  // If a file says the heads of queries and is silent about keys, keys have as many heads as queries. If the file says
+  // neither, that is only an assumption, because an option may have been forgotten.
   bool are_of_queries(const Match& match) const {
     return match.change == Change::permute_keys && !find_keys(match.block) &&
            !find_number(checkpoint_, key_, match.block);
@@ -124,7 +124,7 @@ class HeadCounts {
     return options_.head_count_kv != 0 ? agreed(key_kv_, said, options_.head_count_kv) : said;
   }
 
-  // What is asked for is for what the file does not say.
+  // The options may only add to what the file says, not contradict it.
   static std::uint64_t agreed(const std::string& key, std::optional<std::uint64_t> said, std::uint64_t asked) {
     if (said && *said != asked)
       throw Error(Errc::mismatch, fmt::format("the file says {} for {}, not {}", *said, key, asked))
@@ -137,7 +137,7 @@ class HeadCounts {
   std::string key_, key_kv_;
 };
 
-// Tensors of one kind, for one sentence about all of them.
+// Counts tensors of one kind, for one note about all of them.
 struct Tally {
   std::uint64_t count = 0;
   std::string example;
@@ -220,7 +220,7 @@ class Renaming {
     return tensor;
   }
 
-  // Of a head, by the first queries that there are. An adapter may be one of keys alone.
+  // The rows of a head, from the first queries that there are. An adapter may have keys alone.
   void find_query_rows() {
     for (const auto& [name, tensor] : checkpoint_) {
       const auto match = names::match(architecture_, style_, name);
@@ -231,8 +231,8 @@ class Renaming {
     }
   }
 
-  // Every head of queries meets one of keys, so both have as many rows: a head count that is wrong, or was left out
-  // where keys have fewer, shows here and not in what the model says.
+  // Every head of queries meets a head of keys, so both have as many rows. So a head count that is wrong, or that was
+  // left out although keys have fewer heads, shows here and not in the model's output.
   Tensor reordered(const Tensor& tensor, const Match& match) {
     const std::uint64_t heads = heads_.of(match);
     const bool is_assumed = heads_.are_of_queries(match);
@@ -249,11 +249,11 @@ class Renaming {
     return result;
   }
 
-  // Two names of one tensor stay that, as long as the same is done to both.
+  // Two names of one tensor still share it, if the same change is made to both.
   void take_aliases() {
     std::map<std::string, std::string, std::less<>> aliases;
     for (const auto& [removed, kept] : checkpoint_.aliases) {
-      checkpoint_.metadata.erase(removed);  // said anew, under the new names, when the checkpoint is saved
+      checkpoint_.metadata.erase(removed);  // written anew, under the new names, when the checkpoint is saved
       const auto a = matches_.find(removed), b = matches_.find(kept);
       if (a == matches_.end() || b == matches_.end() || a->second.change != b->second.change) continue;
       tensors_.replace(a->second.name, Tensor(tensors_.at(b->second.name)));
@@ -294,12 +294,12 @@ class Renaming {
   Tally unnamed_, left_out_, widened_;
 };
 
-// What llama.cpp, and the way back, will look for.
+// Keeps what llama.cpp, and the way back, will look for.
 void keep_options(Checkpoint& checkpoint, const Architecture& architecture, const NameOptions& options) {
   const HeadCounts heads(checkpoint, architecture, options);
   const auto keep_number = [&](const std::string& key, std::uint64_t count) {
     if (count == 0 || checkpoint.fields.find_uint(key) == count) return;
-    checkpoint.fields.remove(key);  // it may be a list, one for each block
+    checkpoint.fields.remove(key);  // it may be an array with one number for each block
     checkpoint.fields.set_from_text(key, std::to_string(count));
   };
   if (checkpoint.fields.find_string(kArchitectureKey) != architecture.gguf)
@@ -320,7 +320,7 @@ NameOptions completed(NameOptions options, const Checkpoint& base) {
   const Architecture* architecture = names::find_architecture(base, options);
   if (architecture == nullptr) return options;
   if (options.architecture.empty()) options.architecture = architecture->gguf;
-  // Lists, one for each block, are not for options.
+  // Arrays with one number for each block do not fit into the options.
   const HeadCounts heads(base, *architecture, options);
   const auto says = [&](const std::string& key) { return base.fields.find(key) || base.metadata.contains(key); };
   const auto number = [&](const std::string& key) {

@@ -7,9 +7,9 @@ namespace ballast::names {
 namespace {
 
 constexpr std::string_view kBlock = "{}";
-constexpr std::size_t kMostDigits = 9;  // of a block's number
+constexpr std::size_t kMostDigits = 9;  // digits of a block's number
 
-// What stands in a name where the pattern has {}; empty for a pattern without.
+// The part of a name where the pattern has {}; empty for a pattern without it.
 std::optional<std::string_view> block_in(std::string_view pattern, std::string_view name) {
   const std::size_t at = pattern.find(kBlock);
   if (at == std::string_view::npos) return name == pattern ? std::optional(std::string_view()) : std::nullopt;
@@ -27,7 +27,7 @@ std::string with_block(std::string_view pattern, std::string_view block) {
   return name;
 }
 
-// A norm has no bias that is a difference, and a bias has nothing to transpose: only reordered rows have both.
+// A norm's bias is not a difference from 1, and a bias cannot be transposed: only reordering applies to biases, too.
 Change change_of(const Row& row, std::string_view suffix) {
   const bool is_of_rows = row.change == Change::permute_queries || row.change == Change::permute_keys;
   return suffix == ".weight" || is_of_rows ? row.change : Change::none;

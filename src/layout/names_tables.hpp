@@ -1,6 +1,6 @@
-// How tensors are called in GGUF and by Hugging Face, and what llama.cpp's converter does to their values in between.
+// The names of tensors in GGUF and at Hugging Face, and what llama.cpp's converter does to their values in between.
 //
-// To add an architecture: a table of its rows, and a line in kArchitectures. A row names a module, and so both its
+// To add an architecture, add a table of its rows and a line in kArchitectures. A row names a module, and so both its
 // ".weight" and its ".bias"; {} is the number of the block.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace ballast::names {
 
-// On the way to GGUF; undone on the way back.
+// Changes on the way to GGUF; they are undone on the way back.
 enum class Change : std::uint8_t {
   none,
-  permute_queries,  // each head's rows: the two halves interleaved, since llama.cpp rotates neighbours
-  permute_keys,     // the same, with as many heads as there are for keys and values
+  permute_queries,  // interleaves the two halves of each head's rows, since llama.cpp rotates neighbours
+  permute_keys,     // the same, with the number of heads of keys and values
   add_one,          // to a norm's weight, which its architecture keeps as the difference from 1
   transpose,        // a matrix that Hugging Face keeps as [in, out]
 };
@@ -24,17 +24,17 @@ struct Row {
   Change change = Change::none;
 };
 
-// Another way in which Hugging Face's names begin, inside a larger model or without the head around it.
+// Another beginning of Hugging Face's names: inside a larger model, or without the head around it.
 struct Prefix {
   std::string_view found, usual;
 };
 
 struct Architecture {
-  std::string_view name;  // as people say it
-  std::string_view gguf;  // as general.architecture and the keys of its numbers have it
+  std::string_view name;  // the usual name
+  std::string_view gguf;  // as in general.architecture and in the keys of its numbers
   std::span<const Row> rows;
   std::span<const Prefix> prefixes;
-  std::span<const std::string_view> left_out;  // whole names of Hugging Face's that GGUF has no place for
+  std::span<const std::string_view> left_out;  // whole names at Hugging Face of tensors that GGUF cannot hold
 };
 
 inline constexpr Row kLlama[] = {
@@ -145,7 +145,7 @@ inline constexpr Row kGpt2[] = {
     {"blk.{}.ffn_down", "transformer.h.{}.mlp.c_proj", Change::transpose},
 };
 
-// Inside a model that sees, of both ages of transformers; and without the head.
+// Prefixes inside a vision model, of older and newer versions of transformers; and without the head.
 inline constexpr Prefix kModelPrefixes[] = {
     {"language_model.model.", "model."}, {"language_model.lm_head.", "lm_head."},  {"model.language_model.", "model."},
     {"layers.", "model.layers."},        {"embed_tokens.", "model.embed_tokens."}, {"norm.", "model.norm."},
@@ -162,7 +162,7 @@ inline constexpr std::string_view kRotary[] = {"model.layers.{}.self_attn.rotary
 inline constexpr std::string_view kRotaryAndHead[] = {kRotary[0], "lm_head.weight"};
 inline constexpr std::string_view kMasks[] = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias"};
 
-// mistral is llama to llama.cpp, but for its third generation, which has a name and the same tensors.
+// llama.cpp treats mistral as llama, except its third generation, which has its own name and the same tensors.
 inline constexpr Architecture kArchitectures[] = {
     {"llama", "llama", kLlama, kModelPrefixes, kRotary},
     {"mistral", "llama", kLlama, kModelPrefixes, kRotary},

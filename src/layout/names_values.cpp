@@ -17,7 +17,7 @@
 namespace ballast::names {
 namespace {
 
-// Rows of [heads, outer, inner] in the order of [heads, inner, outer].
+// The rows of [heads, outer, inner] in the order of [heads, inner, outer].
 Tensor swap_in_heads(const Tensor& tensor, std::uint64_t head_count, std::uint64_t outer, std::uint64_t inner) {
   std::vector<std::uint64_t> dims{head_count, outer, inner};
   dims.insert(dims.end(), tensor.shape().begin() + 1, tensor.shape().end());
@@ -36,7 +36,7 @@ std::uint64_t half_head(const Tensor& tensor, std::uint64_t head_count) {
   return rows / head_count / 2;
 }
 
-// In `dtype`.
+// Adds `by` to every value; the result is in `dtype`.
 Tensor shifted(const Tensor& tensor, DType dtype, double by) {
   constexpr std::size_t kElements = 256;
   std::array<double, kElements> shifts;

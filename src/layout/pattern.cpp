@@ -17,7 +17,7 @@ bool is_word(std::string_view text) {
 }
 
 struct Piece {
-  std::string literal, place;  // what stands before a place, and the place; the last one has none
+  std::string literal, place;  // the text before a placeholder, and the placeholder; the last piece has none
 };
 
 std::vector<Piece> pieces_of(std::string_view text) {
@@ -93,7 +93,7 @@ std::optional<NamePattern::Places> NamePattern::match(std::string_view name) con
   Places places;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const auto [place, is_new] = places.emplace(places_[i], found[i].as_string());
-    if (!is_new && place->second != found[i]) return std::nullopt;  // one word is one text
+    if (!is_new && place->second != found[i]) return std::nullopt;  // the same word must stand for the same text
   }
   return places;
 }

@@ -28,7 +28,7 @@ Tensor part_of(const Tensor& tensor, const std::optional<RankCut>& cut) {
   return cut ? dimension_range(tensor, cut->axis, cut->first, cut->count) : tensor;
 }
 
-// The first of `total` units that belongs to a rank: as even as whole units allow.
+// The first of `total` units that belongs to a rank; ranks get as equal shares as whole units allow.
 std::uint64_t first_of(unsigned rank, unsigned ranks, std::uint64_t total) {
   const std::uint64_t share = total / ranks, more = total % ranks;
   return share * rank + std::min<std::uint64_t>(rank, more);
@@ -55,7 +55,7 @@ class Planner {
  private:
   struct Found {
     const CompiledRule* rule = nullptr;
-    std::size_t number = 0;  // of the rule
+    std::size_t number = 0;  // the number of the rule
     NamePattern::Places places;
   };
 
@@ -66,7 +66,7 @@ class Planner {
     return {};
   }
 
-  // Experts are counted over the rule, so that all layers are dealt out alike.
+  // Experts are counted over all tensors of a rule, so that all layers are dealt out alike.
   void count_experts() {
     for (const auto& [name, tensor] : checkpoint_) {
       const Found found = find(name);
@@ -105,7 +105,7 @@ class Planner {
     const bool is_last = axis + 1 == tensor.rank();
     const std::uint64_t block = is_last ? info(tensor.dtype()).block_elements : 1;
     const std::uint64_t step = unit > dim ? unit : std::lcm(unit, block);
-    // What is left over goes to the last rank. NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no unit is 0
+    // The rest goes to the last rank. NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no unit is 0
     const std::uint64_t units = dim / step;
     for (unsigned rank = 0; rank < ranks_; ++rank) {
       const std::uint64_t first = first_of(rank, ranks_, units) * step;

@@ -26,7 +26,7 @@ namespace {
 using Places = NamePattern::Places;
 using Named = std::pair<std::string, Tensor>;
 
-// The place that one side has and the other has not.
+// The placeholder that one side has and the other does not have.
 std::string number_place(const WeightRule& rule) {
   const auto from = places_in(rule.from.front()), to = places_in(rule.to.front());
   for (const auto& places : {from, to}) {
@@ -48,7 +48,7 @@ Tensor with_shape(const Tensor& tensor, const Shape& shape) {
   return tensor.is_contiguous() ? tensor.reshape(shape) : names::in_order(tensor, shape);
 }
 
-// How many of `total` each part has, given what they are to each other.
+// How much of `total` each part gets, in proportion to `sizes`.
 std::vector<std::uint64_t> shares(std::uint64_t total, std::vector<std::uint64_t> sizes, std::size_t parts) {
   if (sizes.empty()) sizes.assign(parts, 1);
   std::uint64_t sum = 0;
@@ -103,7 +103,7 @@ Tensor changed(const Tensor& tensor, const WeightRule& rule) {
   }
 }
 
-// One rule over all tensors. Where several become one, it stands where the first of them stood.
+// Applies one rule to all tensors. If several tensors become one, it stands where the first of them stood.
 class Pass {
  public:
   explicit Pass(const WeightRule& rule) : rule_(rule) {
@@ -131,7 +131,7 @@ class Pass {
  private:
   struct Group {
     Places places;                         // without the number
-    std::map<std::uint64_t, Named> parts;  // by the place in `from`, or by the number
+    std::map<std::uint64_t, Named> parts;  // by the position in `from`, or by the number
   };
   struct Slot {
     std::string_view name;
@@ -230,7 +230,7 @@ class Pass {
   std::vector<Slot> slots_;
 };
 
-// What the checkpoint says beside its tensors, about names that are no more.
+// Refuses a map that changes composites, packed parts or tensors of unknown ggml types; forgets aliases that are gone.
 void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
   const auto is_same = [&](const std::string& name) {
     const Tensor *now = checkpoint.find(name), *then = before.find(name);

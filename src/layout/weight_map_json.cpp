@@ -20,7 +20,7 @@ namespace ballast {
 namespace {
 
 struct Word {
-  std::string_view key;  // of the one member that says what is done
+  std::string_view key;  // the key of the one member that says what is done
   WeightChange change;
 };
 constexpr std::array kWords = {
@@ -66,7 +66,7 @@ void check_counts(const WeightRule& rule) {
     throw Error(Errc::invalid_argument, "\"sizes\" has one number of at least 1 for each part");
 }
 
-// What stands in braces on one side stands there on the other, but for the number of stacked tensors.
+// A word in braces on one side must be on the other side too, except the number of stacked tensors.
 void check_places(const WeightRule& rule) {
   const bool is_stack = rule.change == WeightChange::stack, is_unstack = rule.change == WeightChange::unstack;
   const auto common = places_in(is_stack ? rule.to.front() : rule.from.front());

@@ -1,4 +1,4 @@
-// The order in which tensors lie in their files: a disk reads on faster than it jumps.
+// The order in which tensors lie in their files: reading on is faster for a disk than jumping.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ballast {
 
-// The numbers of the tensors, by the first byte that each of them comes from; those that come from memory first.
+// The numbers of the tensors, sorted by the first byte that each comes from; tensors that come from memory are first.
 std::vector<std::size_t> in_file_order(std::span<const Tensor> tensors);
 
 }  // namespace ballast

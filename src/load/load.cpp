@@ -12,7 +12,7 @@
 namespace ballast {
 namespace {
 
-// The same names, each tensor on the device that `device_of` gives for its name.
+// The same names, with each tensor on the device that `device_of` gives for its name.
 template <class DeviceOf>
 StateDict placed(const StateDict& state, const DeviceOf& device_of, const PlaceOptions& options,
                  const Progress& progress) {

@@ -22,7 +22,7 @@
 namespace ballast {
 namespace {
 
-// What trainers and compilers put before the names of a model.
+// Prefixes that trainers and compilers put before the names of a model.
 constexpr std::array kPrefixes = {"module.", "_orig_mod.",   "model.",           "state_dict.",
                                   "net.",    "transformer.", "base_model.model."};
 
@@ -30,7 +30,7 @@ bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
   return std::ranges::any_of(globs, [&](const std::string& glob) { return glob_match(glob, name); });
 }
 
-// () and (1,) are the same number, as everybody writes it one time or the other.
+// () and (1,) are the same number: programs write either.
 bool shape_fits(const Shape& file, const Shape& model) {
   const auto is_one = [](const Shape& shape) { return shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1); };
   return file == model || (is_one(file) && is_one(model));
@@ -81,7 +81,7 @@ class Loader {
     return checkpoint;
   }
 
-  // A prefix counts only where without it, or with it, every tensor of the model is there.
+  // A prefix counts only if every tensor of the model is there without it, or with it.
   Checkpoint with_prefix_found(Checkpoint checkpoint) const {
     const auto holds_all = [&](const auto& name_of) {
       return std::ranges::all_of(model_, [&](const BoundTensor& tensor) {
@@ -148,7 +148,7 @@ class Loader {
     const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
     if (options_.dtype_policy == DTypePolicy::to_one && is_real) wanted = options_.dtype;
     if (!wanted || *wanted == tensor.dtype()) return tensor;
-    if (!is_real && !kernels::can_cast(tensor.dtype(), *wanted)) return tensor;  // a mismatch, which is then reported
+    if (!is_real && !kernels::can_cast(tensor.dtype(), *wanted)) return tensor;  // a mismatch, which is reported later
     packed_.refuse(to.name, tensor, "cast");
     return tensor.to(*wanted);
   }
@@ -176,7 +176,7 @@ class Loader {
     }
   }
 
-  // For each of the first few that are missing, the unexpected one that is nearest.
+  // For each of the first few missing names, suggests the nearest unexpected name.
   void suggest() {
     constexpr std::size_t kMost = 32, kCandidates = 1000;
     const auto candidates = std::span(report_.unexpected).first(std::min(kCandidates, report_.unexpected.size()));
@@ -186,7 +186,7 @@ class Loader {
   }
 
   void carry_out() {
-    std::vector<Job> placed, copies;  // tensors of our own type, and memory of the model's
+    std::vector<Job> placed, copies;  // ballast::Tensors, and memory of the model's own
     std::vector<Tensor> tensors;
     std::vector<Device> devices;
     std::uint64_t total = 0;
@@ -204,7 +204,7 @@ class Loader {
       }
     }
     jobs_.clear();
-    if (options_.consume) checkpoint_ = {};  // what is needed of it is in the jobs
+    if (options_.consume) checkpoint_ = {};  // the jobs hold what is needed of it
     const PlaceOptions how{options_.mode, !options_.assign, options_.consume, options_.threads};
     const OverflowCounter overflows;
     ProgressMeter meter(options_.progress, "loading", total);
@@ -280,7 +280,7 @@ namespace binding {
 
 BoundTensor bound(Tensor& tensor, const Context& context) {
   BoundTensor result{context.name, context.is_optional, context.is_persistent, std::nullopt, std::nullopt, {}, {}, {}};
-  if (tensor.storage()) {  // else there is no tensor yet, and any will do
+  if (tensor.storage()) {  // else there is no tensor yet, and any dtype and shape will do
     result.dtype = tensor.dtype();
     result.shape = tensor.shape();
   }

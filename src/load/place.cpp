@@ -19,7 +19,7 @@
 namespace ballast {
 namespace {
 
-// Threads that wait for a disk do not take a core, and a few requests at a time leave most disks idle.
+// Threads that wait for a disk do not use a core, and with few requests at a time most disks are idle.
 constexpr unsigned kReaders = 8;
 
 constexpr std::uint64_t kRequestBytes = std::uint64_t{1} << 20;
@@ -49,7 +49,7 @@ class Placing {
   void fill(std::vector<Tensor> tensors, std::span<const std::span<std::byte>> memory) {
     const bool has_large = options_.mode != LoadMode::mapped && make_large(tensors, LargeReading::in_blocks);
     Filling filling{cut_by_bytes(tensors, has_large ? kRequestBytes : kPieceBytes), memory, {}};
-    if (filling.pieces.empty()) return;  // or threads would be started for nothing
+    if (filling.pieces.empty()) return;  // else threads would be started for nothing
     filling.left = std::vector<std::atomic<std::size_t>>(tensors.size());
     for (const TensorPiece& piece : filling.pieces) ++filling.left[piece.tensor];
     if (has_large) return carry_out_faster_way(filling, tensors);
@@ -61,9 +61,9 @@ class Placing {
   struct Filling {
     std::vector<TensorPiece> pieces;
     std::span<const std::span<std::byte>> memory;
-    std::vector<std::atomic<std::size_t>> left;  // pieces of each tensor
+    std::vector<std::atomic<std::size_t>> left;  // how many pieces of each tensor are left
   };
-  // The tensors as one way reads them; the other ways follow, and let go of them, too.
+  // The same tensors, as each way reads them. The first is the way in use; the others release their tensors with it.
   using Ways = std::vector<std::vector<Tensor>*>;
 
   void carry_out(Filling& filling, std::span<const TensorPiece> pieces, const Ways& ways, ThreadPool& pool) {
@@ -87,8 +87,8 @@ class Placing {
   }
 
   // Whether a cold file is read faster past the page cache or through it depends on the disk, on how far the system
-  // reads ahead and on how busy the processors are. So the first megabytes are read past it, some more through it, and
-  // the rest in the way that was faster.
+  // reads ahead and on how busy the processors are. So the first megabytes are read past the cache, some more through
+  // it, and the rest in the way that was faster.
   void carry_out_faster_way(Filling& filling, std::vector<Tensor>& in_blocks) {
     const std::span<const TensorPiece> all = filling.pieces;
     ThreadPool pool(readers(options_.threads));
@@ -109,8 +109,8 @@ class Placing {
       carry_out(filling, rest, {&through_cache, &in_blocks}, processors);
   }
 
-  // Enough for every reader to have something to do; and enough for the system to begin to read ahead. What it then has
-  // read ahead for nothing is why there is no more of it.
+  // The first number gives every reader something to do; the second is enough for the system to begin to read ahead. It
+  // is not larger, because bytes that are read ahead for nothing cost time.
   static constexpr std::uint64_t kTrialBytes = std::uint64_t{8} << 20, kTrialThroughCacheBytes = std::uint64_t{4} << 20;
   static constexpr std::uint64_t kFewTrials = 10;
 
@@ -122,7 +122,7 @@ class Placing {
     return static_cast<double>(total_bytes(pieces)) / elapsed.count();
   }
 
-  // The first ones, so many that they have at least so many bytes.
+  // The first pieces that have at least `bytes` bytes together.
   static std::span<const TensorPiece> pieces_of(std::span<const TensorPiece> pieces, std::uint64_t bytes) {
     std::size_t count = 0;
     for (std::uint64_t done = 0; count < pieces.size() && done < bytes; ++count) done += pieces[count].bytes.size;
@@ -135,13 +135,13 @@ class Placing {
     return total;
   }
 
-  // All that goes to one device, each tensor once however many names it has.
+  // All tensors that go to one device, each once, however many names it has.
   struct Group {
     TensorNumbers numbers;
     std::vector<Tensor> tensors;
-    std::vector<std::pair<std::size_t, std::size_t>> members;  // what was asked for, and its number here
+    std::vector<std::pair<std::size_t, std::size_t>> members;  // number in the request, and number here
 
-    // False where it is here already, by another name.
+    // False if the tensor is here already, under another name.
     bool add(std::size_t i, const Tensor& tensor) {
       const std::size_t number = numbers(tensor);
       members.emplace_back(i, number);
@@ -186,7 +186,7 @@ class Placing {
     return uploaded(tensors, device, threads, [this](std::uint64_t bytes) { meter_.add(bytes); });
   }
 
-  // Has those read in large pieces for which that is better; whether there are any.
+  // Replaces tensors that are better read in large ranges; returns whether there are any.
   bool make_large(std::vector<Tensor>& tensors, LargeReading reading) {
     bool has_large = false;
     for (Tensor& tensor : tensors) {

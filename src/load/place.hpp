@@ -1,4 +1,4 @@
-// Tensors brought to where they are wanted: into memory, onto devices, or nowhere.
+// Brings tensors to where they are wanted: into memory, onto devices, or to the meta device.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace ballast {
 
-// The device of the first rule that the name matches.
+// The device of the first rule that the name matches, or `otherwise`.
 Device device_for(std::string_view name, std::span<const DeviceRule> rules, const Device& otherwise);
 
 struct PlaceOptions {
-  LoadMode mode = LoadMode::mapped;  // of what goes to the cpu
-  bool copies = false;               // what goes to the cpu is in memory of its own, whatever the mode
-  bool consume = false;              // lets go of what was copied: its pages, and of what is read_into() the tensor
+  LoadMode mode = LoadMode::mapped;  // for tensors on the cpu
+  bool copies = false;               // tensors on the cpu get memory of their own, whatever the mode
+  bool consume = false;              // releases what was copied: its pages, and in read_into() the tensor
   unsigned threads = 0;
 };
 
-// Each tensor on its device: what is there already is itself, the rest is read in the order of the files. Those that
-// are one tensor stay one, and those without data stay without. `meter` counts the bytes of all that is not on the meta
-// device.
+// Each tensor on its device: a tensor that is there already stays as it is, the others are read in the order of the
+// files. Names of one tensor still share one, and tensors without data stay without. `meter` counts the bytes of all
+// tensors that do not go to the meta device.
 std::vector<Tensor> place(std::span<const Tensor> tensors, std::span<const Device> devices, const PlaceOptions& options,
                           ProgressMeter& meter);
 
-// Each into memory of the caller's that is as long as the tensor, in the order of the files.
+// Reads each tensor into the caller's memory, which is as long as the tensor, in the order of the files.
 void read_into(std::vector<Tensor> tensors, std::span<const std::span<std::byte>> memory, const PlaceOptions& options,
                ProgressMeter& meter);
 

@@ -1,5 +1,5 @@
-// Digests: of the items of one file, taken while they are written by several threads, and compared with what comes
-// back.
+// Digests: computes the digests of the items of one file while several threads write it, and compares them with what is
+// read back.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@ namespace ballast {
 
 class Digests {
  public:
-  explicit Digests(const SavePlan::File& file);  // which must outlive it
+  explicit Digests(const SavePlan::File& file);  // the file must outlive this object
   explicit Digests(SavePlan::File&&) = delete;
 
-  // Bytes of an item from `first` on, which is a multiple of kernels::kLeafBytes; so is their number, unless they reach
-  // the item's end. Thread-safe for different bytes; owns nothing, so it may be abandoned half-way.
+  // Takes the bytes of an item from `first` on, which is a multiple of kernels::kLeafBytes; so is their number, unless
+  // they reach the item's end. Thread-safe for different bytes; owns nothing, so it may be abandoned half-way.
   void take(std::size_t item, std::uint64_t first, std::span<const std::byte> bytes) noexcept;
 
   std::uint64_t of(std::size_t item) const noexcept;
 
-  // Reads the items from the sink, and throws Errc::io for the first that is not what was taken.
+  // Reads the items back from the sink, and throws Errc::io for the first whose digest differs.
   void compare(const io::Sink& sink, ThreadPool& pool, ProgressMeter& meter) const;
 
  private:
   void compare_piece(const io::Sink& sink, std::size_t item, ByteRange range) const;
 
   const SavePlan::File& file_;
-  std::vector<std::vector<std::uint64_t>> leaves_;  // of each item
+  std::vector<std::vector<std::uint64_t>> leaves_;  // digests of the leaves of each item
 };
 
-// The digest of a whole file of so many bytes, as the sink gives them back.
+// The digest of a whole file of `size_bytes` bytes, as the sink gives them back.
 std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool,
                         ProgressMeter* meter = nullptr);
 

@@ -27,10 +27,10 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kMostBuffer = std::uint64_t{8} << 20;  // more does not make a write faster
+constexpr std::uint64_t kMostBuffer = std::uint64_t{8} << 20;  // a larger buffer does not make a write faster
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{64} << 10;
-// Of a mapped range. It stays in the second-level cache from its checksum to its write; and even without a checksum,
-// writes of 4 MiB from a map cost half as much again (ext4, Linux 6.18).
+// Bytes of a mapped range that are written at once. They stay in the second-level cache from their checksum to their
+// write; and even without a checksum, writes of 4 MiB from a map cost half as much again (ext4, Linux 6.18).
 constexpr std::uint64_t kDirectStep = std::uint64_t{512} << 10;
 
 unsigned thread_count(const SaveOptions& options) { return options.threads ? options.threads : available_threads(); }
@@ -70,7 +70,7 @@ class FileWriter {
     write_pieces(pool);
   }
 
-  // What the sink gives back is what was written.
+  // Checks that the sink gives back what was written.
   void verify(ThreadPool& pool, ProgressMeter& meter) {
     sink_.settle();
     compare({0, file_.head});
@@ -78,7 +78,7 @@ class FileWriter {
     digests_->compare(sink_, pool, meter);
   }
 
-  // Whether values of it are not what they were: whoever takes the job up again has to find that out anew.
+  // Whether values of the file overflowed: a later run that continues this job has to find that out anew.
   bool has_overflows() const {
     return std::ranges::any_of(overflows_, [](const Overflows& overflows) { return overflows.count != 0; });
   }
@@ -96,8 +96,8 @@ class FileWriter {
   }
 
  private:
-  // What a file system need not copy. What somebody wants the checksum of must be looked at, so it can as well be
-  // written.
+  // Shares the ranges that the file system need not copy. An item whose checksum is wanted must be read anyway, so it
+  // is written as usual.
   std::vector<ByteRange> share_blocks() {
     std::vector<ByteRange> shared(file_.items.size());
     for (std::size_t i = 0; i < shared.size(); ++i) {
@@ -122,7 +122,7 @@ class FileWriter {
   void write_direct(Job::Part& part, std::vector<std::byte>& buffer) {
     const auto bytes = part.tensor->bytes().subspan(part.first, part.size);
     for (std::uint64_t done = 0, step = 0; done < part.size; done += step) {
-      // A write that ends where a page of the file does is a fifth faster. But digests are of whole leaves.
+      // A write that ends at the end of a page of the file is a fifth faster. But digests need whole leaves.
       step = digests_ ? kDirectStep : kDirectStep - (part.offset + done) % kDirectStep;
       step = std::min(step, part.size - done);
       const auto piece = bytes.subspan(done, step);
@@ -137,14 +137,15 @@ class FileWriter {
     try {
       sink_.write_at(part.offset + done, in_step(part, done, bytes, buffer));
     } catch (const Error& error) {
-      // The sink knows that its source is gone; the source knows its name.
+      // The sink knows only that its source is gone; the source knows its own name.
       if (error.code() == Errc::changed) part.tensor->storage()->check_unchanged();
       throw;
     }
   }
 
-  // Where each byte goes a little further into its page than it came from, the processor takes every load for one that
-  // waits for the store before it, and copying takes three times as long. Those go round by half a page.
+  // If the destination of the bytes is a few bytes further into its page than their source, the processor takes every
+  // load for one that waits for the store before it, and copying takes three times as long. Such bytes are first copied
+  // to a buffer that is half a page away.
   std::span<const std::byte> in_step(const Job::Part& part, std::uint64_t done, std::span<const std::byte> bytes,
                                      std::vector<std::byte>& buffer) {
     constexpr std::uint64_t kPage = 4096, kTooNear = 64;
@@ -159,14 +160,14 @@ class FileWriter {
   }
 
   void look_at_mapped(Job::Part& part, std::uint64_t done, std::span<const std::byte> bytes) {
-    Job::Part looked_at = part;  // a look that is abandoned half-way leaves no half of a checksum
+    Job::Part looked_at = part;  // a visit that is abandoned half-way must not leave half a checksum
     const bool is_guarded = part.tensor->storage()->visit(part.tensor->offset() + part.first + done, bytes.size(),
                                                           [&](auto visited) { look_at(looked_at, done, visited); });
     if (!is_guarded) look_at(looked_at, done, bytes);
     part.crc32 = looked_at.crc32;
   }
 
-  // Bytes of the part from `done` on, those before them having been looked at.
+  // Takes the bytes of the part from `done` on; the bytes before them were taken already.
   void look_at(Job::Part& part, std::uint64_t done, std::span<const std::byte> bytes) {
     if (wants_crc32_[part.item]) part.crc32 = kernels::crc32(part.crc32, bytes);
     if (digests_) digests_->take(part.item, part.first + done, bytes);
@@ -174,7 +175,7 @@ class FileWriter {
 
   void write_gathered(Job& job, std::vector<std::byte>& buffer) {
     if (buffer.size() < job.bytes) buffer.resize(job.bytes);
-    std::map<const Storage*, std::vector<Storage::Range>> by_storage;  // each is asked once
+    std::map<const Storage*, std::vector<Storage::Range>> by_storage;  // each storage is asked once
     std::uint64_t filled = 0;
     for (const Job::Part& part : job.parts) {
       const auto out = std::span(buffer).subspan(filled, part.size);
@@ -190,7 +191,7 @@ class FileWriter {
     for (const Job::Part& part : job.parts) done_with(part);
   }
 
-  // Bytes of a tensor that may be made as they are read: what is lost on the way, or goes wrong, is the tensor's.
+  // Reads bytes of a tensor that may be made as they are read: overflows and errors are reported for this tensor.
   void read(const Job::Part& part, const Tensor& source, std::uint64_t first, std::span<std::byte> out) {
     const OverflowCounter counter;
     try {
@@ -208,7 +209,7 @@ class FileWriter {
     overflows_[part.item].add(found);
   }
 
-  // Parts that follow each other in the file are one write.
+  // Parts that are neighbours in the file are written at once.
   void write_runs(Job& job, std::span<const std::byte> bytes) {
     std::uint64_t begin = 0, end = 0;
     for (std::size_t i = 0; i < job.parts.size(); ++i) {
@@ -240,7 +241,8 @@ class FileWriter {
     }
   }
 
-  // A strided view jumps to and fro, which a stream cannot: all of it that the view looks at, in memory.
+  // Reading a strided view jumps back and forth, which a stream cannot do, so everything that the view covers is read
+  // into memory.
   Tensor held_whole(const Tensor& view) const {
     const ElementLayout layout = element_layout(view.dtype(), view.shape(), view.strides());
     const std::uint64_t size = layout.low_bytes + layout.high_bytes;
@@ -260,7 +262,8 @@ class FileWriter {
     meter_.add(part.size);
   }
 
-  // Of every item, from those of its parts, whoever wrote them and when. 0 for items of which nobody wants one.
+  // The checksum of every item, combined from those of its parts, in whatever order these were written. 0 for items
+  // whose checksum nobody wants.
   std::vector<std::uint32_t> checksums(std::span<const Job> jobs) const {
     std::vector<const Job::Part*> parts;
     for (const Job& job : jobs) {
@@ -298,9 +301,9 @@ class FileWriter {
   const Limits& limits_;
   ProgressMeter& meter_;
   std::vector<bool> wants_crc32_;                // of each item
-  std::optional<Digests> digests_;               // where somebody asks for them
-  std::vector<SavePlan::Piece> pieces_;          // what stood to be told from the data
-  std::vector<std::vector<std::byte>> buffers_;  // one a worker, grown when first needed
+  std::optional<Digests> digests_;               // if somebody asks for digests
+  std::vector<SavePlan::Piece> pieces_;          // those that depend on the data: see SavePlan::File::finish
+  std::vector<std::vector<std::byte>> buffers_;  // one for each worker, allocated when first needed
   std::mutex overflows_mutex_;
   std::vector<Overflows> overflows_;  // of each item
 };
@@ -315,8 +318,8 @@ std::set<const Storage*> storages_of(const SavePlan& plan) {
   return storages;
 }
 
-// Whether the file that a run which was stopped had finished is there, and still what it was. It is read for that only
-// if somebody may have written to it since, or the system was started again, or the user wants everything read back.
+// Whether a file that an earlier run finished is there and unchanged. The file is read for that only if somebody may
+// have written to it since, if the system was started again, or if the user wants everything read back.
 bool is_still_good(const io::Sink& sink, const SavePlan::File& file, ThreadPool& pool, const SaveOptions& options) {
   const auto mark = sink.kept();
   if (!mark) return false;
@@ -326,7 +329,7 @@ bool is_still_good(const io::Sink& sink, const SavePlan::File& file, ThreadPool&
     return digest_of(sink, file.size_bytes, pool, &meter) == *mark;
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled) throw;
-    return false;  // too short, unreadable: it is written anew
+    return false;  // too short or unreadable: the file is written anew
   }
 }
 
@@ -346,14 +349,14 @@ void refuse_full_disk(const SavePlan& plan, std::span<const std::unique_ptr<io::
 }  // namespace
 
 std::uint64_t buffer_bytes_each(const SaveOptions& options) {
-  // Of whole leaves, so that every part of an item begins with one.
+  // Buffers hold whole leaves, so that every part of an item begins with a leaf.
   const std::uint64_t each = options.memory_bytes / thread_count(options);
   return std::clamp(each / kernels::kLeafBytes * kernels::kLeafBytes, kLeastBuffer, kMostBuffer);
 }
 
 namespace {
 
-// Of a job that was cancelled: files that are finished stay, and the next run begins with them.
+// After a job was cancelled, the files that are finished stay, and the next run begins with them.
 void leave_finished_files(Error& error, std::span<const std::unique_ptr<io::Sink>> sinks) {
   const auto finished = std::ranges::count_if(sinks, [](const auto& sink) { return sink->leave_to_next_run(); });
   if (finished == 0) return;
@@ -403,7 +406,7 @@ SaveReport write_all(const SavePlan& plan, const SaveOptions& options,
 }  // namespace
 
 SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create) {
-  // All of them first: the tenth shard must not be what stops a long job.
+  // Creates all files first, so that the tenth shard cannot stop a long job half-way.
   std::vector<std::unique_ptr<io::Sink>> sinks;
   for (const SavePlan::File& file : plan.files) sinks.push_back(create(file.path));
   try {

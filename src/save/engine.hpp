@@ -1,7 +1,7 @@
 // The streaming engine: carries out a plan, whatever the tensors in it are made of, in bounded memory.
 //
-// It knows storages only by what they say of themselves. Every file is written under a temporary name; when all of them
-// are complete and the sources are still what they were, they get their names, in the order of the plan.
+// It knows about storages only what they say about themselves. Every file is written under a temporary name; when all
+// files are complete and the sources are still unchanged, the files get their names, in the order of the plan.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ using SinkFactory = std::function<std::unique_ptr<io::Sink>(const std::string& p
 
 SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create);
 
-// The bytes that each of `threads` may use as a buffer.
+// The bytes of the buffer of each thread.
 std::uint64_t buffer_bytes_each(const SaveOptions& options);
 
 }  // namespace ballast

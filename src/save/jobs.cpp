@@ -33,7 +33,7 @@ class JobMaker {
                        [](const Job::Part& a, const Job::Part& b) { return a.tensor->offset() < b.tensor->offset(); });
       jobs_.push_back(std::move(job));
     }
-    // Streams cannot be shared out: the longest begin first, so that none is left to run alone at the end.
+    // A stream cannot be divided among threads: the longest begin first, so that none is left to run alone at the end.
     std::stable_sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) {
       const auto weight = [](const Job& job) { return job.kind == Job::Kind::streamed ? job.bytes : 0; };
       return weight(a) > weight(b);
@@ -67,7 +67,7 @@ class JobMaker {
     job.bytes += part.size;
   }
 
-  // What is worth reading, in whole leaves of the item's digest; leaves alone where that is more than a buffer.
+  // The storage's granule, in whole leaves of the item's digest; just a leaf if that is more than a buffer.
   std::uint64_t granule_of(const Tensor& tensor) const {
     const std::uint64_t worth = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
     if (worth > buffer_bytes_) return kernels::kLeafBytes;
@@ -75,7 +75,7 @@ class JobMaker {
     return both <= buffer_bytes_ ? both : kernels::kLeafBytes;
   }
 
-  // Parts share a buffer, so that their storage is asked once, until it is full.
+  // Parts share a buffer until it is full, so that their storage is asked once.
   void gather(const Job::Part& part) {
     if (group_.bytes + part.size > buffer_bytes_) flush();
     add_part(group_, part);

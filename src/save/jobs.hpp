@@ -19,12 +19,12 @@ namespace ballast {
 struct Job {
   enum class Kind : std::uint8_t { direct, gathered, streamed };
 
-  // Bytes [first, first + size) of an item's contiguous form, that go to `offset` in the file.
+  // Bytes [first, first + size) of an item's contiguous form, which go to `offset` in the file.
   struct Part {
     const Tensor* tensor;
     std::uint64_t first, size, offset;
-    std::size_t item;         // its number in the file
-    std::uint32_t crc32 = 0;  // of these bytes, when they are written
+    std::size_t item;         // the number of the item in the file
+    std::uint32_t crc32 = 0;  // of these bytes, once they are written
   };
 
   Kind kind;
@@ -32,7 +32,8 @@ struct Job {
   std::uint64_t bytes = 0;
 };
 
-// `buffer_bytes` is what one gathered job may take. Of each item, `written` is there already; it may be empty.
+// `buffer_bytes` is the most that one gathered job may take. `written` says which range of each item is in the file
+// already; it may be empty.
 std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes,
                            std::span<const ByteRange> written = {});
 

@@ -48,7 +48,7 @@ std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, boo
       if (tensor.dtype == dtype.dtype && tensor.overflows.count != 0) tensors.push_back(&tensor);
     }
     if (tensors.empty()) continue;
-    // Those that lost most, first.
+    // Tensors with the most overflows come first.
     std::ranges::stable_sort(tensors, std::ranges::greater(), [](const auto* t) { return t->overflows.count; });
     notes.push_back({"", text_of(tensors, strict)});
     if (strict)

@@ -1,4 +1,4 @@
-// From a checkpoint to a plan: which files, which bytes, where.
+// From a checkpoint to a plan: which bytes go to which offsets of which files.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace ballast {
 
-// The file `path`, or its shards. Throws Errc::unsupported, with a way out, for what the format cannot store.
+// Plans the file `path`, or its shards. Throws Errc::unsupported, with a way out, for what the format cannot store.
 SavePlan plan_files(const Checkpoint& checkpoint, const FileFormat& format, const std::string& path,
                     const SaveOptions& options);
 
-// One tensor behind `head`, called `name` in what is said about it.
+// Plans one tensor behind `head`. Messages call the tensor `name`.
 SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const std::string& path,
                      const SaveOptions& options, const std::string& name);
 

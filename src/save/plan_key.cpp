@@ -12,7 +12,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;  // of what this program makes of the same input
+constexpr std::uint64_t kVersion = 1;  // to be raised if this program makes other bytes from the same input
 
 class KeyMaker {
  public:
@@ -43,7 +43,7 @@ class KeyMaker {
   static std::string identity_of(const CheckpointFile& file) try {
     return (file.source ? file.source : file_source(file.path))->identity();
   } catch (const Error&) {
-    return {};  // it is gone, and a conversion cache is there in its place
+    return {};  // the source is gone, and a conversion cache was read instead
   }
 
   void add(const Tensor& tensor, const Storage::Derivation& derivation) {
@@ -66,7 +66,7 @@ class KeyMaker {
     is_complete_ = is_complete_ && (is_known || tensor.nbytes() == 0);
   }
 
-  // The length first: "ab" "c" is not "a" "bc".
+  // The length comes first, so that "ab" "c" differs from "a" "bc".
   void add(std::string_view text) {
     add(text.size());
     hash_.update(std::as_bytes(std::span(text)));

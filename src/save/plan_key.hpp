@@ -1,7 +1,7 @@
-// The key of a plan: what it will make of which bytes of which files, as 16 hexadecimal digits.
+// The key of a plan: a digest of what the plan will make of which bytes of which files, as 16 hexadecimal digits.
 //
-// Two runs with the same key write the same bytes. So it holds all that the bytes depend on: the files that are read,
-// as they are now, what is done to which of their bytes, and where the results go.
+// Two runs with the same key write the same bytes. So the key covers everything that the bytes depend on: the files
+// that are read, as they are now, what is done to which of their bytes, and where the results go.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace ballast {
 
-// Empty where a tensor comes from anything but `sources`: then nobody can say that it is still the same.
+// Empty if a tensor comes from anything but `sources`: then nobody can say whether it is still the same.
 std::string plan_key(const SavePlan& plan, std::span<const CheckpointFile> sources);
 
 }  // namespace ballast

@@ -11,8 +11,8 @@
 
 namespace ballast {
 
-// The numbers of each shard's members, ascending. In the given order, a new shard where the next bundle would not fit;
-// one larger than a shard gets its own.
+// The numbers of each shard's members, ascending. Bundles are taken in the given order; a new shard begins if the next
+// bundle would not fit. A bundle that is larger than a shard gets a shard of its own.
 std::vector<std::vector<std::size_t>> split_into_shards(std::span<const Bundle> bundles, std::uint64_t max_bytes);
 
 struct ShardContents {

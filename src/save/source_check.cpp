@@ -39,7 +39,7 @@ std::uint32_t read_piece(const Piece& piece, std::vector<std::byte>& buffer, std
 }  // namespace
 
 SourceCheck::SourceCheck(const SavePlan& plan) {
-  const Storage* last = nullptr;  // the tensors of a file often share one, which is then asked once
+  const Storage* last = nullptr;  // the tensors of a file often share one storage, which is then asked once
   for (const SavePlan::File& file : plan.files) {
     for (const SavePlan::Item& item : file.items) {
       if (item.tensor.storage().get() == last) continue;

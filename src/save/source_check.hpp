@@ -1,8 +1,8 @@
-// SourceCheck: the checksums that storages declare, compared with those that their bytes really have.
+// SourceCheck: compares the checksums that storages declare with those of their bytes.
 //
-// Most come for free: an item that is the whole of a storage has its checksum taken while it is written. Storages that
-// are written in parts, or strided, or cast on the way, are read once more. Nothing is read for storages that declare
-// none.
+// Most checksums cost no extra read: if an item is the whole of a storage, its checksum is computed while it is
+// written. Storages that are written in parts, or strided, or cast on the way, are read once more. Storages that
+// declare no checksum are not read.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace ballast {
 
 class SourceCheck {
  public:
-  explicit SourceCheck(const SavePlan& plan);  // which must outlive it
+  explicit SourceCheck(const SavePlan& plan);  // the plan must outlive this object
 
-  // Whether the item's checksum is that of a storage that declares one.
+  // Whether the item is the whole of a storage that declares a checksum.
   bool wants(const SavePlan::Item& item) const;
-  void found(const SavePlan::Item& item, std::uint32_t crc32);  // of one that it wants
+  void found(const SavePlan::Item& item, std::uint32_t crc32);  // for an item that it wants
 
-  // Reads the storages that no item was the whole of.
+  // Reads the storages for which no item was the whole.
   void read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress);
 
-  // A note for each file that has wrong checksums. Where `strict`, throws Errc::mismatch instead.
+  // A note for each file that has wrong checksums. If `strict`, throws Errc::mismatch instead.
   std::vector<Note> conclude(bool strict) const;
 
  private:
@@ -36,11 +36,11 @@ class SourceCheck {
 
   struct Source {
     std::uint32_t declared;
-    std::string tensor;  // the first that lies in it
+    std::string tensor;  // the first tensor that lies in it
     std::optional<std::uint32_t> found{};
   };
   std::map<const Storage*, Source> sources_;
-  std::vector<const Storage*> order_;  // in which the plan comes to them
+  std::vector<const Storage*> order_;  // the order in which the plan comes to them
 };
 
 }  // namespace ballast

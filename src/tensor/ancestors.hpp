@@ -1,4 +1,4 @@
-// The tensors that a tensor is made of, and what they are made of in turn.
+// The ancestors of a tensor: the tensors that it is made of, and those that these are made of in turn.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,13 @@
 
 namespace ballast {
 
-// The tensor itself first, what its storage is derived from next, and so on. Empty tensors have no ancestors.
+// Visits the tensor itself first, then the tensors that its storage is derived from, and so on. Empty tensors have no
+// ancestors.
 void for_each_ancestor(const Tensor& tensor,
                        const std::function<void(const Tensor& tensor, const Storage::Derivation& derivation)>& visit);
 
-// What the storages of all these tensors keep in memory: see Storage::memory_bytes(). Those in `counted` are left out,
-// and all that are counted here are added to it.
+// The memory that the storages of all these tensors keep: see Storage::memory_bytes(). Storages in `counted` are left
+// out, and storages that are counted here are added to it.
 std::uint64_t kept_memory_bytes(const Tensor& tensor, std::set<const Storage*>& counted);
 
 }  // namespace ballast

@@ -11,7 +11,7 @@
 namespace ballast {
 namespace {
 
-// Blocks are the fewest elements that begin and end on bytes on both sides.
+// A block is the smallest number of elements that begins and ends on bytes in both dtypes.
 class CastStorage final : public BlockwiseStorage {
  public:
   CastStorage(Tensor source, DType to, std::uint64_t elements)

@@ -5,7 +5,7 @@
 
 namespace ballast {
 
-// kernels::can_cast(source.dtype(), to) holds.
+// kernels::can_cast(source.dtype(), to) must hold.
 StoragePtr cast_storage(Tensor source, DType to);
 
 }  // namespace ballast

@@ -29,7 +29,7 @@ StateDict renamed_tensors(const Checkpoint& checkpoint, const NewName& renamed) 
   return tensors;
 }
 
-// An alias is said in the metadata as well. That is said anew, under the new names, when the checkpoint is saved.
+// The metadata list the aliases as well. When the checkpoint is saved, they are written anew with the new names.
 void rename_aliases(Checkpoint& checkpoint, const NewName& renamed) {
   decltype(checkpoint.aliases) aliases;
   for (const auto& [removed, kept] : checkpoint.aliases) {
@@ -41,7 +41,7 @@ void rename_aliases(Checkpoint& checkpoint, const NewName& renamed) {
   checkpoint.aliases = std::move(aliases);
 }
 
-// One that lacks a part is no more than the other parts, which are tensors of their own.
+// A composite that lacks a part is removed: its other parts are then plain tensors.
 void rename_composites(Checkpoint& checkpoint, const NewName& renamed) {
   std::erase_if(checkpoint.composites, [&](const Composite& composite) {
     return !std::ranges::all_of(composite.parts, [&](const std::string& part) { return renamed(part).has_value(); });
@@ -85,8 +85,8 @@ Field with_key(const Field& field, std::string key) {
 
 void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
   part = rename_names(std::move(part), renamed);
-  // Named one by one, so that a member that Checkpoint gains has to be thought of here. Quantization is recognized in
-  // the whole, when all of it is there.
+  // The members are named one by one, so that a new member of Checkpoint has to be considered here. Quantization is
+  // recognized in the whole checkpoint, once all of it is there.
   auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, quantization, roots, dangerous, notes,
          unused_bytes, files, target, format, shards] = part;
   for (const auto& [name, tensor] : tensors) {

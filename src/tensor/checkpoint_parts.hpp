@@ -1,5 +1,5 @@
-// What a checkpoint says about its tensors by their names: renamed, left out and merged as a whole. There is one place
-// for each of these, so that nothing is forgotten.
+// Renames, leaves out and merges everything that a checkpoint says about its tensors by their names. One function does
+// each of these, so that nothing is forgotten.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace ballast {
 // The new name of a tensor, or nothing if it is left out.
 using NewName = std::function<std::optional<std::string>(std::string_view)>;
 
-// Every tensor under its new name, with what is said about it; what is said about those that are left out is left out.
-// Values, metadata, fields and roots stay as they are. Two tensors that end up under one name are
+// Every tensor under its new name, with what is said about it; what is said about tensors that are left out is left out
+// too. Values, metadata, typed metadata and roots stay as they are. Two tensors that end up under one name are
 // Errc::invalid_argument, naming both.
 Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed);
 
-// A field with the same value under another key.
+// Typed metadata with the same value under another key.
 Field with_key(const Field& field, std::string key);
 
-// Everything that `part` says, with `renamed` names, paths and keys, added to `all`. Not the files, the target, the
-// format and the number of shards, which are those of the whole.
+// Adds everything that `part` says to `all`, with `renamed` names, paths and keys. The files, the target, the format
+// and the number of shards are not added, because `all` has its own.
 void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed);
 
 }  // namespace ballast

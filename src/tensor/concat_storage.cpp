@@ -12,7 +12,7 @@
 namespace ballast {
 namespace {
 
-// The bytes repeat in rounds, one for each index before the axis; a round has a run of bytes of every part.
+// The bytes repeat in rounds, one round for each index before the axis; a round has a run of bytes from every part.
 class ConcatStorage final : public DerivedStorage {
  public:
   ConcatStorage(std::vector<Tensor> parts, std::vector<std::uint64_t> runs, std::uint64_t rounds, std::string step)
@@ -21,7 +21,7 @@ class ConcatStorage final : public DerivedStorage {
   }
 
   std::uint64_t size_bytes() const override { return round_bytes_ * rounds_; }
-  // If parts are whole runs, those of one can be given back while the others are read.
+  // If each part is one whole run, the pages of one part can be released while the others are read.
   void release(std::uint64_t offset, std::uint64_t size) const override {
     for_each_run(offset, size, [](const Tensor& part, ByteRange run) { part.release(run); });
   }
@@ -39,7 +39,7 @@ class ConcatStorage final : public DerivedStorage {
   }
 
  private:
-  // Calls look(part, range of it) for what lies in a range, in order.
+  // Calls look(part, range of the part) for every run in a range, in order.
   template <class Look>
   void for_each_run(std::uint64_t offset, std::uint64_t size, const Look& look) const {
     std::uint64_t round = offset / round_bytes_, skip = offset % round_bytes_;
@@ -68,7 +68,7 @@ void check_alike(const Tensor& first, const Tensor& other, std::size_t axis) {
                                   std::to_string(axis));
 }
 
-// Blocks, and elements that share a byte, must end where a run ends.
+// A part must not end inside a block, or inside a byte that several elements share.
 void check_ends_whole(DType dtype, std::uint64_t elements, std::size_t part_count) {
   if (part_count == 1 || elements % info(dtype).block_elements == 0) return;
   throw Error(Errc::unsupported, "a part of " + std::string(name(dtype)) + " ends inside a block of " +
@@ -96,7 +96,7 @@ Tensor concatenated(std::vector<Tensor> parts, std::size_t axis) {
     return Tensor(dtype, Shape(dims), nullptr);
 
   std::uint64_t rounds = 1;
-  for (std::size_t i = 0; i < axis; ++i) rounds *= dims[i];  // no more than one part has elements, and those fit
+  for (std::size_t i = 0; i < axis; ++i) rounds *= dims[i];  // fits: a part with elements has at least so many
   std::vector<std::uint64_t> runs;
   for (const Tensor& part : parts) {
     check_ends_whole(dtype, part.numel() / rounds, parts.size());

@@ -1,4 +1,4 @@
-// Tensors put together along a dimension, read where they lie.
+// Tensors joined along a dimension, without a copy: each is read from its own storage.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace ballast {
 
-// Of one dtype and, but for `axis`, one shape; at least one. Throws Errc::mismatch where they are not. Lazy.
+// The parts have one dtype and, except along `axis`, one shape; there is at least one. Throws Errc::mismatch if they
+// differ. Lazy.
 Tensor concatenated(std::vector<Tensor> parts, std::size_t axis);
 
 }  // namespace ballast

@@ -37,8 +37,8 @@ class DecodedStorage final : public BlockwiseStorage {
   DType out_;
 };
 
-// Decoded, and multiplied by the factor of the index of the first dimension that each element has. Rows are whole
-// blocks, so every element of a block has the same.
+// Decodes, and multiplies each element by the factor of its index in the first dimension. Rows are whole blocks, so all
+// elements of a block have the same factor.
 class ScaledStorage final : public BlockwiseStorage {
  public:
   ScaledStorage(Tensor blocks, DType out, Tensor scale)
@@ -51,7 +51,7 @@ class ScaledStorage final : public BlockwiseStorage {
     BlockwiseStorage::prepare(progress);
     read_factors();
   }
-  // Before anything that may be abandoned half-way.
+  // Reads the factors first, before anything that may be abandoned half-way.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     read_factors();
     BlockwiseStorage::read(offset, out);

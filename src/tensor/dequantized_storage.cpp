@@ -17,7 +17,7 @@
 namespace ballast {
 namespace {
 
-// Integers of a quantized type, widened. Those that share a byte begin in its low bits.
+// Widens the integers of a quantized type. Of integers that share a byte, the first is in its low bits.
 using Unpack = void (*)(const std::byte* in, std::int32_t* out, std::size_t count);
 
 template <class T>
@@ -48,13 +48,13 @@ constexpr std::array kQuantizedTypes = {
     QuantizedType{DType::qu2x4, unpack_bits<2>},
 };
 
-// What one tensor, or one channel of it, has in common.
+// The numbers that all elements of a tensor, or of one channel of it, share.
 struct Channel {
   double scale;
   double zero_point;
 };
 
-// The three ways by which torch makes real numbers. They round differently: each is exactly as there.
+// The three ways by which torch makes real numbers. They round differently; each of these does exactly what torch does.
 enum class Scheme : std::uint8_t {
   per_tensor,         // F32(q - zero_point) * F32(scale), the difference in integers
   per_channel,        // (F32(q) - F32(zero_point)) * F64(scale)
@@ -89,10 +89,10 @@ std::vector<double> read_doubles(const Tensor& tensor) {
 
 struct Quantized {
   const QuantizedType* type = nullptr;
-  Tensor integers, scales, zero_points;  // the last two where they differ from channel to channel
+  Tensor integers, scales, zero_points;  // the last two if they differ from channel to channel
   Scheme scheme = Scheme::per_tensor;
   Channel whole{};
-  std::uint64_t channels = 1, channel_elements = 0;  // so many elements, then comes the next channel
+  std::uint64_t channels = 1, channel_elements = 0;  // after so many elements, the next channel begins
 };
 
 std::vector<Tensor> parts_of(const Quantized& quantized) {
@@ -119,7 +119,7 @@ class DequantizedStorage final : public DerivedStorage {
     once_.run([&] {
       const StoragePtr& storage = quantized_.integers.storage();
       DerivedStorage::prepare(progress);
-      // A strided view jumps to and fro, which a compressed stream cannot.
+      // Reading a strided view jumps back and forth, which a compressed stream cannot do.
       const bool must_hold = storage->is_sequential() && !quantized_.integers.is_contiguous();
       integers_ = must_hold ? quantized_.integers.realize(1) : quantized_.integers;
       if (quantized_.scheme == Scheme::per_tensor) {
@@ -135,12 +135,12 @@ class DequantizedStorage final : public DerivedStorage {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
     prepare({});
-    constexpr std::uint64_t kStep = std::uint64_t{16} << 10;  // elements, in the cache with what is made of them
+    constexpr std::uint64_t kStep = std::uint64_t{16} << 10;  // elements that fit into the cache with their result
     const std::uint64_t packed = info(quantized_.integers.dtype()).block_elements;
     const std::uint64_t end = (offset + out.size() + sizeof(float) - 1) / sizeof(float);
     Buffers buffers;
     for (std::uint64_t first = offset / sizeof(float); first < end;) {
-      // From the first element of a byte on: the first ones may not be wanted.
+      // Begins with the first element of a byte, even if that element is not wanted.
       const std::uint64_t begin = first / packed * packed, count = std::min(kStep, end - begin);
       make(begin, count, buffers);
       const std::uint64_t made = begin * sizeof(float), from = std::max(made, offset);
@@ -179,8 +179,8 @@ class DequantizedStorage final : public DerivedStorage {
   Quantized quantized_;
   std::uint64_t size_;
   mutable Once once_;
-  mutable Tensor integers_;                // by prepare()
-  mutable std::vector<Channel> channels_;  // likewise
+  mutable Tensor integers_;                // set by prepare()
+  mutable std::vector<Channel> channels_;  // set by prepare()
 };
 
 [[noreturn]] void complain(const Composite& composite, const std::string& what) {

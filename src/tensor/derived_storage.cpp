@@ -12,8 +12,8 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kStepBytes = 64 << 10;  // of the source: in the second-level cache with its result
-constexpr std::uint64_t kBatchBytes = 1 << 20;  // of the source, for small ranges that are asked for at once
+constexpr std::uint64_t kStepBytes = 64 << 10;  // bytes of the source: fit into the L2 cache with their result
+constexpr std::uint64_t kBatchBytes = 1 << 20;  // bytes of the source that are read at once for small ranges
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void BlockwiseStorage::prefetch(std::span<const ByteRange> ranges) const {
   source().prefetch(wanted);
 }
 
-// Of whole blocks only: the others may still be needed for the rest of theirs.
+// Releases whole blocks only: a block that the range cuts may still be needed for the rest of it.
 void BlockwiseStorage::release(std::uint64_t offset, std::uint64_t size) const {
   source().release({offset / out_block_ * in_block_, size / out_block_ * in_block_});
 }
@@ -84,7 +84,7 @@ void BlockwiseStorage::read(std::uint64_t offset, std::span<std::byte> out) cons
   count_overflows(is_made ? overflows : read_in_steps(offset, out));
 }
 
-// What is small is asked for together with its neighbours.
+// Reads small ranges together.
 void BlockwiseStorage::read_many(std::span<const Range> ranges) const {
   std::uint64_t total = 0;
   std::vector<Range> batch;
@@ -120,8 +120,8 @@ void BlockwiseStorage::read_batch(std::span<const Range> ranges, std::uint64_t t
   count_overflows(overflows);
 }
 
-// Bytes of the result from `offset` on, of which `in` has the blocks. The first and the last may be cut: those are made
-// aside. Whoever reads the beginning of a block counts its overflows.
+// Makes the bytes of the result from `offset` on; `in` has the blocks for them. The range may cut the first and the
+// last block: these are made in a buffer. The overflows of a block are counted by whoever reads its first byte.
 Overflows BlockwiseStorage::place(std::uint64_t offset, std::span<const std::byte> in, std::span<std::byte> out) const {
   Overflows overflows;
   std::uint64_t block = offset / out_block_;
@@ -162,7 +162,7 @@ Overflows BlockwiseStorage::read_in_steps(std::uint64_t offset, std::span<std::b
   return overflows;
 }
 
-// Whole blocks where they are wanted, and those that the range cuts beside it.
+// Makes whole blocks directly in `out`, and the blocks that the range cuts in a buffer.
 Overflows BlockwiseStorage::read_in_place(std::uint64_t offset, std::span<std::byte> out) const {
   const std::uint64_t first = (offset + out_block_ - 1) / out_block_ * out_block_;
   const std::uint64_t last = (offset + out.size()) / out_block_ * out_block_;
@@ -176,7 +176,7 @@ Overflows BlockwiseStorage::read_in_place(std::uint64_t offset, std::span<std::b
     if (begin % out_block_ == 0) overflows.add(found);
     std::memcpy(out.data() + (begin - offset), block.data() + begin % out_block_, end - begin);
   };
-  if (first > last) {  // inside of one block
+  if (first > last) {  // the range lies inside one block
     read_edge(offset, offset + out.size());
     return overflows;
   }

@@ -1,5 +1,5 @@
-// DerivedStorage: bytes that are made of tensors as they are read. What such a storage does not say of itself, its
-// tensors say.
+// DerivedStorage: bytes that are made from tensors as they are read. If the storage itself does not answer a question,
+// its tensors do.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace ballast {
 
 class DerivedStorage : public Storage {
  public:
-  bool is_sequential() const override;  // if one of them is
-  bool has_data() const override;       // if all of them have
+  bool is_sequential() const override;  // if one of the tensors is
+  bool has_data() const override;       // if all of the tensors have
   Derivation derivation() const override;
   void prepare(const Progress& progress) const override;
   void check_unchanged() const override;
@@ -32,11 +32,11 @@ class DerivedStorage : public Storage {
   std::string step_;
 };
 
-// How the blocks of a result come about.
+// How the blocks of a result are made.
 enum class Making : std::uint8_t {
-  from_map,  // where the source lies in memory, as it lies there; else as in_steps. make() owns nothing.
+  from_map,  // directly from the source's mapped bytes, if it has them; else as in_steps. make() owns nothing.
   in_steps,  // from aligned copies of the source's blocks, some at a time
-  in_place,  // the source's blocks are as large as the result's, and are changed where they were read to
+  in_place,  // the source's blocks are as large as the result's, and are changed in the memory that they were read into
 };
 
 // Whole blocks of the result, made of whole blocks of the first tensor's contiguous form. Any range of the result is
@@ -44,25 +44,25 @@ enum class Making : std::uint8_t {
 class BlockwiseStorage : public DerivedStorage {
  public:
   std::uint64_t size_bytes() const override { return source().nbytes() / in_block_ * out_block_; }
-  std::uint64_t granule() const override;  // what is worth reading of the source, in blocks of the result
+  std::uint64_t granule() const override;  // as much as is worth reading of the source, in blocks of the result
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
   void read_many(std::span<const Range> ranges) const override;
   void prefetch(std::span<const ByteRange> ranges) const override;
   void release(std::uint64_t offset, std::uint64_t size) const override;
 
  protected:
-  static constexpr std::size_t kLargestBlock = 1024;  // 256 floats; no block has more bytes
+  static constexpr std::size_t kLargestBlock = 1024;  // 256 floats; the most bytes that a block has
 
   BlockwiseStorage(std::vector<Tensor> from, std::string step, std::size_t in_block, std::size_t out_block,
                    Making making);
 
   const Tensor& source() const noexcept { return from().front(); }
 
-  // Blocks from number `first` on. With Making::in_place, `in` and `out` are the same bytes.
+  // Makes the blocks from number `first` on. With Making::in_place, `in` and `out` are the same bytes.
   virtual Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const = 0;
 
  private:
-  ByteRange needed(ByteRange range) const;  // of the source, for a range of the result
+  ByteRange needed(ByteRange range) const;  // the range of the source that a range of the result needs
   Overflows place(std::uint64_t offset, std::span<const std::byte> in, std::span<std::byte> out) const;
   Overflows read_in_steps(std::uint64_t offset, std::span<std::byte> out) const;
   Overflows read_in_place(std::uint64_t offset, std::span<std::byte> out) const;

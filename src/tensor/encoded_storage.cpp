@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kStepValues = 16384;  // in the second-level cache with their blocks
+constexpr std::uint64_t kStepValues = 16384;  // fit into the second-level cache together with their blocks
 
 class EncodedStorage final : public BlockwiseStorage {
  public:

@@ -26,7 +26,7 @@ constexpr TypeInfo kFieldTypes[] = {
 };
 static_assert(std::size(kFieldTypes) == static_cast<std::size_t>(FieldType::f64) + 1);
 
-constexpr std::size_t kLengthBytes = 8;  // of a string in an array
+constexpr std::size_t kLengthBytes = 8;  // bytes of the length of a string in an array
 
 template <class T>
 T load(std::span<const std::byte> bytes) noexcept {
@@ -39,7 +39,7 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Key and value in one piece of memory.
+// Copies key and value into one block of memory.
 Field copied(std::string_view key, FieldType type, FieldType element_type, std::uint64_t count,
              std::span<const std::byte> bytes) {
   if (key.empty()) throw Error(Errc::invalid_argument, "a field must have a key");
@@ -178,7 +178,7 @@ bool operator==(const Field& a, const Field& b) noexcept {
   return !a.is_array() || (a.element_type == b.element_type && a.count == b.count);
 }
 
-// The slot that holds the key, or the empty one where it would go.
+// The slot that holds the key, or the empty slot where the key would go.
 std::size_t Fields::find_slot(std::string_view key, std::uint32_t hash) const noexcept {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -187,7 +187,7 @@ std::size_t Fields::find_slot(std::string_view key, std::uint32_t hash) const no
   }
 }
 
-// Slots for all fields, and room for as many again: a field that is added costs little.
+// Makes slots for all fields and for as many again, so that adding a field costs little.
 std::optional<std::size_t> Fields::index() {
   slots_.assign(std::bit_ceil(2 * fields_.size() + 8), Slot{});
   for (std::size_t i = 0; i < fields_.size(); ++i) {

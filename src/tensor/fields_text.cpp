@@ -43,7 +43,7 @@ struct AppendValue {
   }
 };
 
-// The whole text as a number; nothing where it is none or does not fit.
+// The whole text as a number; nothing if it is not a number or does not fit.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};
@@ -85,7 +85,7 @@ std::optional<Field> field_of_type(std::string_view key, FieldType type, std::st
   return std::nullopt;
 }
 
-// A name that happens to be "nan", "inf" or a word of hexadecimal digits is a name.
+// A text such as "nan", "inf" or a word of hexadecimal digits is taken for a name, not for a number.
 bool looks_like_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string_view::npos &&
          text.find_first_of("0123456789") != std::string_view::npos;

@@ -20,7 +20,7 @@ struct LargeReader::Shared {
 
 namespace {
 
-// A plain storage that is read in one of two other ways, and as it is where that does not work out.
+// A plain storage that is read in one of two other ways, or as it is if these fail.
 class LargeReadStorage final : public Storage {
  public:
   using Read = std::function<bool(std::uint64_t offset, std::span<std::byte> out)>;
@@ -49,7 +49,7 @@ const LargeReader::File& LargeReader::file(int descriptor) {
   if (!is_new) return file;
   struct stat found = {};
   file.descriptor = io::reopened(descriptor);
-  file.through_cache = io::reopened(descriptor);  // its own, with its own reading ahead
+  file.through_cache = io::reopened(descriptor);  // a descriptor of its own, with its own read-ahead
   if (!file.descriptor || !file.through_cache || fstat(descriptor, &found) != 0) return file;
   const bool is_cold = io::is_cold(file.descriptor.get(), 0, static_cast<std::uint64_t>(found.st_size));
   file.is_better_read = is_cold || io::is_on_network(descriptor);

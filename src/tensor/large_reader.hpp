@@ -1,4 +1,4 @@
-// How the files behind tensors are best read, asked once a file; and tensors that are read so.
+// Decides once for each file behind tensors how the file is best read, and makes tensors that are read in that way.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace ballast {
 
-// In large blocks past the page cache, or through it, as the system reads ahead.
+// Reads in large blocks past the page cache, or through the page cache with the system's read-ahead.
 enum class LargeReading : std::uint8_t { in_blocks, through_cache };
 
-// One thread asks; the tensors that it gives may be read by as many as it was told of, and keep what they need.
+// Only one thread may use a LargeReader; the tensors that it returns may be read by as many threads as it was told of,
+// and keep what they need.
 class LargeReader {
  public:
   explicit LargeReader(unsigned threads);
 
-  // Whether the bytes of the tensor come from a file that is not in the page cache, or lies on a network: page faults
-  // are then the slow way to get them.
+  // Whether the bytes of the tensor come from a file that is not in the page cache, or that lies on a network: then
+  // page faults are the slow way to get them.
   bool is_better_read(const Tensor& tensor);
 
-  // The tensor, such that it is read in large pieces, where that is better and its bytes lie in the file as they are.
+  // The tensor, which is then read in large ranges if that is better and if its bytes lie in the file as they are.
   Tensor operator()(const Tensor& tensor, LargeReading reading = LargeReading::in_blocks);
 
  private:

@@ -11,7 +11,7 @@
 namespace ballast {
 namespace {
 
-// "f4" -> F32. The table spells them little-endian: "<f4", "|u1".
+// "f4" -> F32. The table has the little-endian spelling: "<f4", "|u1".
 std::optional<DType> find_number(std::string_view kind_and_size) {
   if (kind_and_size == "?") return DType::boolean;
   for (const DTypeInfo& info : all_dtypes()) {

@@ -12,9 +12,9 @@
 namespace ballast {
 namespace {
 
-constexpr unsigned kMostThreads = 8;  // with two buffers each, 64 MiB
+constexpr unsigned kMostThreads = 8;  // with two buffers each: 64 MiB
 
-// Bytes that are read back when somebody asks for them.
+// Bytes on a device, which are copied back when somebody reads them.
 class DeviceStorage final : public Storage {
  public:
   DeviceStorage(Device device, std::shared_ptr<device::Memory> memory, std::uint64_t size)
@@ -70,7 +70,7 @@ std::uint64_t largest(std::span<const TensorPiece> pieces) {
 std::vector<Tensor> uploaded(std::span<const Tensor> tensors, const Device& device, unsigned threads,
                              const std::function<void(std::uint64_t)>& on_read) {
   device::Backend& backend = device::backend(device);
-  std::vector<std::shared_ptr<device::Memory>> memory;  // all of it first: what does not fit is known before reading
+  std::vector<std::shared_ptr<device::Memory>> memory;  // all of it first: a lack of memory shows before reading
   for (const Tensor& tensor : tensors) memory.push_back(backend.allocate(std::max<std::uint64_t>(tensor.nbytes(), 1)));
 
   const std::vector<TensorPiece> pieces = cut_by_bytes(tensors, kPieceBytes);

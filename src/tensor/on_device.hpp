@@ -11,8 +11,8 @@
 
 namespace ballast {
 
-// Contiguous copies on an opencl or cuda device, read in the order given: while one piece is copied by the device, the
-// next is read. Several threads do so with two buffers each, at most 64 MiB in all. `on_read` is told of every piece.
+// Contiguous copies on an opencl or cuda device, read in the order given: while the device copies one piece, the next
+// is read. Several threads do so with two buffers each, at most 64 MiB in all. `on_read` is told of every piece.
 std::vector<Tensor> uploaded(std::span<const Tensor> tensors, const Device& device, unsigned threads,
                              const std::function<void(std::uint64_t bytes)>& on_read = {});
 

@@ -1,4 +1,4 @@
-// Memory of our own for tensors: aligned to 64 bytes, in huge pages where it is large.
+// Memory of our own for tensors: aligned to 64 bytes, in huge pages if it is large.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace ballast {
 
-// Not zeroed. Page faults, not copying, are most of the cost of filling fresh memory, so large blocks are
+// The memory is not zeroed. Page faults, not copying, are most of the cost of filling fresh memory, so large blocks are
 // aligned to 2 MiB and ask for huge pages.
 class OwnedMemory {
  public:

@@ -31,11 +31,12 @@ std::uint64_t chunk_bytes(std::uint64_t index, std::uint64_t bytes) {
   return std::min<std::uint64_t>(kChunkBytes, bytes - index * kChunkBytes);
 }
 
-// Planes of weights have nothing to offer but uneven frequencies, and short repetitions by chance, whose references
-// take more room than what they refer to. The exponents of Gaussian BF16 shrink 3.08-fold by entropy coding alone, at
-// 0.75 GB/s and back at 1.6; at level 1 it is 2.79, 0.23 and 0.8. So the level is one that hardly looks for
-// repetitions, and literals are compressed all the same. A plane of mantissas is seen through at 3.5 GB/s, and stored
-// as it is. Where the library does not know the parameter, level 1 is the fastest one that compresses literals.
+// Byte planes of weights can be compressed only by their uneven frequencies: repetitions in them are short and due to
+// chance, and references to these take more room than the bytes. The exponents of Gaussian BF16 shrink 3.08-fold by
+// entropy coding alone, at 0.75 GB/s and back at 1.6; at level 1 it is 2.79, 0.23 and 0.8. So the level is one that
+// hardly looks for repetitions, with the compression of literals forced. A plane of mantissas is recognized at 3.5 GB/s
+// as not worth it, and stored as it is. If the library does not know the parameter, level 1 is the fastest that
+// compresses literals.
 void set_parameters(ZSTD_CCtx* context) {
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
   const bool is_forced =
@@ -57,7 +58,7 @@ Planes planes_of(DType dtype) noexcept {
   if (!is_whole || !std::has_single_bit(type.block_bytes)) return {};
   const std::size_t numbers = type.kind == DTypeKind::complex ? 2 : type.kind == DTypeKind::floating ? 1 : 0;
   const std::size_t number_bytes = numbers == 0 ? 0 : type.block_bytes / numbers;
-  return {type.block_bytes, number_bytes > 1 ? number_bytes : 0};  // a single byte only gets other codes
+  return {type.block_bytes, number_bytes > 1 ? number_bytes : 0};  // a number of one byte would only get other codes
 }
 
 void Planes::split(std::span<const std::byte> elements, std::span<std::byte> planes) const noexcept {
@@ -133,7 +134,7 @@ FramePacker::FramePacker()
   set_parameters(context_.get());
 }
 
-// Flushing ends a block with every plane: a block has one table of codes, and planes have nothing in common.
+// Flushing ends a block after every plane: a block has one table of codes, and planes have nothing in common.
 std::span<const std::byte> FramePacker::pack(std::span<const std::byte> planes, std::size_t plane_count) {
   const std::size_t plane_bytes = planes.size() / plane_count;
   ZSTD_CCtx_reset(context_.get(), ZSTD_reset_session_only);
@@ -142,7 +143,7 @@ std::span<const std::byte> FramePacker::pack(std::span<const std::byte> planes, 
   for (std::size_t k = 0; k < plane_count; ++k) {
     ZSTD_inBuffer in{planes.data() + k * plane_bytes, plane_bytes, 0};
     const auto how = k + 1 == plane_count ? ZSTD_e_end : ZSTD_e_flush;
-    // There is room for the worst case: it fails for want of memory only.
+    // The buffer has room for the worst case, so this fails only if there is no memory.
     if (ZSTD_compressStream2(context_.get(), &out, &in, how) != 0) throw std::bad_alloc();
   }
   return {frame_.get(), out.pos};
@@ -152,8 +153,8 @@ FrameUnpacker::FrameUnpacker() : context_(ZSTD_createDCtx()) {
   if (!context_) throw std::bad_alloc();
 }
 
-// zstd itself would also go on with a second frame, pass over skippable ones, and take those of its first versions,
-// with decoders that few have looked at since.
+// zstd itself would also accept a second frame, pass over skippable frames, and decode those of its first versions,
+// with decoders that few people have examined since.
 void FrameUnpacker::unpack(std::span<const std::byte> frame, std::span<std::byte> planes) {
   Cursor in(frame);
   if (frame.size() < 4 || in.u32("magic") != ZSTD_MAGICNUMBER)

@@ -18,7 +18,8 @@
 namespace ballast {
 namespace {
 
-// Which chunk of which storage is held. An address would not do: the next storage may get the same.
+// Which chunk of which storage is held. An address would not identify the storage: the next storage may get the same
+// one.
 struct ChunkKey {
   std::uint64_t storage = 0, chunk = 0;
   friend bool operator==(const ChunkKey&, const ChunkKey&) = default;
@@ -40,7 +41,7 @@ class Buffer {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-// What a thread has for packing a chunk, and for unpacking one.
+// What a thread needs to pack a chunk, and to unpack one.
 struct Packing {
   FramePacker packer;
   Buffer planes, elements;
@@ -50,11 +51,11 @@ struct Packing {
 struct Unpacking {
   FrameUnpacker unpacker;
   Buffer frame, planes, elements;
-  ChunkKey held;  // in `elements`
+  ChunkKey held;  // the chunk in `elements`
 };
 
-// One T of the calling thread. Below a compressed tensor there may be another, which is read meanwhile: each depth has
-// its own.
+// One T of the calling thread. A compressed tensor may be made from another one, which is read meanwhile, so each depth
+// has its own T.
 template <class T>
 class OfThread {
  public:
@@ -131,7 +132,8 @@ class PackedStorage final : public DerivedStorage {
     std::memcpy(out.data(), table.data() + (offset - begins_.back()), out.size());
   }
 
-  // Of the chunks whose frames end in the range: the one before may still be needed for the rest of its frame.
+  // Releases the chunks whose frames end in the range: the chunk before them may still be needed for the rest of its
+  // frame.
   void release(std::uint64_t offset, std::uint64_t size) const override {
     const std::uint64_t end = std::min(offset + size, begins_.back());
     if (offset >= end) return;
@@ -157,14 +159,14 @@ class PackedStorage final : public DerivedStorage {
   }
 
   Error changed() const {
-    tensor_.storage()->check_unchanged();  // knows more, if it has noticed
+    tensor_.storage()->check_unchanged();  // throws a better error if it has noticed the change
     return {Errc::changed, fmt::format("tensor {} changed while it was being compressed", quote(name_))};
   }
 
   std::uint64_t number_ = new_storage_number();
   const Tensor& tensor_;
   std::vector<std::uint32_t> frame_bytes_;
-  std::vector<std::uint64_t> begins_;  // of the frames, and of the table
+  std::vector<std::uint64_t> begins_;  // offsets of the frames, and of the table
   std::string name_;
 };
 
@@ -206,7 +208,7 @@ class UnpackedStorage final : public DerivedStorage {
 
   void release(std::uint64_t offset, std::uint64_t size) const override { packed_.release(frames_of({offset, size})); }
 
-  // Before the table was read nobody can say where a frame lies.
+  // Before the table has been read, nobody knows where a frame lies.
   void prefetch(std::span<const ByteRange> ranges) const override {
     if (!read_once_.is_done()) return;
     std::vector<ByteRange> wanted;
@@ -223,7 +225,7 @@ class UnpackedStorage final : public DerivedStorage {
     return {begins[first], begins[end] - begins[first]};
   }
 
-  // A chunk that is not wanted whole.
+  // Unpacks a chunk of which only a part is wanted.
   std::span<const std::byte> held(Unpacking& own, std::uint64_t index) const {
     const auto elements = own.elements.first(chunk_of(index, bytes_).size);
     const ChunkKey key{number_, index};
@@ -278,7 +280,7 @@ class UnpackedStorage final : public DerivedStorage {
   std::uint64_t bytes_;
   std::string name_;
   mutable Once read_once_;
-  mutable std::vector<std::uint64_t> begins_;  // of the frames, and of the table
+  mutable std::vector<std::uint64_t> begins_;  // offsets of the frames, and of the table
 };
 
 }  // namespace

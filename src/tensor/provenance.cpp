@@ -39,7 +39,7 @@ Provenance provenance(const Tensor& tensor) {
       found.from.push_back({place->file, place->offset + ancestor.offset(), place->descriptor});
     }
   });
-  std::ranges::reverse(found.steps);  // the last that is done was met first
+  std::ranges::reverse(found.steps);  // the last step was visited first
   return found;
 }
 

@@ -1,4 +1,4 @@
-// ReadAhead: storages are told what will be read next, some megabytes before it is.
+// ReadAhead: tells storages which bytes will be read next, some megabytes before they are read.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace ballast {
 
-// What is announced at once: a call for each storage.
+// Ranges that are announced together, with one call for each storage.
 class Announcement {
  public:
-  void add(const Tensor& tensor, ByteRange range);  // of its contiguous form
+  void add(const Tensor& tensor, ByteRange range);  // of the tensor's contiguous form
   void make();
   std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -30,18 +30,18 @@ class ReadAhead {
  public:
   using Describe = std::function<void(std::size_t job, Announcement& reads)>;
 
-  // `describe` adds what a job reads, and must stay good as long as this.
+  // `describe` adds what a job reads; it must stay valid as long as this object.
   ReadAhead(std::size_t jobs, Describe describe) : sizes_(jobs), describe_(std::move(describe)) {}
 
-  // A job begins: announces its reads, and those of the next jobs, unless they were announced already, until some
-  // megabytes are announced that no job has begun with. May be called by several threads at once.
+  // Says that a job begins. Announces its reads and those of the next jobs, unless they were announced already, until
+  // some megabytes are announced for jobs that have not begun. May be called by several threads at once.
   void begin(std::size_t job);
 
  private:
   std::mutex mutex_;
-  std::vector<std::uint64_t> sizes_;  // in bytes, of the jobs that were announced
+  std::vector<std::uint64_t> sizes_;  // bytes of the jobs that were announced
   std::size_t next_ = 0;
-  std::uint64_t waiting_bytes_ = 0;  // announced, of jobs that have not begun
+  std::uint64_t waiting_bytes_ = 0;  // bytes announced for jobs that have not begun
   Describe describe_;
 };
 

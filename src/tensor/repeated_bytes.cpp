@@ -12,7 +12,7 @@
 namespace ballast {
 namespace {
 
-// More than there can be is as good as all that there can be.
+// A sum that overflows becomes the largest number, which is over every limit.
 void add_to(std::uint64_t& sum, std::uint64_t bytes) {
   if (__builtin_add_overflow(sum, bytes, &sum)) sum = UINT64_MAX;
 }

@@ -1,5 +1,5 @@
-// RepeatedBytes: what views may make of the bytes that are there. One with a stride of 0 repeats them, and so do many
-// of the same storage: 4 bytes of a file can claim to be an exbibyte.
+// RepeatedBytes: how many bytes views make from the bytes that are there. A view with a stride of 0 repeats bytes, and
+// so do many views of the same storage: 4 bytes of a file can claim to be an exbibyte.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace ballast {
 
-// Counts tensors that are about to be read or written, with all that they are made of.
+// Counts tensors that are about to be read or written, with all tensors that they are made of.
 class RepeatedBytes {
  public:
   explicit RepeatedBytes(const Limits& limits) : limits_(limits) {}
 
-  // Throws Errc::limit where all views together are more than the limits on expansion allow.
+  // Throws Errc::limit if all views together are larger than the limits on expansion allow.
   void add(std::string_view name, const Tensor& tensor);
 
  private:
   Limits limits_;
-  std::set<const Storage*> storages_;    // that lie in a file, or in memory, as they are
-  std::uint64_t viewed_ = 0, real_ = 0;  // bytes: of views, and of those storages
+  std::set<const Storage*> storages_;    // storages that lie in a file, or in memory, as they are
+  std::uint64_t viewed_ = 0, real_ = 0;  // bytes of views, and of those storages
 };
 
 }  // namespace ballast

@@ -20,7 +20,7 @@
 namespace ballast {
 namespace {
 
-// PyTorch's sparse layouts keep
+// The parts of PyTorch's sparse layouts:
 //   COO   indices [S, n], values [n, dense…]                                        of a shape [S sizes…, dense…]
 //   CSR   crow_indices [batch…, rows + 1], col_indices [batch…, n], values [batch…, n, dense…]
 //   CSC   the same with columns and rows exchanged
@@ -42,12 +42,12 @@ const Layout* find_layout(std::string_view name) noexcept {
   return found == kLayouts.end() ? nullptr : &*found;
 }
 
-// Where a block goes. Blocks are numbered row by row, those of one batch after those of the one before. Of a block that
-// is one row high nothing but its number matters: then all of them count as one row.
+// Where a block goes. Blocks are numbered row by row, and the blocks of one batch follow those of the batch before. If
+// a block is one row high, only its number matters: then all blocks count as one row.
 struct Grid {
   std::uint64_t block_rows = 1;
-  std::uint64_t blocks_across = 0;  // in a row
-  std::uint64_t segment_bytes = 0;  // a row of a block
+  std::uint64_t blocks_across = 0;  // blocks in a row
+  std::uint64_t segment_bytes = 0;  // bytes of one row of a block
   std::uint64_t row_bytes = 0;
 
   std::uint64_t block_bytes() const noexcept { return block_rows * segment_bytes; }
@@ -57,11 +57,11 @@ struct Sparse {
   std::string name;
   const Layout* layout = nullptr;
   Shape shape;
-  Tensor compressed;  // nothing in COO
+  Tensor compressed;  // empty in COO
   Tensor plain;       // indices, col_indices, row_indices
   Tensor values;
   Grid grid;
-  std::uint64_t batches = 1, rows = 0, columns = 0;  // of blocks; in compressed layouts
+  std::uint64_t batches = 1, rows = 0, columns = 0;  // counted in blocks; for compressed layouts
 };
 
 [[noreturn]] void complain(const std::string& name, const std::string& what) {
@@ -102,7 +102,7 @@ class Indices {
   std::vector<std::byte> buffer_;
 };
 
-// The numbers of the blocks that are not zero, in ascending order, and which values each has.
+// The numbers of the blocks that are not zero, in ascending order, and which values each block has.
 class SparseEntries {
  public:
   explicit SparseEntries(const Sparse& sparse) {
@@ -122,7 +122,7 @@ class SparseEntries {
   bool in_file_order() const noexcept { return order_.empty(); }
 
  private:
-  // Dimension by dimension, as the file has them: a block's number is that of its row, times the columns, plus ….
+  // Reads dimension by dimension, as the file has them: a block's number is that of its row, times the columns, plus ….
   void read_coordinates(const Sparse& sparse) {
     blocks_.resize(static_cast<std::size_t>(sparse.plain.shape()[1]));
     Indices indices(sparse.plain);
@@ -163,7 +163,7 @@ class SparseEntries {
     return static_cast<std::uint64_t>(index);
   }
 
-  // Stable: values of one place are added up in the order of the file.
+  // A stable sort: values with the same indices are added up in the order of the file.
   void sort() {
     if (std::is_sorted(blocks_.begin(), blocks_.end())) return;
     order_.resize(blocks_.size());
@@ -172,10 +172,11 @@ class SparseEntries {
     std::sort(blocks_.begin(), blocks_.end());
   }
 
-  std::vector<std::uint64_t> blocks_, order_;  // no order where it is that of the file
+  std::vector<std::uint64_t> blocks_, order_;  // order_ is empty if the order is that of the file
 };
 
-// Values that do not lie in memory, through a buffer. Those of the next entries often follow: then it reads ahead.
+// Reads values that do not lie in memory through a buffer. The values of the next entries often follow, so it reads
+// ahead.
 class ValueBuffer {
  public:
   ValueBuffer(const Tensor& values, std::uint64_t ahead_bytes)
@@ -196,7 +197,7 @@ class ValueBuffer {
   std::vector<std::byte> buffer_;
 };
 
-constexpr std::uint64_t kMostBufferedBytes = 64 << 10;  // of values, at most, in a buffer
+constexpr std::uint64_t kMostBufferedBytes = 64 << 10;  // the most bytes of values in a buffer
 
 class SparseStorage final : public DerivedStorage {
  public:
@@ -208,13 +209,13 @@ class SparseStorage final : public DerivedStorage {
 
   std::uint64_t size_bytes() const override { return size_; }
   std::uint64_t granule() const override { return element_bytes_; }
-  bool is_sequential() const override { return false; }  // prepare() has read the parts that are
+  bool is_sequential() const override { return false; }  // prepare() has read the parts that are sequential
 
   void prepare(const Progress& progress) const override {
     once_.run([&] {
       DerivedStorage::prepare(progress);
       entries_ = std::make_unique<const SparseEntries>(sparse_);
-      // Values are read to and fro, which a compressed stream cannot.
+      // Reading values jumps back and forth, which a compressed stream cannot do.
       const StoragePtr& storage = sparse_.values.storage();
       values_ = storage && storage->is_sequential() ? sparse_.values.realize(1) : sparse_.values;
     });
@@ -225,7 +226,7 @@ class SparseStorage final : public DerivedStorage {
     prepare({});
     const std::uint64_t skip = offset % element_bytes_, rest = (skip + out.size()) % element_bytes_;
     if (skip == 0 && rest == 0) return read_elements(offset, out);
-    // Nobody has to ask for whole elements: those that the range cuts are made beside it.
+    // The range may cut elements at both ends: then whole elements are made in a buffer.
     std::vector<std::byte> whole(skip + out.size() + (rest == 0 ? 0 : element_bytes_ - rest));
     read_elements(offset - skip, whole);
     std::memcpy(out.data(), whole.data() + skip, out.size());
@@ -252,7 +253,7 @@ class SparseStorage final : public DerivedStorage {
     fill(ValueBuffer(values_, entries_->in_file_order() ? kMostBufferedBytes : 0));
   }
 
-  // The part of one row that begins at its byte `first`.
+  // Adds the entries of one row, from its byte `first` on.
   template <class ValuesAt>
   void add_row(std::uint64_t row, std::uint64_t first, std::span<std::byte> out, ValuesAt& values_at) const {
     const Grid& grid = sparse_.grid;
@@ -276,8 +277,8 @@ class SparseStorage final : public DerivedStorage {
   Sparse sparse_;
   std::uint64_t size_, element_bytes_;
   mutable Once once_;
-  mutable std::unique_ptr<const SparseEntries> entries_;  // by prepare()
-  mutable Tensor values_;                                 // likewise
+  mutable std::unique_ptr<const SparseEntries> entries_;  // set by prepare()
+  mutable Tensor values_;                                 // set by prepare()
 };
 
 std::uint64_t product(std::span<const std::uint64_t> dims) {
@@ -289,7 +290,7 @@ void require_integers(const std::string& name, const Tensor& indices) {
     complain(name, fmt::format("has indices of dtype {}", ballast::name(indices.dtype())));
 }
 
-// The dense dimensions are whatever the values have beyond `values_rank`: they must be the shape's last ones.
+// The dense dimensions are those that the values have beyond `values_rank`; they must be the shape's last ones.
 std::span<const std::uint64_t> dense_dims(const Sparse& sparse, std::size_t values_rank, std::size_t shape_rank) {
   const auto of_values = sparse.values.shape().dims(), of_shape = sparse.shape.dims();
   const bool fit = of_values.size() >= values_rank && of_shape.size() >= shape_rank &&
@@ -376,7 +377,7 @@ Tensor dense_tensor(const Composite& composite, std::span<const Tensor> parts) {
     complain(sparse.name, fmt::format("of shape {} does not fit 64 bits", to_string(sparse.shape)));
   if (*size == 0) return Tensor(dtype, composite.shape, nullptr);
 
-  sparse.grid.segment_bytes *= info(dtype).block_bytes;  // no more than all of it
+  sparse.grid.segment_bytes *= info(dtype).block_bytes;  // at most the size of the whole tensor
   if (sparse.grid.block_rows == 1) sparse.grid.blocks_across = *size / sparse.grid.segment_bytes;
   sparse.grid.row_bytes = sparse.grid.blocks_across * sparse.grid.segment_bytes;
   const bool has_data = std::ranges::all_of(parts, [](const Tensor& part) { return part.has_data(); });
@@ -388,7 +389,7 @@ std::uint64_t index_memory_bytes(std::span<const Tensor> parts) noexcept {
   constexpr std::uint64_t kEntryBytes = 16;  // the number of a block, and of its values
   std::uint64_t entries = 0;
   for (const Tensor& part : parts.first(parts.size() - 1)) {
-    // Indices into no dimension have no element, and yet there can be many.
+    // Indices of COO into no dimension have no elements, but there can still be many entries.
     const std::uint64_t count = part.rank() == 0 ? 1 : std::max(part.numel(), part.shape()[part.rank() - 1]);
     entries = checked_add(entries, count).value_or(UINT64_MAX);
   }

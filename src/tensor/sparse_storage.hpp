@@ -1,4 +1,4 @@
-// A sparse tensor as the dense one that it stands for, made as it is read.
+// A sparse tensor as the dense tensor that it stands for, made as it is read.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace ballast {
 // "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc".
 bool is_sparse_layout(std::string_view layout) noexcept;
 
-// The parts are those of the composite, in its order. Throws Errc::malformed where their shapes do not go together, and
+// The parts are those of the composite, in its order. Throws Errc::malformed if their shapes do not fit together, and
 // Errc::unsupported for a dtype that has no zero or no sum. The indices themselves are checked when they are read.
 Tensor dense_tensor(const Composite& composite, std::span<const Tensor> parts);
 
-// What the indices take in memory once the dense form is read, at most. A stride of 0 can make them many.
+// The most memory that the indices take once the dense form is read. A stride of 0 can make them many.
 std::uint64_t index_memory_bytes(std::span<const Tensor> parts) noexcept;
 
 }  // namespace ballast

@@ -25,7 +25,7 @@ StateDict& StateDict::operator=(const StateDict& other) = default;
 StateDict& StateDict::operator=(StateDict&& other) noexcept = default;
 StateDict::~StateDict() = default;
 
-// The slot that holds the name, or the empty one where it would go.
+// The slot that holds the name, or the empty slot where the name would go.
 std::size_t StateDict::find_slot(std::string_view name, std::uint32_t hash) const noexcept {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -102,7 +102,7 @@ std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
   slots_.reserve(slot_count);
   prefer_huge_pages(slots_.data(), slot_count * sizeof(Slot));
   slots_.assign(slot_count, Slot{});
-  // Slots are all over memory: each is fetched while the names before it are dealt with.
+  // Slots are spread over memory, so each is prefetched while the names before it are inserted.
   constexpr std::size_t kAhead = 16;
   std::uint32_t hashes[kAhead];
   for (std::size_t i = 0; i < entries_.size() + kAhead; ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 30;
 
-// The place of unit number `n` of the row-major order, in bytes from the first one.
+// The offset of unit number `n` in row-major order, in bytes from the first unit.
 std::int64_t place_of(const ElementLayout& layout, std::uint64_t n) {
   std::int64_t place = 0;
   for (std::size_t i = layout.shape.size(); i-- > 0;) {
@@ -22,8 +22,8 @@ std::int64_t place_of(const ElementLayout& layout, std::uint64_t n) {
   return place;
 }
 
-// Without a map: row by row of the last dimension. A row that lies close together is read whole and picked apart,
-// one that is spread out is asked for unit by unit, in one call.
+// Gathers without a map, row by row of the last dimension. If the units of a row lie close together, the row is read
+// whole and taken apart; if they are spread out, they are asked for one by one, in one call.
 void gather_by_rows(const Tensor& view, const ElementLayout& layout, std::uint64_t first_unit,
                     std::span<std::byte> out) {
   constexpr std::uint64_t kClose = 64 << 10;
@@ -68,7 +68,7 @@ void gather_units(const Tensor& view, const ElementLayout& layout, std::uint64_t
                     layout.unit_bytes);
   });
   if (in_place) return;
-  // A stream that is jumped about in would begin anew for every row: it is gone through once, and kept meanwhile.
+  // A stream would begin anew for every row if reads jumped in it, so it is read once and kept meanwhile.
   const std::uint64_t size = layout.low_bytes + layout.high_bytes;
   if (view.storage()->is_sequential() && size <= kMostKeptBytes) {
     std::vector<std::byte> all(static_cast<std::size_t>(size));
@@ -85,7 +85,7 @@ void strided_read(const Tensor& view, std::uint64_t first, std::span<std::byte> 
   const ElementLayout layout = element_layout(view.dtype(), view.shape(), view.strides());
   const std::uint64_t unit = layout.unit_bytes;
 
-  // A range may begin or end inside a unit: those two are gathered aside.
+  // The range may cut a unit at both ends: those two units are gathered in a buffer.
   const auto edge = [&](std::uint64_t n, std::uint64_t skip, std::span<std::byte> part) {
     std::vector<std::byte> whole(unit);
     gather_units(view, layout, n, whole);

@@ -21,11 +21,11 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kParallelBytes = 4 << 20;  // a piece of parallel work; less is not worth a thread
+constexpr std::uint64_t kParallelBytes = 4 << 20;  // bytes of one piece of parallel work; less is not worth a thread
 
 std::string describe(DType dtype, const Shape& shape) { return std::string(name(dtype)) + " " + to_string(shape); }
 
-// From anything but ggml's blocks, which have to be decoded first.
+// Casts anything but ggml's blocks, which have to be decoded first.
 Tensor numbers_to(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
   if (info(dtype).kind == DTypeKind::ggml) return encoded(tensor, dtype);
@@ -56,7 +56,7 @@ Tensor::Tensor(DType dtype, Shape shape, Strides strides, StoragePtr storage, st
     throw Error(Errc::malformed, "a tensor of rank " + std::to_string(shape_.rank()) + " has " +
                                      std::to_string(strides.size()) + " strides");
   }
-  // The stride of a dimension of one element says nothing, and nothing says anything where there is no element.
+  // The stride of a dimension of one element has no meaning, and no stride has any if there are no elements.
   const Strides plain = contiguous_strides(shape_);
   bool contiguous = shape_.numel() == 0;
   if (!contiguous) {
@@ -69,7 +69,7 @@ Tensor::Tensor(DType dtype, Shape shape, Strides strides, StoragePtr storage, st
   check_fits();
 }
 
-// Every element lies inside the storage. This is the one place where that is decided.
+// Checks that every element lies inside the storage. Nothing else decides that.
 void Tensor::check_fits() const {
   const auto count = shape_.numel();
   const auto size = count ? bytes_of(dtype_, *count) : std::nullopt;

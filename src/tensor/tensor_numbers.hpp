@@ -1,4 +1,4 @@
-// TensorNumbers: tensors told apart by what they are, and not by what they are called.
+// TensorNumbers: tells tensors apart by what they are, not by their names.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace ballast {
 
-// Numbers tensors as they come. One that is the same as an earlier one (storage, place, dtype, shape, strides) has its
-// number.
+// Numbers tensors as they come. A tensor that is the same as an earlier one (storage, offset, dtype, shape, strides)
+// gets the number of that one.
 class TensorNumbers {
  public:
   std::size_t operator()(const Tensor& tensor) {

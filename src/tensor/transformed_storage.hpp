@@ -15,13 +15,13 @@ namespace ballast {
 StoragePtr transformed_storage(Tensor source, std::uint64_t element_bytes, std::string step,
                                std::function<void(std::span<std::byte>)> change);
 
-// The bytes of a view in its order, unchanged: for a shape or a dtype that the view cannot have.
+// The bytes of a view in the view's order, unchanged: for a shape or a dtype that the view cannot have.
 StoragePtr gathered_storage(Tensor view);
 
-// The bytes of each element turned round.
+// The bytes of each element in reverse order.
 StoragePtr swapped_elements(Tensor bytes, std::uint64_t element_bytes);
 
-// What has its bytes turned round as one: a complex number is two.
+// How many bytes are reversed together: a complex number is two such units.
 std::uint64_t swapped_bytes(DType dtype) noexcept;
 
 }  // namespace ballast

@@ -17,13 +17,13 @@ struct Dim {
 
 Error bad_slice(const std::string& what) { return Error(Errc::invalid_argument, what); }
 
-// Python's rule for one end of a range: counted from the back where negative, clamped to [low, high].
+// Python's rule for one end of a range: a negative end counts from the back, and the result is clamped to [low, high].
 std::int64_t clamp_end(std::int64_t i, std::int64_t size, std::int64_t low, std::int64_t high) {
   if (i < 0) i = i < -size ? -1 : i + size;
   return std::clamp(i, low, high);
 }
 
-// How many steps a range takes over a dimension, and where it begins.
+// Returns where a range begins in a dimension, and how many steps it takes.
 std::pair<std::int64_t, std::uint64_t> walk(const SliceIndex& range, std::int64_t size) {
   const std::int64_t step = range.step;
   if (step == 0) throw bad_slice("a slice has a step of 0");
@@ -46,7 +46,7 @@ std::int64_t signed_size(std::uint64_t size) {
   return static_cast<std::int64_t>(size);
 }
 
-// "..." stands for as many whole dimensions as are left over.
+// "..." stands for as many whole dimensions as the other indices leave over.
 Slice expand(const Slice& slice, std::size_t rank) {
   const auto is_ellipsis = [](const SliceIndex& i) { return i.kind == SliceIndex::Kind::ellipsis; };
   const auto ellipses = std::count_if(slice.begin(), slice.end(), is_ellipsis);
@@ -62,7 +62,7 @@ Slice expand(const Slice& slice, std::size_t rank) {
   return full;
 }
 
-// `offset` moved by whole elements; a move that ends inside a byte or a block cannot be made.
+// The offset, moved by whole elements; throws if the move ends inside a byte or a block.
 std::uint64_t moved(const Tensor& tensor, std::int64_t elements) {
   const DTypeInfo& type = info(tensor.dtype());
   if (elements % type.block_elements != 0) {
@@ -93,7 +93,7 @@ Tensor make_view(const Tensor& tensor, const std::vector<Dim>& dims, std::uint64
 
 Tensor Tensor::slice(const Slice& slice) const {
   const Slice full = expand(slice, rank());
-  // Where there is no element, there is nowhere to step to, and dimensions beside the empty one may be absurd.
+  // An empty tensor has no strides worth using, and its other dimensions may be absurdly large.
   const Strides steps = numel() == 0 ? Strides(rank(), 0) : strides();
   std::vector<Dim> dims;
   std::int64_t start = 0;  // in elements
@@ -109,7 +109,7 @@ Tensor Tensor::slice(const Slice& slice) const {
     }
     const auto [first, count] = walk(full[i], size);
     start += first * steps[i];
-    // The stride of a dimension of one element is never walked; it could overflow.
+    // The stride of a dimension of one element is never used; its product could overflow.
     dims.push_back({count, count > 1 ? full[i].step * steps[i] : steps[i]});
   }
   const bool empty = std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.size == 0; });

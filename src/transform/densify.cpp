@@ -16,8 +16,8 @@
 namespace ballast {
 namespace {
 
-// Four bytes of a sparse tensor can claim to be an exbibyte, and so can the values to be added up in it: what is made
-// of the parts, and of what, is held against what the file really has.
+// Four bytes of a sparse tensor can claim to be an exbibyte, and so can the values that are added up in it. So the
+// sizes of the result and of the parts are compared with the bytes that the file really has.
 class Expansion {
  public:
   explicit Expansion(const Limits& limits) : limits_(limits) {}
@@ -72,7 +72,7 @@ class Densifier {
       for (const std::string& part : composite.parts) {
         if (const Tensor* tensor = checkpoint_.find(part)) parts.push_back(*tensor);
       }
-      // A selection may have taken a part away: what is left is tensors like any other.
+      // A selection may have removed a part: the parts that are left are plain tensors.
       if (parts.empty() || parts.size() != composite.parts.size()) continue;
       Tensor whole = is_sparse ? dense_tensor(composite, parts) : dequantized_tensor(composite, parts);
       expansion_.add(composite, parts, whole, is_sparse ? index_memory_bytes(parts) : channel_memory_bytes(parts));
@@ -81,7 +81,7 @@ class Densifier {
     }
   }
 
-  // Each where the first of its parts was.
+  // Each whole stands where the first of its parts stood.
   void place_wholes() {
     StateDict tensors;
     tensors.reserve(checkpoint_.size());
@@ -101,7 +101,7 @@ class Densifier {
     checkpoint_.tensors = std::move(tensors);
   }
 
-  // As everywhere, the second tensor of one name gets "~2".
+  // As everywhere, the second tensor of the same name gets "~2".
   std::string free_name(const std::string& name, const StateDict& placed) {
     const auto is_taken = [&](const std::string& other) {
       return placed.contains(other) || (checkpoint_.contains(other) && !wholes_of_part_.contains(other));
@@ -136,7 +136,7 @@ class Densifier {
   Checkpoint& checkpoint_;
   Expansion expansion_;
   std::vector<Whole> wholes_;
-  NameMap<std::uint64_t> last_number_;                    // given to a name that was taken
+  NameMap<std::uint64_t> last_number_;                    // the last number that was given to a name that was taken
   NameViewMap<std::vector<std::size_t>> wholes_of_part_;  // the names lie in the composites
 };
 

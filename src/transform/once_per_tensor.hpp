@@ -1,4 +1,4 @@
-// OncePerTensor: what is made of a tensor is made once, however many names it has. So tied tensors stay tied.
+// OncePerTensor: transforms a tensor once, however many names it has. So tied tensors stay tied.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 namespace ballast {
 namespace {
 
-// What llama.cpp takes where a row is no whole number of 256 elements, and the number of its general.file_type.
+// The type that llama.cpp uses if rows are not whole blocks, and the number of the type for general.file_type.
 struct Row {
   DType type;
   DType fallback;
@@ -46,7 +46,7 @@ bool has_whole_blocks(const Tensor& tensor, DType type) {
   return tensor.shape()[tensor.rank() - 1] % info(type).block_elements == 0;
 }
 
-// The type, the one that llama.cpp falls back to, or F16, which takes any row.
+// The type itself, the type that llama.cpp falls back to, or F16, which takes any row.
 DType choose(const Tensor& tensor, const Row& row) {
   if (has_whole_blocks(tensor, row.type)) return row.type;
   if (row.fallback != DType::f16 && has_whole_blocks(tensor, row.fallback)) return row.fallback;
@@ -75,7 +75,7 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
   const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
     packed.refuse(name, tensor, "encoded as " + std::string(ballast::name(type)));
-    // Norms and biases are small and matter: llama.cpp keeps vectors as they are, in F32.
+    // Norms and biases are small and matter a lot: llama.cpp keeps vectors as they are, in F32.
     if (!is_real(tensor) || tensor.rank() == 0) {
       tensors.insert(name, tensor);
       continue;

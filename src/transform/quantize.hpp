@@ -1,4 +1,4 @@
-// Floating tensors into ggml's blocks, as llama.cpp chooses which.
+// Encodes floating tensors into ggml's blocks, with llama.cpp's rules for which tensors get which type.
 #pragma once
 
 #include <ballast/checkpoint.hpp>

@@ -1,4 +1,4 @@
-// A regular expression and its replacement, turned round.
+// Reverses a regular expression and its replacement.
 #include <ballast/transform.hpp>
 
 #include <re2/re2.h>
@@ -12,10 +12,10 @@
 namespace ballast {
 namespace {
 
-// What an expression, or a replacement, consists of: text, and groups.
+// A part of an expression, or of a replacement: text, or a group.
 struct Token {
   std::string text;  // a literal, or what is inside the parentheses
-  int group = 0;     // its number, from 1
+  int group = 0;     // the number of the group, from 1
 };
 
 void add_literal(std::vector<Token>& tokens, char c) {
@@ -23,7 +23,7 @@ void add_literal(std::vector<Token>& tokens, char c) {
   tokens.back().text += c;
 }
 
-// The text between parentheses, which has none of its own; moves `at` to the closing one.
+// The text between parentheses, which must not contain others; moves `at` to the closing one.
 std::optional<std::string> group_at(std::string_view pattern, std::size_t& at) {
   std::string inside;
   for (++at; at < pattern.size(); ++at) {
@@ -35,7 +35,7 @@ std::optional<std::string> group_at(std::string_view pattern, std::size_t& at) {
   return std::nullopt;
 }
 
-// Nothing where the expression is more than text and groups in a row.
+// Nothing if the expression is more than a sequence of text and groups.
 std::optional<std::vector<Token>> tokens_of_pattern(std::string_view pattern) {
   std::vector<Token> tokens;
   int groups = 0;
@@ -92,7 +92,7 @@ std::optional<RenameRule> reversed(const RenameRule& rule) {
   if (!from || !to || (to->empty() && !at_begin && !at_end)) return std::nullopt;
 
   RenameRule back;
-  std::vector<int> places;  // of the groups, in the order of the replacement
+  std::vector<int> places;  // the numbers of the groups, in the order of the replacement
   for (const Token& token : *to) {
     if (token.group == 0) {
       back.pattern += re2::RE2::QuoteMeta(token.text);

@@ -13,7 +13,7 @@
 namespace ballast {
 namespace {
 
-// Two names of one tensor stay two names of one tensor.
+// Two names of one tensor stay names of one tensor.
 void tie_aliases(const Checkpoint& checkpoint, StateDict& tensors) {
   for (const auto& [removed, kept] : checkpoint.aliases) {
     const Tensor* same = tensors.find(kept);
@@ -32,8 +32,8 @@ bool Selection::matches(std::string_view name) const {
 
 Checkpoint select(Checkpoint checkpoint, const Selection& selection) {
   if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
-  // Aliases stay, as the metadata does that the file has them in; one of tensors that are gone is left out when the
-  // checkpoint is saved.
+  // Aliases and the metadata that list them stay; when the checkpoint is saved, aliases of tensors that are gone are
+  // left out.
   auto aliases = checkpoint.aliases;
   Metadata metadata = checkpoint.metadata;
   checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
@@ -67,7 +67,7 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
 }
 
 Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
-  // The names of each rule as a checkpoint of their own, cast, and put back in their places.
+  // The tensors of each rule become a checkpoint of their own, are cast, and are put back where they were.
   std::vector<Checkpoint> chosen(rules.size());
   for (Checkpoint& part : chosen) {
     part.target = checkpoint.target;

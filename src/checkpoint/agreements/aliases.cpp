@@ -13,7 +13,7 @@ bool is_same(const Tensor& a, const Tensor& b) {
          a.is_contiguous() == b.is_contiguous() && (a.is_contiguous() || a.strides() == b.strides());
 }
 
-// What can be an alias in the metadata: a name that does not mean anything else there.
+// Whether a name can be an alias: it must not mean anything else in the metadata.
 bool is_free(std::string_view name, const Checkpoint& checkpoint) {
   return name != "format" && !checkpoint.metadata.contains(name);
 }

@@ -31,13 +31,13 @@ const Carrier* carrier_of(DType dtype) {
   return found == kCarriers.end() ? nullptr : &*found;
 }
 
-// The same bytes as another dtype, of the shape that it has then.
+// The same bytes as another dtype, with the shape that they have then.
 Tensor carried(const Tensor& tensor, DType dtype, const Shape& shape) {
   if (tensor.is_contiguous()) return Tensor(dtype, shape, tensor.storage(), tensor.offset());
   return Tensor(dtype, shape, gathered_storage(tensor));
 }
 
-// Those that share a byte are counted as one; they may reach over the end of a row, so the shape is flat then.
+// Elements that share a byte are counted as one; they may reach over the end of a row, so the shape is flat then.
 Shape carrier_shape(const Tensor& tensor) {
   const std::uint64_t packed = info(tensor.dtype()).block_elements;
   return packed == 1 ? tensor.shape() : Shape{tensor.nbytes()};
@@ -89,7 +89,7 @@ Parsed from_json(const Json& element) {
   return parsed;
 }
 
-// Whether every part is there, and the integers of a quantized tensor are as many as it has elements.
+// Whether every part is there, and a quantized tensor has as many integers as elements.
 bool agrees(const Parsed& parsed, const Checkpoint& checkpoint) {
   const Composite& composite = parsed.composite;
   const auto is_there = [&](const std::string& part) { return checkpoint.contains(part); };
@@ -109,7 +109,7 @@ Checkpoint fold_composites(Checkpoint checkpoint) {
   std::string text;
   for (const Composite& composite : checkpoint.composites) {
     const auto is_there = [&](const std::string& part) { return checkpoint.contains(part); };
-    // A selection may have taken a part away: what is left is tensors like any other.
+    // A selection may have removed a part: the parts that are left are plain tensors.
     if (!std::all_of(composite.parts.begin(), composite.parts.end(), is_there)) continue;
     text += (text.empty() ? "[" : ",") + to_json(composite, checkpoint);
   }

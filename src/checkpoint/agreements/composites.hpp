@@ -1,8 +1,8 @@
-// Tensors in parts inside safetensors, by agreement: what the parts make up stands in the metadata.
+// Tensors in parts inside safetensors, by agreement: the metadata say what the parts make up.
 //
 // "ballast.composites" holds a JSON array of {"name", "layout", "shape", "parts"}, and for quantized tensors "dtype"
-// and "scale" and "zero_point", or "axis". Integers that safetensors has no dtype for are stored as the plain ones of
-// their width. unfold(fold(checkpoint)) is the checkpoint.
+// and "scale" and "zero_point", or "axis". Integers that safetensors has no dtype for are stored as plain integers of
+// the same width. unfold(fold(checkpoint)) is the checkpoint.
 #pragma once
 
 #include <ballast/checkpoint.hpp>

@@ -27,10 +27,10 @@ namespace {
 
 constexpr std::string_view kCompressedKey = "ballast.compressed";
 constexpr std::uint64_t kCompressedVersion = 1;
-constexpr std::uint64_t kSmallest = 64 << 10;          // what is smaller is not worth an entry in the metadata
-constexpr std::uint64_t kPartBytes = 8 * kChunkBytes;  // worth a thread's while
+constexpr std::uint64_t kSmallest = 64 << 10;          // smaller tensors are not worth an entry in the metadata
+constexpr std::uint64_t kPartBytes = 8 * kChunkBytes;  // enough work for a thread
 
-// A view that repeats bytes can be of any size: whoever lays the file out decides whether that is allowed.
+// A view that repeats bytes can be of any size: the layout of the file decides whether that is allowed.
 bool may_shrink(const Tensor& tensor) {
   if (tensor.nbytes() < kSmallest || !tensor.has_data() || !info(tensor.dtype()).in_safetensors) return false;
   return tensor.is_contiguous() || tensor.nbytes() <= tensor.storage()->size_bytes();
@@ -71,8 +71,8 @@ struct Part {
   ByteRange range;
 };
 
-// By bytes, so that one huge tensor does not leave a core idle. What comes from one sequential storage is for one
-// thread, in its order; it cannot be shared out, and so begins first.
+// Splits the work by bytes, so that one huge tensor does not leave a core idle. Tensors of one sequential storage are
+// read by one thread, in their order; such work cannot be divided, so it begins first.
 std::vector<std::vector<Part>> split(std::vector<Measured>& all) {
   std::map<const Storage*, std::vector<Part>> streams;
   std::vector<Part> others;
@@ -128,7 +128,7 @@ std::uint64_t stored_bytes(const StateDict& tensors) {
   return bytes;
 }
 
-// What is written here must open by the same limits: of tensors that are nearly nothing (zeros of an optimizer), some
+// The file must open with the same limits. So if tensors shrink to nearly nothing (zeros of an optimizer), some of them
 // are stored plain.
 void keep_within(const Limits& limits, const StateDict& tensors, std::vector<Measured>& chosen) {
   std::stable_sort(chosen.begin(), chosen.end(),
@@ -176,7 +176,7 @@ std::vector<Entry> from_json(const std::string& text, const Limits& limits) {
   return entries;
 }
 
-// Nothing where the bytes cannot be what the entry says.
+// Nothing if the bytes cannot be what the entry says.
 std::optional<Tensor> unpacked(const Tensor& packed, const Entry& entry) {
   if (packed.dtype() != DType::u8 || packed.rank() != 1 || !packed.is_contiguous()) return std::nullopt;
   const auto count = entry.shape.numel();

@@ -24,7 +24,7 @@ constexpr std::string_view kGgmlBlocksKey = "ballast.gguf";
 
 bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DTypeKind::ggml; }
 
-// A GGUF file without tensors: the shortest way to write fields down, and a reader for it is there.
+// Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
 std::string fields_text(const Fields& fields) {
   std::string text;
   gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
@@ -87,7 +87,7 @@ Agreement agreement_from_json(std::string_view text, const Limits& limits) {
   return agreement;
 }
 
-// The bytes of a tensor again as the blocks that they were; nothing where they cannot be.
+// Turns the bytes of a tensor back into blocks; nothing if they cannot be such blocks.
 std::optional<Tensor> as_blocks(const Checkpoint& checkpoint, const Block& block) {
   const Tensor* bytes = checkpoint.find(block.name);
   const auto count = block.shape.numel();
@@ -147,7 +147,7 @@ Checkpoint for_safetensors(Checkpoint checkpoint) {
           .hint("--dtype F16 (or BF16, F32) decodes it, --raw keeps its blocks as bytes");
     }
   }
-  // What people look for there, as the strings that safetensors can hold; the vocabulary is not among it.
+  // Metadata that people look for, as the strings that safetensors can hold; the vocabulary is left out.
   for (const Field& field : checkpoint.fields) {
     if (!field.is_array()) checkpoint.metadata.try_emplace(std::string(field.key), text(field));
   }

@@ -23,7 +23,7 @@ struct AppendJson {
   void operator()(std::monostate) const { text += "null"; }
   void operator()(bool value) const { text += value ? "true" : "false"; }
   void operator()(std::int64_t value) const { text += std::to_string(value); }
-  // JSON has no infinities; and a number without a point would come back as an integer.
+  // JSON has no infinities; and a number without a decimal point would come back as an integer.
   void operator()(double value) const {
     if (!std::isfinite(value)) return append_json_string(text, fmt::format("{}", value));
     const std::string digits = fmt::format("{}", value);

@@ -1,5 +1,5 @@
-// Values: a convention inside safetensors and GGUF. What stands beside the tensors of a pickle (an epoch, a learning
-// rate) goes into the metadata, under "ballast.values", as one JSON object of paths.
+// Values: an agreement inside safetensors and GGUF. The values beside the tensors of a pickle (an epoch, a learning
+// rate) go into the metadata, under "ballast.values", as one JSON object of paths.
 #pragma once
 
 #include <ballast/checkpoint.hpp>
@@ -8,7 +8,7 @@ namespace ballast {
 
 Checkpoint fold_values(Checkpoint checkpoint);
 
-// The inverse. What JSON has no type for comes back as the text that Python would show.
+// The inverse. A value that JSON has no type for comes back as the text that Python would show.
 Checkpoint unfold_values(Checkpoint checkpoint);
 
 }  // namespace ballast

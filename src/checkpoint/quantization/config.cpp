@@ -10,7 +10,7 @@
 namespace ballast {
 namespace {
 
-// Where programs write it: a member of a file, or (with no member) the file itself, which then names no method.
+// Where programs write it: in a member of a file, or (with no member) in the file itself, which then names no method.
 struct ConfigPlace {
   std::string_view file, member, scheme;
 };
@@ -27,7 +27,7 @@ std::optional<Json> read_json(const std::string& path, const OpenOptions& option
   if (!options.files->exists(path)) return std::nullopt;
   return Json::parse(io::read_text(*options.files->open(path), options.limits.max_index_bytes)->view());
 } catch (const Error&) {
-  return std::nullopt;  // a configuration that cannot be read is not what somebody opened
+  return std::nullopt;  // the user did not ask for this file, so its errors do not matter
 }
 
 const Json* object_at(const Json& root, std::string_view member) {

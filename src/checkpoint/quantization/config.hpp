@@ -1,4 +1,4 @@
-// What the files beside a checkpoint say of its quantization.
+// What the files beside a checkpoint say about its quantization.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace ballast {
 
 struct QuantizationConfig {
-  std::string scheme;  // empty where a configuration is there and does not name it
-  std::string file;    // that says so, by its name
+  std::string scheme;  // empty if a configuration is there and does not name it
+  std::string file;    // the name of the file that says so
   std::optional<std::uint64_t> bits;
   std::optional<std::int64_t> group_size;
 };
 
-// Of the folder that `target` is or lies in. Nothing where no file there says anything; a file that is no JSON says
+// Looks in the folder that `target` is or lies in. Nothing if no file there says anything; a file that is not JSON says
 // nothing.
 std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const OpenOptions& options);
 

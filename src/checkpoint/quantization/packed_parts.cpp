@@ -19,14 +19,14 @@ PackedParts::PackedParts(const Checkpoint& checkpoint) : checkpoint_(checkpoint)
   for (auto& [storage, ranges] : ranges_) std::ranges::sort(ranges);
 }
 
-// By where the bytes lie, since names change on the way.
+// Compares where the bytes lie, since names may have changed.
 bool PackedParts::contain(const Tensor& tensor) const {
   if (ranges_.empty()) return false;
   bool is_one = false;
   for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation&) {
     const auto found = ranges_.find(ancestor.storage().get());
     if (found == ranges_.end()) return;
-    // Parts do not overlap: the last that begins before the tensor ends is the only one that can reach into it.
+    // Parts do not overlap: only the last part that begins before the tensor ends can reach into the tensor.
     const std::uint64_t begin = ancestor.offset(), end = begin + std::max<std::uint64_t>(ancestor.nbytes(), 1);
     const auto after = std::ranges::lower_bound(found->second, end, {}, &Range::first);
     is_one = is_one || (after != found->second.begin() && std::prev(after)->second > begin);

@@ -32,9 +32,9 @@ constexpr DTypes kWords = {D::i8, D::u8, D::i16, D::u16, D::i32, D::u32};
 constexpr DTypes kPacked = {D::i8, D::u8,      D::i16,     D::u16,     D::i32,         D::u32,
                             D::f4, D::f8_e4m3, D::f8_e5m2, D::f8_e8m0, D::f8_e4m3fnuz, D::f8_e5m2fnuz};
 
-// How a scheme is told: two tensors whose names begin alike, end so, and the first of which has such a dtype. What they
-// have in common is a module, all of which but its bias is packed, or a parameter ("weight"), with what kOfParameter
-// lists. The first row that fits counts.
+// How a scheme is recognized: by two tensors whose names begin alike and have these endings, the first of which has one
+// of these dtypes. The common beginning of their names is a module, of which everything but the bias is packed, or a
+// parameter ("weight"), with the endings that kOfParameter lists. The first row that fits counts.
 struct Scheme {
   std::string_view name, ending;
   DTypes dtypes;
@@ -63,7 +63,7 @@ constexpr Scheme kSchemes[] = {
     {"compressed-tensors", ".bitmask", kU8, ".compressed", kParameter},
     {"mlx", ".weight", kU32, ".scales", kModule},
     {"hqq", ".W_q", kWords, ".scale", kModule},
-    {"hqq", ".packing", kU8, ".W_q", kModule},  // W_q may be called floating
+    {"hqq", ".packing", kU8, ".W_q", kModule},  // the dtype of W_q may be floating
     {"hqq", ".nbits", kI32, ".W_q", kModule},
     {"quanto", "._data", kF8, "._scale", kParameter},
     {"quanto", "._data", kWords, "._scale", kParameter},
@@ -105,7 +105,7 @@ constexpr std::string_view kOfParameter[] = {
     ".row_offsets",
     "",
 };
-// Of the values that come to a module and go from it, where one of its parameters is packed.
+// Endings for the activations of a module of which a parameter is packed.
 constexpr std::string_view kOfActivations[] = {
     ".input_scale",  ".input_scale_ub",     ".input_activation_scale", ".output_activation_scale",
     ".output_scale", ".input_global_scale", ".input_zero_point",       ".activation_scale",
@@ -125,7 +125,7 @@ class Recognizer {
     return std::ranges::any_of(checkpoint_, [](const auto& entry) { return kPacked.contain(entry.tensor.dtype()); });
   }
 
-  // By names and dtypes; false where no scheme fits.
+  // Looks at names and dtypes; false if no scheme fits.
   bool find_schemes() {
     for (const auto& [name, tensor] : checkpoint_) {
       if (!kPacked.contain(tensor.dtype())) continue;
@@ -141,7 +141,7 @@ class Recognizer {
     return !found_.empty();
   }
 
-  // Wrappers of torchao's, which a pickle rebuilds and which have no data that anybody but torchao reads.
+  // Finds wrappers of torchao, which a pickle rebuilds and whose data only torchao reads.
   bool find_wrappers() {
     for (const Composite& composite : checkpoint_.composites) {
       if (!composite.layout.starts_with("torchao.")) continue;
@@ -155,7 +155,8 @@ class Recognizer {
     return quantization_.modules != 0;
   }
 
-  // Of a scheme that is known by its configuration alone: whatever has such a dtype, and what lies beside it.
+  // For a scheme that is known only by its configuration: takes every tensor of such a dtype, and the tensors beside
+  // it.
   bool find_modules() {
     for (const auto& [name, tensor] : checkpoint_) {
       if (kPacked.contain(tensor.dtype()) && tensor.rank() != 0 && !module_of(name).empty())
@@ -183,7 +184,7 @@ class Recognizer {
     return partner.dtype() == D::u8 && tensor.rank() > 1 && tensor.shape()[tensor.rank() - 1] == 16;
   }
 
-  // What two schemes have alike, their shapes tell apart.
+  // If two schemes have the same names, shapes or other tensors tell them apart.
   std::string_view refined(const Scheme& scheme, std::string_view base, const Tensor& tensor, const Tensor& partner) {
     const bool are_matrices = tensor.rank() == 2 && partner.rank() == 2;
     if (scheme.name == "gptq" && are_matrices && tensor.shape()[1] != partner.shape()[1]) return "awq";
@@ -214,7 +215,7 @@ class Recognizer {
 
   const Checkpoint& checkpoint_;
   Quantization quantization_;
-  NameViewMap<Scheme::Of> found_;        // what is packed: the names of modules and of parameters
+  NameViewMap<Scheme::Of> found_;        // the names of packed modules and parameters
   NameViewMap<bool> around_parameters_;  // the modules of those parameters
   std::string name_;
 };
@@ -222,7 +223,7 @@ class Recognizer {
 }  // namespace
 
 Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
-  if (checkpoint.format == Format::gguf) return checkpoint;  // ggml's own types are no parts
+  if (checkpoint.format == Format::gguf) return checkpoint;  // ggml's own types are not parts
   Recognizer recognizer(checkpoint);
   const bool has_wrappers = recognizer.find_wrappers();
   if (!has_wrappers && !recognizer.has_packed_dtypes()) return checkpoint;

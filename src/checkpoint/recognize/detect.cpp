@@ -33,7 +33,7 @@ std::span<const std::byte> first_bytes_of(const Source& source, std::span<std::b
   return first;
 }
 
-// An index of shards, at best. Braces begin templates of text as well.
+// Such a file is an index of shards, or not a checkpoint. Text templates begin with braces as well.
 bool looks_like_json(std::string_view text) {
   const std::string_view object = foreign::skip_space(text);
   if (!object.starts_with('{')) return false;
@@ -45,9 +45,9 @@ bool is_all_zero(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '\0'; });
 }
 
-// By what it begins with. Safetensors comes first in the table, because a header's length can look like the magic of
-// any other format: for those that look at the magic of a zip alone it is a zip then, but no pickle goes on with the
-// zeros of a length.
+// Recognizes a file by its beginning. Safetensors comes first in the table, because the length of a header can look
+// like the magic of any other format. A program that looks only at the magic of a zip then takes the file for a zip,
+// but no pickle goes on with the zeros of a length.
 std::vector<Reading> readings_by_beginning(std::span<const std::byte> first) {
   std::vector<Reading> readings;
   for (const FileFormat* format : all_formats()) {
@@ -57,7 +57,8 @@ std::vector<Reading> readings_by_beginning(std::span<const std::byte> first) {
   return readings;
 }
 
-// Every byte that is not an ASCII character as \xNN: by chance, some make up letters of far alphabets.
+// Writes every byte that is not an ASCII character as \xNN, because some make up letters of foreign alphabets by
+// chance.
 std::string escaped(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
@@ -116,7 +117,7 @@ Recognized recognize(const SourcePtr& whole, const Limits& limits) try {
   }
   if (const auto foreign = find_foreign_format({text, source}))
     throw Error(Errc::unsupported, "this is " + foreign->what).hint(foreign->hint);
-  if (safetensors::is_too_short(source)) return is(safetensors::kFormat);  // whose reader says so
+  if (safetensors::is_too_short(source)) return is(safetensors::kFormat);  // its reader says so
   refuse_stranger(text);
 } catch (Error& error) {
   throw error.in(whole->name());
@@ -126,7 +127,7 @@ std::vector<Reading> readings_of(const Source& source) {
   std::array<std::byte, kLookBytes> buffer;
   std::vector<Reading> readings = readings_by_beginning(first_bytes_of(source, buffer));
   const bool is_zip = std::ranges::any_of(readings, [](const Reading& r) { return r.format == &kZipArchive; });
-  if (is_zip) return readings;  // whose reader looks at its end
+  if (is_zip) return readings;  // its reader looks at its end
   if (const auto end = archive::find_zip_at_end(source)) readings.push_back({&kZipArchive, *end});
   return readings;
 }

@@ -1,4 +1,4 @@
-// What a file really is, told by its first bytes and never by its name.
+// What a file really is, recognized by its first bytes and never by its name.
 #pragma once
 
 #include <cstdint>
@@ -14,44 +14,45 @@
 
 namespace ballast {
 
-// A file, what it is, and what was made of it to find that out. Its reader goes on from there.
+// A file, its format, and what was read from it to find that out. The reader of the format continues from there.
 struct Recognized {
   FileToRead file;
-  const FileFormat* format = nullptr;  // nothing for JSON: an index of shards at best
+  const FileFormat* format = nullptr;  // null for JSON: an index of shards, or not a checkpoint
 
   bool is_json() const noexcept { return format == nullptr; }
 };
 
-// Reads the beginning and the end. Throws, with a sentence that says what the file is and what to do, for everything
-// that cannot be opened.
+// Reads the beginning and the end. For everything that cannot be opened, throws an error that says what the file is and
+// what to do.
 Recognized recognize(const SourcePtr& source, const Limits& limits);
 
-// The file with so much of its beginning in memory that nobody asks for that again.
+// The file with so much of its beginning in memory that the beginning is not read again.
 SourcePtr with_beginning(const SourcePtr& source);
 
-// Whether the first bytes are those of a checkpoint: for files that may well be none, such as members of archives.
+// Whether the first bytes are those of a checkpoint: for files that may well not be one, such as members of archives.
 bool begins_like_a_checkpoint(const Source& source);
 
-// Whether bytes, the first of a file or of a string, are those of what may hold pickles inside: a zip, a tar, an npy.
+// Whether bytes, the first of a file or of a string, begin a container that may hold pickles: a zip, a tar, an npy.
 bool begins_like_a_container(std::span<const std::byte> first_bytes);
 
-// What Ballast cannot look into, by its magic: "a gzip file"; nothing for all else. Among numbers two bytes are no
-// magic: what is inside of an archive must look like packed data further on, too.
+// The name of a format that Ballast cannot look into, recognized by its magic: "a gzip file"; nothing for anything
+// else. Among numbers, two bytes are not a magic: a member of an archive must also look like packed data after the
+// magic.
 enum class Within : std::uint8_t { folder, archive };
 std::optional<std::string> find_closed_content(const Source& source, Within within);
 
 // One way in which some program would read a file.
 struct Reading {
   const FileFormat* format;
-  std::uint64_t offset = 0;  // of what says so: 0, or the end record of a zip
+  std::uint64_t offset = 0;  // of the evidence: 0, or the end record of a zip
 };
 
-// Every way in which some program would read a file, by the bytes at its beginning and at its end; the one that Ballast
-// would choose first. A file with more than one has two meanings: recognize() refuses it. docs/one_meaning.md says
-// which bytes must agree, and how rarely they do so by chance. Pickles without a magic are not looked for.
+// Every way in which some program would read a file, by the bytes at its beginning and at its end; the way that Ballast
+// would choose comes first. A file with more than one has two meanings: recognize() refuses it. docs/one_meaning.md
+// says which bytes must agree, and how rarely they do so by chance. Pickles without a magic are not looked for.
 std::vector<Reading> readings_of(const Source& source);
 
-// "begins as a pickle and ends as a zip archive", of readings that are more than one.
+// "begins as a pickle and ends as a zip archive", for more than one reading.
 std::string text_of(const std::vector<Reading>& readings);
 
 }  // namespace ballast

@@ -15,13 +15,13 @@
 namespace ballast {
 namespace {
 
-// What a folder may hold. A folder that has files of several kinds has one model in several formats.
+// The files of one format and extension. A folder that has files of several families has one model in several formats.
 struct Family {
   std::string_view what;  // "safetensors"
   Ending ending;
 };
 
-// The best first.
+// The best family comes first.
 std::vector<Family> all_families() {
   std::vector<Family> families;
   for (const FileFormat* format : all_formats()) {
@@ -30,7 +30,7 @@ std::vector<Family> all_families() {
   return families;
 }
 
-// What trainers put beside the model.
+// Files that trainers put beside the model.
 constexpr std::array kNoModels = {"training_args.bin", "optimizer.bin",       "optimizer.pt",  "scheduler.bin",
                                   "scheduler.pt",      "random_states_0.pkl", "rng_state.pth", "scaler.pt"};
 
@@ -73,7 +73,7 @@ std::vector<ShardSet> find_sets(const std::vector<std::string>& files) {
   return found;
 }
 
-// Without an index: the shards of the one set that there is, all of them, or else the only file.
+// Without an index: all shards of the only set, or else the only file.
 std::vector<std::string> choose(const std::vector<std::string>& files, const Family& family, std::string& missing) {
   const auto sets = find_sets(files);
   if (sets.size() > 1) {

@@ -9,14 +9,14 @@
 namespace ballast {
 
 struct FolderContents {
-  std::string index;               // the path of an index.json; empty where there is none
+  std::string index;               // the path of an index.json; empty if there is none
   std::vector<std::string> files;  // without an index: the file, or the shards in order
-  std::string missing;             // what to say of a set that is not complete; `files` are those that are there
+  std::string missing;             // an error text for a set that is not complete; `files` are those that are there
   std::vector<Note> notes;
 };
 
-// An index, then model.safetensors, then a complete set of shards, then whatever single file there is among `names`,
-// which are those in the folder. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be
+// Chooses an index, then model.safetensors, then a complete set of shards, then the only file among `names`, which are
+// the names in the folder. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be
 // meant.
 FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files);
 

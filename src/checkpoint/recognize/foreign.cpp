@@ -11,7 +11,7 @@ namespace {
 using foreign::kConvert, foreign::kExport, foreign::kOther;
 using namespace std::string_view_literals;
 
-// How much of it a scan has to mention: nothing, that it was not looked into, or the same for packed data.
+// What a scan says about such a file: nothing, or that it was not looked into; the latter also for packed data.
 enum class Closed : std::uint8_t { no, yes, packed };
 
 struct Magic {
@@ -27,7 +27,7 @@ constexpr auto kOldGgml = "llama.cpp's converters make a GGUF of the original mo
 
 // clang-format off
 constexpr std::array kMagics = {
-    // Not the file itself.
+    // Pointers to the file.
     Magic{0, "version https://git-lfs"sv, "a Git LFS pointer, not the file that it stands for", "run `git lfs pull`", Closed::yes},
     Magic{0, "# xet version"sv, "a pointer of git-xet, not the file that it stands for", "fetch the file with git-xet", Closed::yes},
 
@@ -97,17 +97,17 @@ const Magic* find_magic(std::string_view first) {
   return magic == kMagics.end() ? nullptr : &*magic;
 }
 
-// Beyond the magic: gzip has one method and five flags, and the blocks of bzip2 begin with the digits of pi.
+// Checks more than the magic: gzip has one method and five flags, and the blocks of bzip2 begin with the digits of pi.
 bool is_surely_packed(const Magic& magic, std::string_view first) {
   if (magic.closed != Closed::packed) return false;
   if (magic.bytes == "\x1f\x8b"sv) return first.size() > 3 && first[2] == '\x08' && (first[3] & 0xE0) == 0;
-  // The size of the dictionary, then that of the whole, which is below 2^56 or not known.
+  // The size of the dictionary, then the size of the data, which is below 2^56 or unknown.
   if (magic.bytes == "\x5d\0\0"sv) return first.size() > 12 && (first[12] == '\0' || first[12] == '\xff');
   if (magic.bytes == "BZh"sv) return first.substr(std::min<std::size_t>(4, first.size())).starts_with("1AY&SY");
   return true;
 }
 
-// What has no magic. Text comes first, because what is text throughout is nothing else.
+// Formats without a magic. Text comes first, because a file that is all text is nothing else.
 constexpr std::array kShapes = {foreign::text,         foreign::tensorflow_table, foreign::protobuf,
                                 foreign::message_pack, foreign::ctranslate2,      foreign::lua_table,
                                 foreign::llama2_c,     foreign::darknet};

@@ -1,4 +1,4 @@
-// Files that Ballast does not read, told by their bytes: what each of them is, and what to do with it.
+// Files that Ballast does not read, recognized by their bytes: what each of them is, and what to do with it.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace ballast {
 
-inline constexpr std::size_t kLookBytes = 512;  // what is enough to tell: a tar says what it is at byte 257
+inline constexpr std::size_t kLookBytes = 512;  // enough to recognize a format: a tar has its magic at byte 257
 
-// What is enough of a file to tell what it is.
+// The part of a file that is enough to recognize it.
 struct FileLook {
   std::string_view first;  // its first bytes, at most kLookBytes
   const Source& source;
@@ -23,12 +23,12 @@ struct ForeignFormat {
   std::string_view hint;
 };
 
-// By a magic or, for formats without one, by what the first numbers must be. Nothing for all that Ballast reads, and
-// for what nobody can tell.
+// Recognizes a format by a magic or, if it has none, by its first numbers. Nothing for all formats that Ballast reads,
+// and for files that nobody can recognize.
 std::optional<ForeignFormat> find_foreign_format(const FileLook& look);
 
-// Formats that may hold pickles or programs which Ballast cannot look at: "a gzip file". Among numbers two bytes are
-// not a magic: what is `inside_of_archive` must look like packed data further on, too.
+// The name of a format that may hold pickles or programs which Ballast cannot look at: "a gzip file". Among numbers,
+// two bytes are not a magic: a file `inside_of_archive` must also look like packed data after the magic.
 std::optional<std::string> find_closed_format(std::string_view first, bool inside_of_archive);
 
 }  // namespace ballast

@@ -1,4 +1,4 @@
-// Protobufs have no magic. What one is, is told by the numbers and kinds of its first fields.
+// Protobufs have no magic. The numbers and kinds of the first fields tell what a protobuf is.
 //
 //   a message    fields, one after the other
 //   a field      varint number * 8 + kind, then its value: kind 0 a varint, 1 eight bytes, 2 a size and as many bytes,
@@ -25,7 +25,7 @@ struct ProtoField {
 
 struct ProtoFields {
   std::vector<ProtoField> fields;
-  bool is_whole = false;   // they end where the message ends
+  bool is_whole = false;   // the fields end where the message ends
   bool is_broken = false;  // something in it is not a field
 };
 
@@ -96,7 +96,8 @@ bool is_word(const Source& source, const ProtoField& field) {
   return std::all_of(word.begin(), word.end(), [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
-// 1: the version of the format, 2: the producer's name, 7: the graph, 8: the operators' versions; none beyond 26.
+// Fields: 1: the version of the format, 2: the producer's name, 7: the graph, 8: the operators' versions; none beyond
+// 26.
 bool is_onnx(const ProtoFields& found) {
   const auto has = [&](std::uint64_t number, Kind kind) {
     return std::any_of(found.fields.begin(), found.fields.end(), [&](auto& field) { return field.is(number, kind); });
@@ -105,7 +106,7 @@ bool is_onnx(const ProtoFields& found) {
   return is_small && has(1, Kind::varint) && (has(7, Kind::bytes) || has(8, Kind::bytes));
 }
 
-// 1: the version of the format, 2: a description; the model itself is one of many fields from 200 on.
+// Fields: 1: the version of the format, 2: a description; the model itself is one of many fields from 200 on.
 bool is_core_ml(const ProtoFields& found) {
   const auto is_model = [](const ProtoField& field) {
     return field.number >= 200 && field.number <= 3000 && field.kind == Kind::bytes;
@@ -113,14 +114,14 @@ bool is_core_ml(const ProtoFields& found) {
   return found.fields[0].is(1, Kind::varint) && std::any_of(found.fields.begin(), found.fields.end(), is_model);
 }
 
-// 1: the version of the format, which is 1; 2: graphs.
+// Fields: 1: the version of the format, which is 1; 2: graphs.
 bool is_saved_model(const ProtoFields& found) {
   const auto is_graph = [](const ProtoField& field) { return field.is(2, Kind::bytes); };
   return found.fields.size() > 1 && found.fields[0].is(1, Kind::varint) && found.fields[0].value == 1 &&
          std::all_of(found.fields.begin() + 1, found.fields.end(), is_graph);
 }
 
-// 1: nodes, each of 1: a name and 2: an operation.
+// Fields: 1: nodes, each with 1: a name and 2: an operation.
 bool is_graph(const Source& source, const ProtoFields& found) {
   if (!found.fields[0].is(1, Kind::bytes)) return false;
   const ProtoFields node = inside(source, found.fields[0]);
@@ -128,14 +129,14 @@ bool is_graph(const Source& source, const ProtoFields& found) {
          is_word(source, node.fields[0]) && is_word(source, node.fields[1]);
 }
 
-// 1: pieces, each of 1: a text and 2: a score.
+// Fields: 1: pieces, each with 1: a text and 2: a score.
 bool is_sentence_piece(const Source& source, const ProtoFields& found) {
   if (!found.fields[0].is(1, Kind::bytes)) return false;
   const ProtoFields piece = inside(source, found.fields[0]);
   return piece.fields.size() > 1 && piece.fields[0].is(1, Kind::bytes) && piece.fields[1].is(2, Kind::four_bytes);
 }
 
-// 1: a name, 100: layers.
+// Fields: 1: a name, 100: layers.
 bool is_caffe(const ProtoFields& found) {
   return std::any_of(found.fields.begin(), found.fields.end(), [](auto& field) { return field.is(100, Kind::bytes); });
 }
@@ -145,7 +146,7 @@ bool is_caffe(const ProtoFields& found) {
 std::optional<ForeignFormat> protobuf(const FileLook& look) {
   const ProtoFields found = first_fields(look.source, 0, look.source.size_bytes());
   if (found.is_broken || found.fields.empty()) return std::nullopt;
-  // Two numbers can be two fields by chance, if nothing says that they end where they should.
+  // Two numbers can look like two fields by chance, if nothing confirms that they end where they should.
   if (found.fields.back().last > look.source.size_bytes() && found.fields.size() < 3) return std::nullopt;
   if (is_core_ml(found)) return ForeignFormat{"a CoreML model, by its first fields", kExport};
   if (is_onnx(found)) return ForeignFormat{"an ONNX model, by its first fields", kExport};
@@ -154,7 +155,7 @@ std::optional<ForeignFormat> protobuf(const FileLook& look) {
     return ForeignFormat{"a SentencePiece tokenizer, by its first fields", kOther};
   if (is_graph(look.source, found)) return ForeignFormat{"a TensorFlow graph, by its first fields", kExport};
   if (is_caffe(found)) return ForeignFormat{"a Caffe model, by its first fields", kExport};
-  // Of other protobufs, only those that are surely one.
+  // Other protobufs count only if they surely are protobufs.
   if (!found.is_whole || found.fields.size() < 3) return std::nullopt;
   return ForeignFormat{"a protobuf of a kind that Ballast does not know", kExport};
 }

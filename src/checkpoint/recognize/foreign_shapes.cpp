@@ -23,7 +23,7 @@ std::string in_small_letters(std::string_view text) {
   return small;
 }
 
-// UTF-8 without control characters. The last character may have been cut off with what follows.
+// UTF-8 without control characters. The last character may have been cut off.
 bool is_text(const FileLook& look) {
   const auto is_letter = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 ? c != 0x7f : "\t\n\r\f\x1b"sv.find(c) != std::string_view::npos;
@@ -42,7 +42,7 @@ bool is_web_page(std::string_view start) {
   return std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](auto tag) { return start.starts_with(tag); });
 }
 
-// "[" may begin a section of a configuration, too.
+// A "[" may also begin a section of a configuration.
 bool is_json_array(std::string_view start) {
   if (!start.starts_with('[')) return false;
   const std::string_view item = skip_space(start.substr(1));
@@ -94,13 +94,13 @@ std::optional<ForeignFormat> tensorflow_table(const FileLook& look) {
   return ForeignFormat{"a TensorFlow checkpoint, or the index of one", kConvert};
 }
 
-// A map, whose first key is a word: {"params": ...}
+// A map whose first key is a word: {"params": ...}
 std::optional<ForeignFormat> message_pack(const FileLook& look) {
   const auto at = [&](std::size_t i) {
-    return i < look.first.size() ? static_cast<unsigned char>(look.first[i]) : 0xc1u;  // which is never used
+    return i < look.first.size() ? static_cast<unsigned char>(look.first[i]) : 0xc1u;  // a byte that is never used
   };
   std::size_t i = 0;
-  if (is_between(at(0), 0x81, 0x8f)) i = 1;  // a map of at most 15
+  if (is_between(at(0), 0x81, 0x8f)) i = 1;  // a map of at most 15 entries
   if (at(0) == 0xde) i = 3;
   if (at(0) == 0xdf) i = 5;
   if (i == 0) return std::nullopt;

@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::size_t kSample = 64;  // entries that are read before room is made for the rest
+constexpr std::size_t kSample = 64;  // entries that are read before memory for the rest is reserved
 
 class IndexParser {
  public:
@@ -50,7 +50,7 @@ class IndexParser {
   }
 
  private:
-  // From behind the brace. `member` is called behind the colon of each key.
+  // Begins behind the brace. Calls `member` behind the colon of each key.
   template <class Member>
   void for_each_member(const Member& member) {
     KeysOfObject keys;
@@ -80,7 +80,7 @@ class IndexParser {
     if (key == "total_size") total_size(json_.since(start));
   }
 
-  // Some writers have divided and multiplied: then it is no integer any more.
+  // Some writers have divided and multiplied the number, so it is not an integer any more.
   void total_size(std::string_view text) {
     double number = -1;
     std::uint64_t size = 0;
@@ -99,7 +99,7 @@ class IndexParser {
     const std::uint64_t start = json_.byte();
     do {
       if (index_.weight_map.size() == kSample) {
-        // Entries are much alike: the first few tell how many there will be.
+        // Entries are about equally long: the first few tell how many there will be.
         const std::size_t count = text_->view().size() / ((json_.byte() - start) / kSample + 1) + kSample;
         keys.reserve(count);
         index_.weight_map.reserve(count);
@@ -124,7 +124,7 @@ class IndexParser {
     if (twice != names.end()) json_.fail("\"weight_map\" has tensor " + quote(*twice) + " twice");
   }
 
-  // A name with escapes is not in the text as it is.
+  // A name with escapes does not stand in the text in its final form, so it is stored apart.
   std::string_view keep(std::string_view name) {
     if (!unescaped_) index_.unescaped = unescaped_ = std::make_shared<std::deque<std::string>>();
     return unescaped_->emplace_back(name);

@@ -19,15 +19,15 @@ namespace ballast {
 struct ShardIndex {
   struct Place {
     std::string_view tensor;
-    std::uint32_t file;  // in `files`
+    std::uint32_t file;  // the number of the file in `files`
   };
   std::vector<std::string> files;  // basenames, sorted, each once
   std::vector<Place> weight_map;   // in the order of the text
   std::uint64_t names_sum =
-      0;  // of the hashes of its tensors' names: equal sums of equally many names are the same names
-  std::map<std::string, std::string, std::less<>> metadata;  // the strings of it
+      0;  // sum of the hashes of all tensors' names: equal sums of equally many names mean the same names
+  std::map<std::string, std::string, std::less<>> metadata;  // only its strings
   std::optional<std::uint64_t> total_size;
-  std::shared_ptr<const void> text, unescaped;  // what the names lie in
+  std::shared_ptr<const void> text, unescaped;  // the memory of the names
 };
 
 // Refuses duplicate keys, and names that lead out of the folder (Errc::unsafe).

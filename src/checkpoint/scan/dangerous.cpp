@@ -25,7 +25,7 @@ void refuse_global(const Global& global, const std::string& file, std::size_t mo
   refuse_file(std::move(what), global.member.empty() ? file : file + "!/" + global.member, global.offset, more);
 }
 
-// What opening the file had no need to look at: pickles in strings, other members of an archive.
+// Refuses what opening the file did not look at: pickles in strings, other members of an archive.
 void refuse_scanned(const FileScan& scan, const std::string& file) {
   const auto is_dangerous = [](const auto& one) { return one.verdict == Verdict::dangerous; };
   const auto globals = static_cast<std::size_t>(std::ranges::count_if(scan.globals, is_dangerous));
@@ -36,7 +36,7 @@ void refuse_scanned(const FileScan& scan, const std::string& file) {
 
 }  // namespace
 
-// Nothing of it would get into the output. But a file that means harm is not to be laundered by accident.
+// Nothing dangerous would get into the output. But the output must not make a harmful file look harmless.
 void refuse_dangerous(const Checkpoint& checkpoint) {
   if (!checkpoint.dangerous.empty())
     refuse_global(checkpoint.dangerous.front(), checkpoint.target, checkpoint.dangerous.size() - 1);

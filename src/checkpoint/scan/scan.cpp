@@ -33,7 +33,7 @@ class TargetScanner {
     add(options_.files->open(target), ScanFor::target);
   }
 
-  // One of several: the others are looked at all the same.
+  // For one of several targets: if it fails, the others are still scanned.
   void add_one_of_many(const std::string& target) {
     try {
       add_target(target);
@@ -109,7 +109,7 @@ class TargetScanner {
     }
   }
 
-  // In order. Links to folders are not followed, so that there is an end to it.
+  // Files in order. Links to folders are not followed, so that the walk ends.
   std::vector<std::string> files_under(const std::string& root) {
     std::vector<std::string> files, folders{root};
     while (!folders.empty()) {
@@ -117,7 +117,7 @@ class TargetScanner {
       folders.pop_back();
       std::error_code error;
       for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-        std::error_code gone;  // what is no longer there, or leads nowhere, is nothing to look at
+        std::error_code gone;  // a file that is gone, or a link that leads nowhere, is passed over
         const std::string path = i->path().string();
         if (i->is_regular_file(gone)) {
           files.push_back(path);

@@ -25,8 +25,8 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kMostText = std::uint64_t{64} << 20;       // of a configuration or a template
-constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20;  // of a packed stream, which is held in memory
+constexpr std::uint64_t kMostText = std::uint64_t{64} << 20;       // bytes of a configuration or a template
+constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20;  // bytes of a packed stream, which is held in memory
 
 class FileScanner final : public Scanner {
  public:
@@ -44,7 +44,7 @@ class FileScanner final : public Scanner {
     find(where, offset, what, Verdict::unknown);
   }
 
-  // The recursion is as deep as Limits::max_archive_depth lets archives lie in each other.
+  // The recursion is as deep as Limits::max_archive_depth allows for archives inside each other.
   // NOLINTBEGIN(misc-no-recursion)
   void scan_file(const ScannedPart& part) override { scan_file(part, /*is_loaded=*/false); }
 
@@ -59,7 +59,8 @@ class FileScanner final : public Scanner {
     return true;
   }
 
-  // What begins with a length or a name can be written so that it is a pickle as well, for whoever loads it as one.
+  // A file that begins with a length or a name can be written so that it is also a pickle, for programs that load it as
+  // one.
   void scan_as_pickle_too(const ScannedPart& part) override {
     pickle::Scan scan = look_for_pickles(part, 0, part.source->size_bytes());
     if (!scan.is_telling()) return;
@@ -68,13 +69,13 @@ class FileScanner final : public Scanner {
   }
 
  private:
-  // What goes wrong here is a finding, and the rest is looked at all the same.
+  // An error here becomes a finding, and the rest is still scanned.
   void scan_file(const ScannedPart& part, bool is_loaded) {
     const SourcePtr& source = part.source;
     if (part.depth > options_.limits.max_archive_depth)
       return find(source->name(), std::nullopt, "archives lie inside each other too deep: not looked into");
     const bool is_target = part.depth == 0 && purpose_ == ScanFor::target;
-    if (source->size_bytes() == 0 && !is_target) return;  // nothing can be in it
+    if (source->size_bytes() == 0 && !is_target) return;  // an empty file holds nothing
     try {
       scan_content({with_beginning(source), part.member, part.depth}, is_loaded);
     } catch (const Error& error) {
@@ -84,7 +85,7 @@ class FileScanner final : public Scanner {
     }
   }
 
-  // Everything that some program would read in the bytes. More than one is a finding, and each of them is looked at.
+  // Scans for every format that some program would see in the bytes. More than one is a finding, and each is scanned.
   void scan_content(const ScannedPart& part, bool is_loaded) {
     const auto readings = readings_of(*part.source);
     if (readings.empty() && is_loaded) return torch::scan_stream(part, *this);
@@ -93,7 +94,7 @@ class FileScanner final : public Scanner {
     if (readings.size() > 1 || is_zip_without_beginning)
       find(part.source->name(), readings.back().offset, "the file " + text_of(readings));
     for (const Reading& reading : readings) scan_as(*reading.format, part);
-    // What the reader of the format finds wrong; it refuses two meanings before it looks.
+    // Finds what the reader of the format would refuse. A file with two meanings is refused before it is read.
     if (readings.size() == 1 && has_no_pickles(*readings.front().format)) read_weights(part.source);
   }
 
@@ -119,7 +120,7 @@ class FileScanner final : public Scanner {
     const archive::Zip zip = open_zip(part.source);
     for (const archive::ZipFinding& finding : zip.findings) find(name, finding.offset, finding.what);
     for (const archive::ZipFinding& finding : torch::find_names_by_case(zip)) find(name, finding.offset, finding.what);
-    // What a checkpoint's pickle names as its storages is numbers, whatever they look like.
+    // Members that a checkpoint's pickle names as storages are numbers, whatever they look like.
     const FileFormat& format = format_in(zip);
     std::unordered_set<const archive::ZipMember*> numbers;
     if (format.numbers_in != nullptr) numbers = format.numbers_in(zip, options_.limits);
@@ -134,7 +135,7 @@ class FileScanner final : public Scanner {
     }
   }
 
-  // What one file inflates to is counted together, however many archives lie in each other in it.
+  // All that one file inflates to is counted together, however many archives lie inside each other.
   archive::Zip open_zip(const SourcePtr& source) {
     Limits limits = options_.limits;
     limits.max_inflated_bytes = inflated_left_;
@@ -145,7 +146,7 @@ class FileScanner final : public Scanner {
     return zip;
   }
 
-  // It has no magic, or one of others. It may be a pickle of protocol 0, which has none.
+  // The file has no magic, or a foreign one. It may be a pickle of protocol 0, which has no magic.
   void scan_unknown(const ScannedPart& part) {
     const SourcePtr& source = part.source;
     const bool is_target = part.depth == 0 && purpose_ == ScanFor::target;
@@ -161,10 +162,10 @@ class FileScanner final : public Scanner {
       return find(source->name(), std::nullopt, "this is " + *closed + ": not looked into");
     }
     if ((size != 0 && scan_on_the_chance(part, 0)) || !is_target) return;
-    static_cast<void>(read_source(source, options_));  // whatever it is, this says so
+    static_cast<void>(read_source(source, options_));  // throws an error that says what the file is
   }
 
-  // Whether it was a packed stream. What it unpacks to is looked at like any other file.
+  // Returns whether it was a packed stream. The unpacked bytes are scanned like any other file.
   bool scan_packed(const ScannedPart& part) {
     const SourcePtr& source = part.source;
     const auto packing = archive::packing_of(beginning_of(*source));
@@ -173,7 +174,7 @@ class FileScanner final : public Scanner {
     archive::Unpacked unpacked = archive::unpack(*source, *packing, most);
     const std::string what = fmt::format("this is a {} file", archive::name(*packing));
     if (unpacked.end == archive::Unpacked::End::broken) {
-      if (*packing == archive::Packing::zlib) return false;  // numbers that began like one
+      if (*packing == archive::Packing::zlib) return false;  // numbers that look like the beginning of one
       find(source->name(), std::nullopt, what + " that breaks off or goes on behind its end: not looked into");
       return true;
     }
@@ -187,7 +188,7 @@ class FileScanner final : public Scanner {
     return true;
   }
 
-  // Whether it was text that a loader acts on, told by its name: nobody loads such a file by another one.
+  // Returns whether it was text that a loader acts on, recognized by its name: loaders find such files only by name.
   bool scan_text(const SourcePtr& source, bool is_target) {
     const std::string_view name = source->name();
     const bool is_template = name.ends_with(".jinja");
@@ -203,7 +204,7 @@ class FileScanner final : public Scanner {
     take(source, is_json     ? look_into_json(text)
                  : is_script ? look_into_script(text)
                              : look_into_template(text, "the template"));
-    // An index of shards is data, and there is no more to it; other JSON is no checkpoint, which recognize() says.
+    // An index of shards is only data; other JSON is not a checkpoint, which recognize() says.
     if (is_target && scan_.findings.empty() && recognize(source, options_.limits).is_json())
       static_cast<void>(parse_shard_index(text, options_.limits));
     return true;
@@ -224,7 +225,7 @@ class FileScanner final : public Scanner {
 
   static bool is_hdf5(const Source& source) { return beginning_of(source).starts_with("\x89HDF"); }
 
-  // The description of a model lies in its first megabytes, between the weights of its layers at most.
+  // The description of a model lies in its first megabytes, at most between the weights of its layers.
   static bool has_lambda(const Source& source) {
     std::string text(static_cast<std::size_t>(std::min(kMostText, source.size_bytes())), '\0');
     source.read(0, std::as_writable_bytes(std::span(text)));
@@ -262,7 +263,7 @@ class FileScanner final : public Scanner {
   const ScanOptions& options_;
   const ScanFor purpose_;
   FileScan scan_;
-  std::uint64_t inflated_left_;  // of Limits::max_inflated_bytes
+  std::uint64_t inflated_left_;  // what is left of Limits::max_inflated_bytes
 };
 
 }  // namespace

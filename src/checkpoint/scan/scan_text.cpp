@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Nobody needs these to lay out a conversation. Jinja's sandbox forbids them; programs without the sandbox run them.
+// Chat templates do not need these words. Jinja's sandbox forbids them; programs without the sandbox run them.
 constexpr std::array kSuspicious = {
     "__class__"sv,     "__base__"sv,   "__bases__"sv,  "__mro__"sv,   "__subclasses__"sv, "__globals__"sv,
     "__builtins__"sv,  "__import__"sv, "__init__"sv,   "__getattr"sv, "__dict__"sv,       "__code__"sv,
@@ -26,7 +26,7 @@ constexpr std::string_view kAutoMap = "auto_map", kTemplate = "chat_template", k
 
 bool has_word(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
-// A Lambda layer whose function is byte code; one that names a function of a module holds none.
+// The class of a Lambda layer, and the class of a function that is stored as byte code.
 bool is_lambda(std::string_view class_name) { return class_name == "Lambda" || class_name == "__lambda__"; }
 
 void look_at_member(const Json::Member& member, std::vector<TextFinding>& findings) {

@@ -1,4 +1,4 @@
-// Text beside the weights that a loader acts on: configurations that name code, layers that hold it, and templates.
+// Text beside the weights that a loader acts on: configurations that name code, layers that hold code, and templates.
 #pragma once
 
 #include <string>
@@ -14,17 +14,18 @@ struct TextFinding {
   Verdict verdict = Verdict::unknown;
 };
 
-// A configuration: "auto_map" names Python files that transformers runs when it is asked to, a Lambda layer of Keras
-// holds marshalled byte code, a chat template is a program in Jinja.
+// Scans a configuration: "auto_map" names Python files that transformers runs if it is asked to, a Lambda layer of
+// Keras holds marshalled byte code, a chat template is a program in Jinja.
 std::vector<TextFinding> look_into_json(std::string_view text);
 
-// A chat template. What walks from a value to its class, and from there to all of Python, is dangerous.
+// Scans a chat template. An expression that leads from a value to its class, and from there to all of Python, is
+// dangerous.
 std::vector<TextFinding> look_into_template(std::string_view text, std::string_view name);
 
-// The code of a TorchScript archive: its language is small, but it can read and write files.
+// Scans the code of a TorchScript archive: its language is small, but it can read and write files.
 std::vector<TextFinding> look_into_script(std::string_view text);
 
-// Whether bytes of an HDF5 file hold the configuration of a Lambda layer. Attributes are stored as they are.
+// Whether bytes of an HDF5 file hold the configuration of a Lambda layer. HDF5 stores attributes as plain bytes.
 bool has_lambda_layer(std::string_view bytes);
 
 }  // namespace ballast
