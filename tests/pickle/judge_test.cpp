@@ -89,7 +89,7 @@ TEST(Judge, CallsUnknownNamesUnknownIfTheyAreCalledBuiltOrGivenAState) {
   EXPECT_EQ(judged(py::call("model", "make", {})).use, "called");
   EXPECT_EQ(judged(built("model", "Net")).use, "built");
   EXPECT_EQ(judged(py::build(built("model", "Net"), py::dict({}))).weakest, Verdict::unknown);
-  EXPECT_EQ(judged(py::call("collections", "defaultdict", {py::global("model", "make")})).use, "handed to a call");
+  EXPECT_EQ(judged(py::call("collections", "defaultdict", {py::global("model", "make")})).use, "handed over");
   expect(Verdict::known, py::list({py::global("torch.nn.functional", "relu")}), "what is only named");
   expect(Verdict::unknown, py::call("collections", "OrderedDict", {}) + ")R", "what was computed is called");
   expect(Verdict::unknown, py::build(py::ordered_dict(), py::dict({{"__class__", py::none()}})),
@@ -174,6 +174,82 @@ TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
   expect(Verdict::dangerous, from_type(load, py::call("builtins", "bytes", {py::list({})})), "computed bytes");
 }
 
+// Python calls attributes of what it is given: dict(x) calls x.keys(), Parameter(x) calls x.detach().
+TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
+  const py::Ops name = py::global("model", "make");
+  const auto namespace_with = [](const py::Ops& value) {
+    return py::build(built("argparse", "Namespace"), py::dict({{"keys", value}}));
+  };
+  expect(Verdict::known, namespace_with(py::integer(1)), "a number");
+  expect(Verdict::unknown, namespace_with(name), "an attribute");
+  expect(Verdict::unknown, namespace_with(py::list({py::tuple({name})})), "deep in an attribute");
+  expect(Verdict::unknown, py::call("collections", "OrderedDict", {py::list({py::tuple({name})})}),
+         "deep in arguments");
+  expect(Verdict::unknown, stored(py::ordered_dict(), py::text("a"), name), "a value of a dict");
+  expect(Verdict::unknown, stored(py::ordered_dict(), name, py::none()), "a key of a dict");
+  const py::Ops partial = py::build(py::call("functools", "partial", {py::global("builtins", "dict")}),
+                                    py::tuple({name, py::tuple({}), py::dict({}), py::none()}));
+  expect(Verdict::unknown, py::call("builtins", "dict", {namespace_with(partial)}), "a partial that dict() calls");
+  const py::Ops layers = py::dict({{"_parameters", py::dict({})},
+                                   {"_buffers", py::dict({})},
+                                   {"_modules", py::dict({})},
+                                   {"_forward_hooks", py::dict({{"0", name}})}});
+  expect(Verdict::unknown, py::build(built("model", "Net"), layers), "a hook of a module");
+}
+
+TEST(Judge, KnowsNamesThatMayBeCalledWithAnything) {
+  expect(Verdict::known, py::call("collections", "defaultdict", {py::global("builtins", "list")}), "a factory");
+  expect(Verdict::known, py::call("functools", "partial", {py::global("torch.nn.modules.normalization", "LayerNorm")}),
+         "a layer");
+  expect(Verdict::known,
+         py::build(built("torch.nn.modules.linear", "Linear"), py::dict({{"dtype", py::global("torch", "float32")}})),
+         "an element type");
+  expect(Verdict::unknown, py::call("functools", "partial", {py::global("ultralytics.nn.tasks", "DetectionModel")}),
+         "a class whose constructor evaluates text");
+  expect(Verdict::unknown,
+         py::call("numpy.random._pickle", "__generator_ctor",
+                  {py::dict({}), py::global("ultralytics.nn.tasks", "DetectionModel")}),
+         "a class that a constructor of NumPy calls");
+  expect(Verdict::unknown, py::call("numpy.random._pickle", "__bit_generator_ctor", {py::global("torch.optim", "SGD")}),
+         "a class in the place of a generator");
+  expect(Verdict::known,
+         py::call("numpy.random._pickle", "__generator_ctor",
+                  {py::text("PCG64"), py::global("numpy.random._pickle", "__bit_generator_ctor")}),
+         "a generator of NumPy");
+}
+
+TEST(Judge, KnowsAReconstructorOnlyWithABaseOfPythonsOwn) {
+  const auto reconstructed = [](const py::Ops& base, const py::Ops& value) {
+    return py::call("copyreg", "_reconstructor", {py::global("torch.nn.modules.linear", "Linear"), base, value});
+  };
+  expect(Verdict::known, reconstructed(py::global("builtins", "object"), py::none()), "object");
+  expect(Verdict::unknown, reconstructed(py::global("torch.nn.modules.linear", "Linear"), py::dict({})), "itself");
+  expect(Verdict::unknown, reconstructed(py::global("builtins", "dict"), py::ordered_dict()), "a value with methods");
+  const auto newobj_ex = [](const py::Ops& keywords) {
+    return py::call("copyreg", "__newobj_ex__", {py::global("torch", "Tensor"), py::tuple({}), keywords});
+  };
+  expect(Verdict::known, newobj_ex(py::dict({})), "no keywords");
+  expect(Verdict::unknown, newobj_ex(py::dict({{"cdata", py::integer(1)}})), "a number that becomes a pointer");
+  expect(Verdict::unknown,
+         py::global("torch.storage", "UntypedStorage") + py::tuple({}) + py::dict({{"allocator", py::integer(1)}}) +
+             "\x92",
+         "a number that becomes a pointer, by NEWOBJ_EX");
+}
+
+TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
+  const auto given = [](const py::Ops& state) { return py::build(built("argparse", "Namespace"), state); };
+  const py::Ops hidden = stored(py::ordered_dict(), py::text("__class__"), py::none());
+  expect(Verdict::known, given(py::ordered_dict({{"a", py::none()}})), "an OrderedDict");
+  expect(Verdict::known, given(py::tuple({py::none(), py::dict({{"a", py::none()}})})), "slots");
+  expect(Verdict::unknown, given(hidden), "an OrderedDict with a name of Python's");
+  expect(Verdict::unknown, given(py::tuple({py::none(), hidden})), "slots with a name of Python's");
+  expect(Verdict::unknown, given(built("argparse", "Namespace")), "an object with attributes of its own");
+  expect(Verdict::unknown,
+         stored(py::call("lightning.fabric.utilities.data", "AttributeDict", {}), py::text("__setstate__"), py::none()),
+         "a key that is an attribute");
+  expect(Verdict::known, stored(py::ordered_dict(), py::text("__setstate__"), py::none()), "a key that is data");
+}
+
 TEST(Judge, SeesThatAnImportIsChanged) {
   expect(Verdict::dangerous, py::build(py::global("torch._utils", "_rebuild_tensor"), py::dict({{"a", py::none()}})),
          "BUILD");
@@ -195,6 +271,8 @@ std::vector<Way> ways() {
       {"an unknown class", built("model", "Net"), Verdict::unknown},
       {"an unknown name", py::global("model", "make"), Verdict::unknown},
       {"a state of an unknown class", py::build(built("model", "Net"), py::dict({})), Verdict::unknown},
+      {"a function that may be called, and not handed over", py::global("torch._utils", "_rebuild_tensor_v2"),
+       Verdict::unknown},
       {"a dangerous call", py::call("os", "system", {py::text("id")}), Verdict::dangerous},
       {"a dangerous name", py::global("os", "system"), Verdict::dangerous},
       {"an import by name", py::call("torch._utils", "_import_dotted_name", {py::text("os.system")}),
@@ -221,10 +299,7 @@ TEST(Judge, GivesTheWeakestOfItsPartsWhereverAnArgumentIsComputed) {
             py::build(built(module, name), py::dict({{"a", way.argument}})),
             stored(built(module, name), py::text("a"), way.argument), appended(built(module, name), way.argument)}) {
         ++tried;
-        // An unknown name that is only named, in a container or a state, does nothing.
-        const bool is_only_named = way.what == "an unknown name";
-        const Verdict least = is_only_named ? Verdict::known : way.verdict;
-        EXPECT_GE(judged(use).weakest, least) << row.path << " with " << way.what;
+        EXPECT_GE(judged(use).weakest, way.verdict) << row.path << " with " << way.what;
       }
       EXPECT_NE(judged(py::call(module, name, {way.argument})).weakest, Verdict::known)
           << row.path << " with " << way.what;

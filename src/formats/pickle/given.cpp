@@ -36,10 +36,13 @@ constexpr auto kModuleAttributes = std::to_array<std::string_view>({
     "_is_full_backward_hook",
 });
 
+constexpr auto kModulesOfUfuncs =
+    std::to_array<std::string_view>({"numpy", "numpy.core", "numpy._core", "scipy.special"});
+
 // The last word of a dotted name: the name of a nested class is the path to it.
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-constexpr std::array<std::string_view, 11> kGiven = {
+constexpr std::array<std::string_view, 13> kGiven = {
     "",
     "literals",
     "one literal",
@@ -48,6 +51,8 @@ constexpr std::array<std::string_view, 11> kGiven = {
     "literal bytes, or literal text and \"latin-1\"",
     "one value",
     "a class that is known",
+    "a class that is known, and one of Python's own types",
+    "a class that is known, and arguments without keywords",
     "a function that is known for its arguments, and a class that is known",
     "a class that is known, and the name of a class inside it",
     "the names of a module of NumPy or SciPy and of a function there"};
@@ -57,8 +62,7 @@ constexpr std::array<std::string_view, 11> kGiven = {
 std::string_view text(Given given) noexcept { return kGiven[static_cast<std::size_t>(given)]; }
 
 bool Arguments::are(Given given, NodeId arguments, NodeId keywords) const {
-  if (given == Given::anything) return true;
-  if (keywords != kNoNode && graph_.length(keywords) != 0) return false;
+  if (arguments == kNoNode || (keywords != kNoNode && graph_.length(keywords) != 0)) return false;
   const std::uint64_t count = graph_.length(arguments);
   const NodeId first = count != 0 ? first_of(arguments)[0] : kNoNode;
   switch (given) {
@@ -75,6 +79,8 @@ bool Arguments::are(Given given, NodeId arguments, NodeId keywords) const {
       return count == 0 || (count == 1 && literal_bytes(first) != kNoNode) || is_latin1(arguments);
     case Given::one_value: return count == 1;
     case Given::class_first: return count != 0 && class_node(first) != kNoNode;
+    case Given::class_and_base: return is_class_and_base(arguments);
+    case Given::class_and_arguments: return is_class_and_arguments(arguments);
     case Given::calls_first:
       return count == kMost && graph_.kind(first) == Kind::global && class_node(first_of(arguments)[1]) != kNoNode &&
              graph_.kind(first_of(arguments)[2]) == Kind::tuple;
@@ -143,12 +149,20 @@ bool Arguments::is_module_state(NodeId state) const {
 }
 
 bool Arguments::is_plain_state(NodeId state) const {
-  const Kind kind = graph_.kind(state);
-  if (kind == Kind::dict) return has_plain_keys(state);
-  if (kind != Kind::tuple || graph_.length(state) != 2) return true;
-  const auto both = first_of(state);  // attributes and slots
-  return std::ranges::all_of(
-      both, [this](NodeId part) { return part == kNoNode || graph_.kind(part) != Kind::dict || has_plain_keys(part); });
+  if (graph_.kind(state) != Kind::tuple) return is_plain_part(state);
+  if (graph_.length(state) != 2) return true;  // the class takes it apart itself
+  const auto both = first_of(state);           // attributes and slots, which Python sets one by one
+  return is_plain_part(both[0]) && is_plain_part(both[1]);
+}
+
+// What an object makes of a state that is an object, too, depends on methods of the state: only a dict that was filled
+// in the file is taken for one.
+bool Arguments::is_plain_part(NodeId part) const {
+  if (graph_.kind(part) == Kind::dict) return has_plain_keys(part);
+  if (graph_.kind(part) != Kind::object) return true;
+  const ObjectParts parts = graph_.object(part);
+  return is_call_of(part, "collections", "OrderedDict") && graph_.length(parts.arguments) == 0 &&
+         parts.state == kNoNode && has_plain_keys(part);
 }
 
 bool Arguments::is_literal(NodeId node) const {
@@ -189,13 +203,34 @@ bool Arguments::is_ufunc(NodeId arguments) const {
   const auto first = first_of(arguments);
   if (!is_text(first[0]) || !is_text(first[1])) return false;
   const std::string_view module = graph_.chars(first[0]), function = graph_.chars(first[1]);
-  const bool is_numeric = module == "numpy" || module.starts_with("numpy.core") || module.starts_with("numpy._core") ||
-                          module.starts_with("scipy.special");
+  const bool is_numeric = std::ranges::any_of(kModulesOfUfuncs, [&](std::string_view known) {
+    const bool is_inside =
+        known != "numpy" && module.starts_with(known) && module.substr(known.size()).starts_with('.');
+    return module == known || is_inside;
+  });
   return is_numeric && function.find('.') == std::string_view::npos && !standing_of(module, function).is_dangerous();
 }
 
 bool Arguments::is_call_of(NodeId object, std::string_view module, std::string_view name) const {
   return graph_.kind(object) == Kind::object && graph_.is_global(graph_.object(object).callee, module, name);
+}
+
+// The constructor of the base runs, so it must be one of those that keep a value and do nothing else.
+bool Arguments::is_class_and_base(NodeId arguments) const {
+  constexpr auto kBases = std::to_array<std::string_view>(
+      {"bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple", "unicode"});
+  const auto first = first_of(arguments);
+  if (graph_.length(arguments) != 3 || class_node(first[0]) == kNoNode || graph_.kind(first[1]) != Kind::global)
+    return false;
+  const GlobalName base = graph_.global(first[1]);
+  return python3_module(base.module) == "builtins" && std::ranges::find(kBases, base.name) != kBases.end() &&
+         graph_.kind(first[2]) != Kind::object;
+}
+
+bool Arguments::is_class_and_arguments(NodeId arguments) const {
+  const auto first = first_of(arguments);
+  return graph_.length(arguments) == 3 && class_node(first[0]) != kNoNode && graph_.kind(first[1]) == Kind::tuple &&
+         graph_.kind(first[2]) == Kind::dict && graph_.length(first[2]) == 0;
 }
 
 // Each dict is looked at once, however many objects share it.

@@ -36,6 +36,9 @@ class Arguments {
   // Whether a state sets attributes, and none that Python itself looks for ("__class__").
   bool is_plain_state(NodeId state) const;
 
+  // Whether none of the keys of a dict or an object is a name that Python itself looks for.
+  bool has_plain_keys(NodeId dict) const;
+
  private:
   bool is_literal(NodeId node) const;
   bool is_text(NodeId node) const;
@@ -43,7 +46,9 @@ class Arguments {
   bool is_nested_class(NodeId arguments) const;
   bool is_ufunc(NodeId arguments) const;
   bool is_call_of(NodeId object, std::string_view module, std::string_view name) const;
-  bool has_plain_keys(NodeId dict) const;
+  bool is_class_and_base(NodeId arguments) const;
+  bool is_class_and_arguments(NodeId arguments) const;
+  bool is_plain_part(NodeId part) const;
 
   const Graph& graph_;
   mutable std::vector<std::uint8_t> states_;  // by node: 0 not looked at yet, 1 plain, 2 not

@@ -29,7 +29,7 @@ struct UseName {
 
 constexpr std::array<UseName, 7> kUses = {{
     {"named", "is named", 0},
-    {"handed to a call", "is handed to a call, which may call it", 0},
+    {"handed over", "stands where Python may call it, in arguments or attributes", kHandedOver},
     {"called", "would be called", kCalled},
     {"built", "would be made an instance of", kBuilt},
     {"given a state", "would be given a state", kState},
@@ -43,14 +43,14 @@ constexpr std::array<std::string_view, 10> kRules = {
 
 const UseName& about(Use use) { return kUses[static_cast<std::size_t>(use)]; }
 
-// Whether calling it depends on what it is given: then handing it to another call is not allowed.
+// Whether calling it depends on what it is given: then to name it is not allowed either.
 bool is_guarded(const Allowed& row) {
   return row.given == Given::literal_bytes || row.given == Given::latin1 || row.given == Given::nested_class ||
          row.given == Given::calls_first || row.given == Given::named_ufunc;
 }
 
 bool allows(const Allowed& row, Use use) {
-  if (use == Use::named || use == Use::handed_over) return !is_guarded(row);
+  if (use == Use::named) return !is_guarded(row);
   return (row.uses & about(use).bit) != 0;
 }
 
@@ -60,6 +60,22 @@ Judgement judge_use(Standing standing, Use use, bool is_given_well) {
   if (standing.is_dangerous()) return {Verdict::dangerous, use, standing.rule};
   if (use == Use::named) return {Verdict::known, use, Rule::only_named};
   return {Verdict::unknown, use, is_given_well || row == nullptr ? Rule::not_listed : Rule::given};
+}
+
+// How many arguments come first that name what is called or made. These are judged for that, and not as values.
+std::size_t role_count(Given given) {
+  switch (given) {
+    case Given::class_first:
+    case Given::class_and_arguments:
+    case Given::nested_class: return 1;
+    case Given::class_and_base:
+    case Given::calls_first: return 2;
+    default: return 0;
+  }
+}
+
+bool names_a_class_first(Given given) {
+  return given == Given::class_first || given == Given::class_and_base || given == Given::class_and_arguments;
 }
 
 class Judge {
@@ -113,16 +129,22 @@ class Judge {
     } else {
       const Use use = parts_are_built(id) ? Use::built : Use::called;
       const Allowed* row = callee->standing.row();
-      if (row == nullptr && use == Use::built && is_module(id, parts)) return add_module(*callee);
+      if (row == nullptr && use == Use::built && is_module(id, parts)) {
+        add_module(*callee);
+        return hand_over(parts.state);
+      }
       const bool is_given_well = row == nullptr || arguments_.are(row->given, parts.arguments, parts.keywords);
       add(*callee, use, is_given_well);
       const Subject made = row != nullptr ? judge_roles(*callee, *row, parts) : *callee;
       judge_changes(id, *callee);
       if (made.number != callee->number) judge_changes(id, made);
     }
-    hand_over(parts.arguments,
-              callee && callee->standing.row() != nullptr ? callee->standing.row()->given : Given::anything);
-    if (parts.keywords != kNoNode) hand_over(parts.keywords, Given::anything);
+    const Allowed* row = callee ? callee->standing.row() : nullptr;
+    hand_over_arguments(parts.arguments, row != nullptr ? row->given : Given::anything);
+    hand_over(parts.keywords);
+    hand_over(parts.state);
+    for (const NodeId item : graph_.items(id)) hand_over(item);
+    for (const NodeId item : graph_.pairs(id)) hand_over(item);
   }
 
   // Whether an object is a module of an unknown class, with what torch.nn.Module gives every module and nothing else.
@@ -148,17 +170,17 @@ class Judge {
     if (row.given == Given::literal_bytes && first[0] != kNoNode) {
       if (const NodeId literal = arguments_.literal_bytes(first[0]); literal != kNoNode) all_.loaded.push_back(literal);
     }
-    if (row.given == Given::class_first) {
+    if (names_a_class_first(row.given)) {
       const auto made = subject_of(first[0]);
       if (!made) return callee;
-      add(*made, Use::built, true);
+      add(*made, Use::built, is_built_well(*made, row.given, parts.arguments));
       return *made;
     }
     if (row.given != Given::calls_first) return callee;
     if (const auto function = subject_of(first[0])) {
       const Allowed* inner = function->standing.row();
       const bool is_simple =
-          inner == nullptr || (inner->given != Given::calls_first && inner->given != Given::class_first);
+          inner == nullptr || (inner->given != Given::calls_first && !names_a_class_first(inner->given));
       add(*function, Use::called, is_simple && (inner == nullptr || arguments_.are(inner->given, first[2], kNoNode)));
       if (inner != nullptr && inner->given == Given::literal_bytes) {
         const NodeId literal = arguments_.literal_bytes(arguments_.first_of(first[2])[0]);
@@ -177,28 +199,88 @@ class Judge {
     if (parts.state != kNoNode)
       add(made, Use::given_state, !graph_.is_altered(id) && arguments_.is_plain_state(parts.state));
     if (graph_.length(id) != 0) add(made, Use::given_items, true);
-    if (parts.pairs_count != 0) add(made, Use::given_pairs, true);
+    if (parts.pairs_count != 0) add(made, Use::given_pairs, is_a_plain_dict(made) || arguments_.has_plain_keys(id));
   }
 
-  // Looks at each tuple and dict once, however many calls share it.
-  void hand_over(NodeId arguments, Given given) {
-    const std::size_t roles = given == Given::class_first || given == Given::nested_class ? 1
-                              : given == Given::calls_first                               ? 2
-                                                                                          : 0;
+  // Keys of these are data. Other objects may have attributes by their keys.
+  bool is_a_plain_dict(const Subject& made) const {
+    const Allowed* row = made.standing.row();
+    return row != nullptr && (row->path.starts_with("builtins.") || row->path.starts_with("collections."));
+  }
+
+  // Whether a class that another function makes an instance of is given what its row asks for.
+  bool is_built_well(const Subject& made, Given given, NodeId arguments) const {
+    const Allowed* row = made.standing.row();
+    if (row == nullptr || row->given == Given::anything) return true;
+    if (given == Given::class_and_arguments)
+      return arguments_.are(row->given, arguments_.first_of(arguments)[1], kNoNode);
+    return given == Given::class_and_base || graph_.length(arguments) == 1;
+  }
+
+  // Arguments behind those that name what is called or made. Several calls may share a tuple.
+  void hand_over_arguments(NodeId arguments, Given given) {
+    const std::size_t roles = role_count(given);
     if (arguments == kNoNode || (seen_[arguments] & (1U << roles)) != 0) return;
     seen_[arguments] |= static_cast<std::uint8_t>(1U << roles);
-    const bool is_dict = graph_.kind(arguments) == Kind::dict;
     std::size_t i = 0;
-    for (const NodeId item : is_dict ? graph_.pairs(arguments) : graph_.items(arguments)) {
-      if (i++ < roles || graph_.kind(item) != Kind::global) continue;
-      const std::size_t number = graph_.global_number(item);
-      add({number, all_.standings[number]}, Use::handed_over, true);
+    for (const NodeId item : graph_.items(arguments)) {
+      if (i++ >= roles) hand_over(item);
     }
-    // getattr's class is judged by its own row.
-    if (given == Given::nested_class) {
-      if (const auto outer = subject_of(arguments_.first_of(arguments)[0])) add(*outer, Use::handed_over, true);
+    if (given != Given::nested_class) return;
+    const auto outer = subject_of(arguments_.first_of(arguments)[0]);
+    if (outer) add(*outer, outer->standing.row() != nullptr ? Use::named : Use::handed_over, true);
+  }
+
+  // Every name in a value, however deep in plain containers, may be called by whoever gets the value. Objects in it are
+  // judged by themselves. Looks at each container once.
+  void hand_over(NodeId value) {
+    if (value == kNoNode) return;
+    left_.push_back(value);
+    while (!left_.empty()) {
+      const NodeId node = left_.back();
+      left_.pop_back();
+      switch (graph_.kind(node)) {
+        case Kind::global:
+          hand_over_name({graph_.global_number(node), all_.standings[graph_.global_number(node)]});
+          break;
+        case Kind::object:  // a class inside of a class is a name, too
+          if (const auto nested = subject_of(node)) hand_over_name(*nested);
+          break;
+        case Kind::tuple:
+        case Kind::list:
+        case Kind::set:
+        case Kind::frozenset:
+        case Kind::dict: hand_on(node); break;
+        default: break;
+      }
     }
   }
+
+  void hand_on(NodeId container) {
+    if ((seen_[container] & kHandedOn) != 0) return;
+    seen_[container] |= kHandedOn;
+    const bool is_dict = graph_.kind(container) == Kind::dict;
+    std::size_t passed_over = is_storage(container) ? 2 : 0;
+    for (const NodeId item : is_dict ? graph_.pairs(container) : graph_.items(container)) {
+      if (passed_over != 0)
+        --passed_over;
+      else
+        left_.push_back(item);
+    }
+  }
+
+  // ("storage", torch.FloatStorage, key, ...): some writers spell the id of a storage as a tuple, whose class says the
+  // type of its elements and is not called.
+  bool is_storage(NodeId tuple) const {
+    if (graph_.kind(tuple) != Kind::tuple || graph_.length(tuple) < 3) return false;
+    const auto first = arguments_.first_of(tuple);
+    if (graph_.kind(first[0]) != Kind::text || graph_.chars(first[0]) != "storage") return false;
+    const auto elements = subject_of(first[1]);
+    const Allowed* row = elements ? elements->standing.row() : nullptr;
+    return row != nullptr && row->path == kElementClass.path;
+  }
+
+  void hand_over_name(const Subject& subject) { add(subject, Use::handed_over, true); }
 
   void add(const Subject& subject, Use use, bool is_given_well) {
     is_used_[subject.number] = true;
@@ -227,8 +309,10 @@ class Judge {
   const Graph& graph_;
   const Arguments arguments_;
   const std::span<const std::string> trusted_;
-  std::vector<bool> is_used_;       // by number
-  std::vector<std::uint8_t> seen_;  // by node: as which kinds of arguments it has been handed over
+  std::vector<bool> is_used_;  // by number
+  static constexpr std::uint8_t kHandedOn = 128;
+  std::vector<std::uint8_t> seen_;  // by node: with how many roles it has been arguments, and whether it was handed on
+  std::vector<NodeId> left_;        // of hand_over()
   Judgements all_;
 };
 

@@ -19,7 +19,7 @@
 namespace ballast::pickle {
 
 enum class Use : std::uint8_t { named, handed_over, called, built, given_state, given_items, given_pairs };
-std::string_view name(Use use) noexcept;  // "named", "handed to a call", "called", ...
+std::string_view name(Use use) noexcept;  // "named", "handed over", "called", ...
 
 struct Judgement {
   Verdict verdict = Verdict::known;
