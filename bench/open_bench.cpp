@@ -71,10 +71,10 @@ void bench_vocabulary(Report& report) {
   const std::vector<float> scores(kTokens, -1);
   const std::vector<std::int32_t> types(kTokens, 1);
   Checkpoint checkpoint;
-  checkpoint.fields.set(Field::of("general.architecture", "llama"));
-  checkpoint.fields.set(Field::strings("tokenizer.ggml.tokens", tokens));
-  checkpoint.fields.set(Field::numbers<float>("tokenizer.ggml.scores", scores));
-  checkpoint.fields.set(Field::numbers<std::int32_t>("tokenizer.ggml.token_type", types));
+  checkpoint.typed_metadata.set(MetadataEntry::of("general.architecture", "llama"));
+  checkpoint.typed_metadata.set(MetadataEntry::strings("tokenizer.ggml.tokens", tokens));
+  checkpoint.typed_metadata.set(MetadataEntry::numbers<float>("tokenizer.ggml.scores", scores));
+  checkpoint.typed_metadata.set(MetadataEntry::numbers<std::int32_t>("tokenizer.ggml.token_type", types));
   const std::string path = scratch() + "/vocabulary.gguf";
   save(checkpoint, path, {.allow_empty = true, .durable = false});
   report.add(name, compare({[&] { open_and_list(path); }}, {[&] { malloc_and_read(path); }}), Goal::time_at_most, 4.0);

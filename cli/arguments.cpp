@@ -16,8 +16,13 @@ namespace {
 Argument named(const std::string& names, std::string value_name, Argument::Destination destination,
                std::string description) {
   const auto dashes = names.find("--");
-  return {dashes == 0 ? "" : names.substr(1, 1), names.substr(dashes + 2), std::move(value_name),
-          std::move(destination), std::move(description)};
+  const auto old = names.find(",--", dashes);
+  return {dashes == 0 ? "" : names.substr(1, 1),
+          names.substr(dashes + 2, old == names.npos ? old : old - dashes - 2),
+          std::move(value_name),
+          std::move(destination),
+          std::move(description),
+          old == names.npos ? "" : names.substr(old + 3)};
 }
 
 // Adds one argument to a parser, in the way that the type of its destination needs.
@@ -27,7 +32,8 @@ struct Adder {
 
   std::string names() const {
     if (argument.is_positional()) return argument.value_name;
-    return (argument.short_name.empty() ? "" : "-" + argument.short_name + ",") + "--" + argument.long_name;
+    return (argument.short_name.empty() ? "" : "-" + argument.short_name + ",") + "--" + argument.long_name +
+           (argument.old_name.empty() ? "" : ",--" + argument.old_name);
   }
 
   void operator()(Answer answer) const {

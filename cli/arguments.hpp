@@ -33,6 +33,7 @@ struct Argument {
   std::string value_name;  // "FILE"; the name of a positional; empty for a flag
   Destination destination;
   std::string description;
+  std::string old_name{};  // "meta", which the parser takes and nobody is shown; or empty
 
   bool is_positional() const { return long_name.empty(); }
   bool is_required() const { return is_positional() && std::holds_alternative<std::string*>(destination); }
@@ -48,7 +49,7 @@ struct Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // `names` is for example "--dtype" or "-o,--output".
+  // `names` is for example "--dtype", "-o,--output", or "--metadata,--meta", whose second name is an old one.
   void flag(const std::string& names, Argument::Destination destination, std::string description);
   void option(const std::string& names, std::string value_name, Argument::Destination destination,
               std::string description);

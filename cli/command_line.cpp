@@ -20,6 +20,7 @@
 #include "help.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
+#include "remedies.hpp"
 #include "session.hpp"
 #include "verbs/verbs.hpp"
 
@@ -136,13 +137,13 @@ void report(const Session& session, std::string_view message, std::string_view h
 
 int report(const Session& session, const Error& error) {
   if (error.code() == Errc::cancelled && interrupted() != 0) {
-    report(session, "interrupted", error.hint());
+    report(session, "interrupted", worded(error.hint()));
     return 128 + interrupted();
   }
   const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
   report(session, error.what(),
          could_be_raised ? "if the file is honest, raise the limit with --limit NAME=VALUE; ballast --limits lists them"
-                         : error.hint());
+                         : worded(error.hint()));
   return info(error.code()).exit_code;
 }
 

@@ -16,6 +16,7 @@
 #include <ballast/text.hpp>
 
 #include "interrupt.hpp"
+#include "remedies.hpp"
 
 namespace ballast::cli {
 
@@ -132,7 +133,7 @@ Checkpoint open_data(const Session& session, const std::string& target) {
 
 void say_notes(const Session& session, std::span<const Note> notes) {
   for (const Note& note : notes)
-    session.note(note.where.empty() ? note.text : fmt::format("{}: {}", note.where, note.text));
+    session.note(note.where.empty() ? text_of(note) : fmt::format("{}: {}", note.where, text_of(note)));
 }
 
 void say_notes(const Session& session, const Checkpoint& checkpoint) { say_notes(session, checkpoint.notes); }

@@ -29,15 +29,15 @@ void require(bool condition, const char* what, const std::string& why = {}) {
   std::abort();
 }
 
-void check_fields(const Fields& fields) {
-  for (const Field& field : fields) {
+void check_fields(const TypedMetadata& fields) {
+  for (const MetadataEntry& field : fields) {
     require(fields.find(field.key) == &field, "a key that does not lead to its field");
     require(!field.key.empty(), "an empty key");
     std::uint64_t count = 0;
     for (auto item = field.items().begin(); item != std::default_sentinel; ++item) ++count;
-    const bool has_items = field.is_array() && field.element_type != FieldType::array;
+    const bool has_items = field.is_array() && field.element_type != MetadataType::array;
     require(count == (has_items ? field.count : 0), "an array with another number of elements");
-    require(field.is_array() || field.type == FieldType::string || field.bytes.size() == width(field.type),
+    require(field.is_array() || field.type == MetadataType::string || field.bytes.size() == width(field.type),
             "a value of another size");
     text(field, 3);
   }

@@ -9,6 +9,7 @@
 #include <ballast/text.hpp>
 
 #include "../options.hpp"
+#include "../remedies.hpp"
 #include "../save_job.hpp"
 #include "adapter_verbs.hpp"
 #include "verbs.hpp"
@@ -55,15 +56,17 @@ Adapter open_adapter(const Session& session, const Arguments& arguments, const C
 }
 
 void say_notes(const Session& session, const Adapter& adapter) {
-  for (const Note& note : adapter.notes) session.note(note.where.empty() ? note.text : note.where + ": " + note.text);
+  for (const Note& note : adapter.notes)
+    session.note(note.where.empty() ? text_of(note) : note.where + ": " + text_of(note));
   for (const AdapterProblem& problem : find_problems(adapter)) {
-    if (problem.is_harmless) session.note(fmt::format("{}: {} ({})", adapter.source, problem.text, problem.hint));
+    if (problem.is_harmless)
+      session.note(fmt::format("{}: {} ({})", adapter.source, problem.text, worded(problem.hint)));
   }
 }
 
 int run_info(Session& session, const Arguments& arguments) {
   const Adapter adapter = open_adapter(session, arguments);
-  for (const Note& note : adapter.notes) session.note(note.text);
+  for (const Note& note : adapter.notes) session.note(text_of(note));
   show_info(session, adapter);
   return 0;
 }
@@ -116,7 +119,7 @@ int run_inject(Session& session, const Arguments& arguments) {
   const InjectedAdapter injected =
       inject_adapter(std::move(base), adapter, arguments.name,
                      {.ignore_mismatched_sizes = arguments.ignore_mismatched, .names = arguments.names});
-  for (std::size_t i = said; i < injected.model.notes.size(); ++i) session.note(injected.model.notes[i].text);
+  for (std::size_t i = said; i < injected.model.notes.size(); ++i) session.note(text_of(injected.model.notes[i]));
   note_names(session, injected.missing, "of the adapter missing");
   note_names(session, injected.unexpected, "left out that the base has no place for");
   note_names(session, injected.mismatched, "left out that the base has in another shape");
@@ -163,9 +166,9 @@ constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any
 Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
                      AdapterLoadOptions options) {
   if (base != nullptr) options = for_base(*base, std::move(options));
-  options.safety = session.open_options().safety;
+  options.open.safety = session.open_options().safety;
+  options.open.limits = session.limits;
   options.allow_dangerous = session.allow_dangerous;
-  options.limits = session.limits;
   return load_adapter(path, options);
 }
 

@@ -6,6 +6,7 @@
 
 #include "../info_text.hpp"
 #include "../json_writer.hpp"
+#include "../remedies.hpp"
 #include "adapter_verbs.hpp"
 
 namespace ballast::cli {
@@ -59,7 +60,7 @@ void write_json(Session& session, const Adapter& adapter, const AdapterSummary& 
   for (const AdapterProblem& problem : find_problems(adapter)) {
     json.begin_object();
     json.field("text", problem.text);
-    json.field("hint", problem.hint);
+    json.field("hint", worded(problem.hint));
     json.field("harmless", problem.is_harmless);
     json.end();
   }
@@ -95,7 +96,7 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   text.line("dtypes", fmt::format("{}", fmt::join(lines, ", ")));
   lines.clear();
   for (const AdapterProblem& problem : find_problems(adapter))
-    lines.push_back(escape_for_terminal(fmt::format("{}: {}", problem.text, problem.hint)));
+    lines.push_back(escape_for_terminal(fmt::format("{}: {}", problem.text, worded(problem.hint))));
   text.list("problems", lines);
 }
 

@@ -10,6 +10,7 @@
 #include <ballast/transform.hpp>
 
 #include "../options.hpp"
+#include "../remedies.hpp"
 #include "../save_job.hpp"
 #include "adapter_verbs.hpp"
 
@@ -42,7 +43,7 @@ std::vector<Adapter> open_adapters(const Session& session, const Arguments& argu
     options.names = arguments.names;
     if (!arguments.initial.empty()) options.initial_adapter = arguments.initial[i];
     adapters.push_back(open_adapter(session, arguments.adapters[i], &base, std::move(options)));
-    for (const Note& note : adapters.back().notes) session.note(note.text);
+    for (const Note& note : adapters.back().notes) session.note(text_of(note));
   }
   return adapters;
 }
@@ -69,7 +70,7 @@ Checkpoint merged(const Session& session, const Arguments& arguments) {
   const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
   base = merge(std::move(base), adapters, options);
   if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
-  for (std::size_t i = said; i < base.notes.size(); ++i) session.note(base.notes[i].text);
+  for (std::size_t i = said; i < base.notes.size(); ++i) session.note(text_of(base.notes[i]));
   return base;
 }
 

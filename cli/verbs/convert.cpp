@@ -14,6 +14,7 @@
 #include <ballast/weight_map.hpp>
 
 #include "../options.hpp"
+#include "../remedies.hpp"
 #include "../save_job.hpp"
 #include "verbs.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 
 struct Arguments {
   std::string in, out;
-  std::vector<std::string> renames, dtypes, metadata, fields, removed_fields;
+  std::vector<std::string> renames, dtypes, metadata, removed_metadata;
   std::optional<std::string> strip_prefix, add_prefix, max_shard_size;
   std::string memory, manifest;
   std::string map, map_back;
@@ -71,28 +72,27 @@ bool has_typed_metadata(std::string_view out) {
   });
 }
 
-// A GGUF has typed fields, every other format has texts. Either flag sets the kind that the output has, over the values
-// of the input.
+// A GGUF has typed metadata, every other format has texts. What is set is of the kind that the output has, whatever the
+// input has under that key.
 void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
-  const bool has_fields = has_typed_metadata(arguments.out) || arguments.raw;
-  const auto set = [&](const std::string& key, const std::string& text, std::optional<FieldType> type) {
-    checkpoint.fields.set_from_text(key, text, type);
-    checkpoint.metadata.erase(key);
-    if (has_fields) return;
-    checkpoint.fields.remove(key);
-    checkpoint.metadata[key] = text;
-  };
-  for (const auto& text : arguments.metadata) {
-    const auto [key, value] = split_assignment(text, "--metadata author=me");
-    set(key, value, std::nullopt);
+  const bool is_typed = has_typed_metadata(arguments.out) || arguments.raw;
+  for (const auto& assigned : arguments.metadata) {
+    const auto [key, type, text] = parse_metadata_assignment(assigned);
+    if (!is_typed && type.value_or(MetadataType::string) != MetadataType::string)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("\"{}\" cannot be {}: the metadata of such a file are texts", key, name(*type)))
+          .hint(fmt::format("leave the type out: --metadata {}={}", key, text));
+    if (is_typed) {
+      checkpoint.typed_metadata.set_from_text(key, text, type);
+      checkpoint.metadata.erase(key);
+    } else {
+      checkpoint.typed_metadata.remove(key);
+      checkpoint.metadata[key] = text;
+    }
   }
-  for (const auto& text : arguments.fields) {
-    const FieldAssignment field = parse_field_assignment(text);
-    set(field.key, field.text, field.type);
-  }
-  for (const auto& key : arguments.removed_fields) {
-    const bool was_field = checkpoint.fields.remove(key), was_text = checkpoint.metadata.erase(key) != 0;
-    if (!was_field && !was_text && key != "format")
+  for (const auto& key : arguments.removed_metadata) {
+    const bool was_typed = checkpoint.typed_metadata.remove(key), was_text = checkpoint.metadata.erase(key) != 0;
+    if (!was_typed && !was_text && key != "format")
       throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
   }
 }
@@ -118,7 +118,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   }
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   if (!arguments.dtypes.empty()) checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
-  for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(checkpoint.notes[i].text);
+  for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(checkpoint, arguments);
   return checkpoint;
 }
@@ -134,7 +134,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   if (arguments.max_shard_size) options.max_shard_bytes = shard_bytes(*arguments.max_shard_size);
   options.allow_empty = arguments.allow_empty;
   options.raw_blocks = arguments.raw;
-  options.name_framework = std::ranges::find(arguments.removed_fields, "format") == arguments.removed_fields.end();
+  options.name_framework = std::ranges::find(arguments.removed_metadata, "format") == arguments.removed_metadata.end();
   options.dedupe = arguments.dedupe;
   options.keep_values = arguments.keep_values;
   options.compress = arguments.compress;
@@ -234,10 +234,9 @@ void add_convert(Command& verb, Session& session) {
   verb.flag("--compress", &arguments->compress,
             "safetensors: what shrinks as zstd frames, which ballast opens as it is");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
-  verb.option("--metadata", "KEY=VALUE", &arguments->metadata, "set metadata in what is written");
-  verb.option("--meta", "KEY[:TYPE]=VALUE", &arguments->fields,
-              "set typed metadata of a GGUF: general.name=Tiny, llama.block_count:u32=2");
-  verb.option("--remove-meta", "KEY", &arguments->removed_fields, "leave out metadata of a GGUF");
+  verb.option("--metadata,--meta", "KEY[:TYPE]=VALUE", &arguments->metadata,
+              "set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2");
+  verb.option("--remove-metadata,--remove-meta", "KEY", &arguments->removed_metadata, "leave metadata out");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
   add_strict_option(verb, session);

@@ -13,6 +13,7 @@
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../place.hpp"
+#include "../remedies.hpp"
 #include "../table.hpp"
 #include "verbs.hpp"
 
@@ -55,7 +56,7 @@ void write_patterns(JsonWriter& json, const Summary& summary) {
   json.end();
 }
 
-std::string array_text(const Terminal& screen, const Field& field) {
+std::string array_text(const Terminal& screen, const MetadataEntry& field) {
   return fmt::format("{} of {}", screen.plural(field.count, "item"), name(field.element_type));
 }
 
@@ -114,7 +115,7 @@ void write_quantization(JsonWriter& json, const Quantization& quantization) {
 }
 
 // Arrays are shortened: nobody asks info for a vocabulary.
-void write_field(JsonWriter& json, const Field& field) {
+void write_field(JsonWriter& json, const MetadataEntry& field) {
   json.key(field.key);
   if (field.is_array()) return json.value(array_text(Terminal{.interactive = true}, field));
   std::visit([&](const auto& held) { json.value(held); }, field.value().get());
@@ -142,7 +143,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   json.key("metadata");
   json.begin_object(Layout::lines);
   for (const auto& [key, value] : checkpoint.metadata) json.field(key, value);
-  for (const Field& field : checkpoint.fields) write_field(json, field);
+  for (const MetadataEntry& field : checkpoint.typed_metadata) write_field(json, field);
   json.end();
   write_roots(json, checkpoint, summary);
   json.key("tied");
@@ -174,7 +175,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
   for (const Note& note : checkpoint.notes) {
     json.begin_object();
     json.field("where", note.where);
-    json.field("text", note.text);
+    json.field("text", text_of(note));
     json.end();
   }
   json.end();
@@ -185,7 +186,7 @@ std::vector<std::string> metadata_lines(const Session& session, const Checkpoint
   std::vector<std::string> lines;
   for (const auto& [key, value] : checkpoint.metadata)
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
-  for (const Field& field : checkpoint.fields) {
+  for (const MetadataEntry& field : checkpoint.typed_metadata) {
     const std::string value = field.is_array() ? array_text(session.screen, field) : text(field);
     lines.push_back(fmt::format("{} = {}", escape_for_terminal(field.key), escape_for_terminal(value)));
   }
@@ -251,7 +252,7 @@ std::vector<std::string> tied_lines(const Summary& summary) {
 std::vector<std::string> note_lines(const Checkpoint& checkpoint) {
   std::vector<std::string> lines;
   for (const Note& note : checkpoint.notes)
-    lines.push_back(escape_for_terminal(note.where.empty() ? note.text : note.where + ": " + note.text));
+    lines.push_back(escape_for_terminal(note.where.empty() ? text_of(note) : note.where + ": " + text_of(note)));
   return lines;
 }
 
@@ -279,19 +280,19 @@ void write_pattern_table(Session& session, const Summary& summary) {
 
 // The facts that people want to know first about a language model.
 std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& checkpoint) {
-  const auto architecture = checkpoint.fields.find_string("general.architecture");
+  const auto architecture = checkpoint.typed_metadata.find_string("general.architecture");
   if (!architecture) return {};
   std::string line = escape_for_terminal(*architecture);
-  const auto add = [&](std::string_view what, const Field* field) {
+  const auto add = [&](std::string_view what, const MetadataEntry* field) {
     if (!field) return;
     line += fmt::format(", {} {}", what, field->is_array() ? screen.count(field->count) : text(*field));
   };
   const std::string prefix = std::string(*architecture) + ".";
-  add("blocks", checkpoint.fields.find(prefix + "block_count"));
-  add("context", checkpoint.fields.find(prefix + "context_length"));
-  add("embedding", checkpoint.fields.find(prefix + "embedding_length"));
-  add("tokens", checkpoint.fields.find("tokenizer.ggml.tokens"));
-  if (checkpoint.fields.contains("tokenizer.chat_template")) line += ", a chat template";
+  add("blocks", checkpoint.typed_metadata.find(prefix + "block_count"));
+  add("context", checkpoint.typed_metadata.find(prefix + "context_length"));
+  add("embedding", checkpoint.typed_metadata.find(prefix + "embedding_length"));
+  add("tokens", checkpoint.typed_metadata.find("tokenizer.ggml.tokens"));
+  if (checkpoint.typed_metadata.contains("tokenizer.chat_template")) line += ", a chat template";
   return {line};
 }
 

@@ -29,14 +29,15 @@ constexpr std::uint64_t kShownItems = 8;  // how many items of an array are show
 // A string of safetensors or a typed value of GGUF, as text, in the file's order.
 struct Entry {
   std::string key, value;
-  const Field* field = nullptr;
+  const MetadataEntry* field = nullptr;
 };
 
 std::vector<Entry> entries_of(const Checkpoint& checkpoint, bool whole) {
   std::vector<Entry> entries;
   for (const auto& [key, value] : checkpoint.metadata) entries.push_back({key, value});
   const std::uint64_t items = whole ? UINT64_MAX : kShownItems;
-  for (const Field& field : checkpoint.fields) entries.push_back({std::string(field.key), text(field, items), &field});
+  for (const MetadataEntry& field : checkpoint.typed_metadata)
+    entries.push_back({std::string(field.key), text(field, items), &field});
   return entries;
 }
 
@@ -52,12 +53,12 @@ std::vector<Entry> only(const std::vector<Entry>& entries, const Checkpoint& che
       .hint(near ? fmt::format("did you mean {}?", *near) : std::string("ballast meta get TARGET lists what there is"));
 }
 
-void write_value(JsonWriter& json, const FieldValue& value) {
+void write_value(JsonWriter& json, const MetadataValue& value) {
   std::visit([&](const auto& held) { json.value(held); }, value.get());
 }
 
 // Numbers are written as numbers; an array is written as its first elements and its size.
-void write_field(JsonWriter& json, const Field& field, bool whole) {
+void write_field(JsonWriter& json, const MetadataEntry& field, bool whole) {
   json.key(field.key);
   if (!field.is_array()) return write_value(json, field.value());
   json.begin_object();
@@ -66,7 +67,7 @@ void write_field(JsonWriter& json, const Field& field, bool whole) {
   json.key("items");
   json.begin_array();
   std::uint64_t shown = 0;
-  for (const FieldValue item : field.items()) {
+  for (const MetadataValue item : field.items()) {
     if (!whole && shown++ == kShownItems) break;
     write_value(json, item);
   }

@@ -3,6 +3,10 @@
 // Everything is lazy: tensors are views of the files that they came from, and nothing is read before it is saved. An
 // Adapter is a value: its tensors share the storages behind them and keep these alive. Several threads may read one
 // while nobody changes it, and the functions may be called from several threads at once.
+//
+// Example:
+//   const Adapter adapter = load_adapter("lora");
+//   save_adapter(adapter, "lora-kohya.safetensors", {.dialect = AdapterDialect::kohya});
 #pragma once
 
 #include <cstdint>
@@ -14,10 +18,9 @@
 #include <ballast/device.hpp>
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
-#include <ballast/limits.hpp>
 #include <ballast/names.hpp>
+#include <ballast/open_options.hpp>
 #include <ballast/save.hpp>
-#include <ballast/source.hpp>
 #include <ballast/state_dict.hpp>
 #include <ballast/transform.hpp>
 
@@ -70,6 +73,7 @@ struct Adapter {
 AdapterConfig load_adapter_config(const std::string& path);
 
 struct AdapterLoadOptions {
+  OpenOptions open{};       // how the weights are opened; the configuration is found through its `files`
   Device device{};          // where the tensors are to be; on the cpu they are views of the file
   std::string subfolder{};  // of the folder, if several adapters lie in it
   // Rules for names without "base_model.model.", which is put back. The first rule that matches a name counts.
@@ -78,10 +82,7 @@ struct AdapterLoadOptions {
   std::string initial_adapter{};
   NameOptions names{};                    // for a GGUF: what the file does not say about the base
   std::vector<std::string> base_names{};  // for kohya: names of the base's tensors, which tell where dots were
-  Safety safety = Safety::inert;
-  bool allow_dangerous = false;  // accept a pickle that names something dangerous
-  Limits limits{};
-  FilesPtr files = local_files();  // the adapter and its configuration are opened through these
+  bool allow_dangerous = false;           // accept a pickle that names something dangerous
 };
 
 // `options` completed with what the base says: its names, as Hugging Face has them, and a GGUF's architecture and
@@ -154,7 +155,8 @@ InjectedAdapter inject_adapter(Checkpoint base, const Adapter& adapter, std::str
 // A fault of an adapter, and what to do about it.
 struct AdapterProblem {
   Errc code;
-  std::string text, hint;
+  std::string text;
+  Advice hint;
   bool is_harmless = false;  // the adapter works, but probably not as it was meant
 };
 std::vector<AdapterProblem> find_problems(const Adapter& adapter);

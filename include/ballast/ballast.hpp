@@ -11,7 +11,6 @@
 #include <ballast/diff.hpp>             // comparisons
 #include <ballast/dtype.hpp>            // element types
 #include <ballast/error.hpp>            // the one exception
-#include <ballast/fields.hpp>           // typed metadata
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types
 #include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
 #include <ballast/global.hpp>           // what a pickle names
@@ -31,6 +30,7 @@
 #include <ballast/provenance.hpp>       // where values come from
 #include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
+#include <ballast/remedy.hpp>           // what hints tell people to do
 #include <ballast/save.hpp>             // writes checkpoints
 #include <ballast/save_plan.hpp>        // what a save will do, and how
 #include <ballast/scan.hpp>             // what pickles would import
@@ -45,5 +45,6 @@
 #include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
 #include <ballast/transform.hpp>        // select, rename, cast
+#include <ballast/typed_metadata.hpp>   // typed metadata
 #include <ballast/verify.hpp>           // checks
 #include <ballast/weight_map.hpp>       // from one layout of weights to another

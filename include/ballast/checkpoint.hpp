@@ -13,10 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include <ballast/fields.hpp>
 #include <ballast/global.hpp>
+#include <ballast/remedy.hpp>
 #include <ballast/source.hpp>
 #include <ballast/state_dict.hpp>
+#include <ballast/typed_metadata.hpp>
 
 namespace ballast {
 
@@ -39,6 +40,7 @@ struct Note {
   std::string where;
   std::string text;
   Kind kind = Kind::oddity;
+  Advice hint{};
 };
 
 struct CheckpointFile {
@@ -96,13 +98,15 @@ using Metadata = std::map<std::string, std::string, std::less<>>;
 
 // A change of metadata: see metadata.hpp.
 struct MetadataEdit {
-  std::map<std::string, std::string> set;
-  std::vector<std::string> unset;
+  std::map<std::string, std::string> set{};
+  std::vector<std::string> unset{};
 };
 
 struct Checkpoint {
   // Defined in the library: this code is long, and would be compiled again into every file that uses a checkpoint.
   Checkpoint();
+  // A state dict is a checkpoint that says nothing else. So whatever takes a checkpoint takes what load() returns.
+  Checkpoint(StateDict state);
   Checkpoint(const Checkpoint& other);
   Checkpoint(Checkpoint&& other) noexcept;
   Checkpoint& operator=(const Checkpoint& other);
@@ -111,7 +115,7 @@ struct Checkpoint {
 
   StateDict tensors;  // in the file's order, aliases last
   Metadata metadata;
-  Fields fields;                                                 // typed metadata, from GGUF
+  TypedMetadata typed_metadata;                                  // typed metadata, from GGUF
   std::map<std::string, std::string, std::less<>> aliases;       // name -> the name whose tensor it shares by agreement
   std::vector<PlainValue> values;                                // in the file's order
   std::vector<Composite> composites;                             // in the file's order

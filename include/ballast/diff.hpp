@@ -2,6 +2,10 @@
 //
 // diff() reads the values of both sides in chunks of about 1 MiB, except tensors that are the same bytes of the same
 // storage. It may be called from several threads at once. The report owns everything in it.
+//
+// Example:
+//   const DiffReport report = diff(open("a.safetensors"), open("b.gguf"), {.tolerance = 1e-3});
+//   for (const DiffReport::Change& change : report.changed) std::cout << change.name << "\n";
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include <ballast/remedy.hpp>
+
 namespace ballast {
 
 enum class Errc : std::uint8_t {
@@ -49,13 +51,13 @@ class Error : public std::exception {
   // A layer adds the facts that it knows; the innermost fact wins.
   Error& in(std::string_view where);
   Error& at_byte(std::uint64_t offset);
-  Error& hint(std::string_view what_to_do);
+  Error& hint(Advice what_to_do);
 
   Errc code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& where() const noexcept { return where_; }  // a path, "model.pt!/data.pkl", a URL; empty if unknown
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
-  const std::string& hint() const noexcept { return hint_; }
+  const Advice& hint() const noexcept { return hint_; }
 
   // "model.safetensors: tensor "w" ends at byte 16 but the data has 12 bytes (byte 23)"; without the hint.
   const char* what() const noexcept override { return what_.c_str(); }
@@ -64,7 +66,8 @@ class Error : public std::exception {
   void compose();
 
   Errc code_;
-  std::string message_, where_, hint_, what_;
+  std::string message_, where_, what_;
+  Advice hint_;
   std::optional<std::uint64_t> offset_;
 };
 

@@ -2,6 +2,9 @@
 //
 // hash() reads every byte once, in chunks of about 1 MiB; one thread reads each tensor. It may be called from several
 // threads at once. The report owns everything in it.
+//
+// Example:
+//   std::cout << hash(open("model.pt")).digest << "\n";
 #pragma once
 
 #include <optional>

@@ -2,6 +2,10 @@
 //
 // The functions may be called from several threads at once. The tensors that they return own their memory, or share the
 // file's storage and keep it alive.
+//
+// Example:
+//   const StateDict state = load("pytorch_model.bin", {.open = {.root = "state_dict"}});
+//   save(state, "model.safetensors");
 #pragma once
 
 #include <string>
@@ -15,16 +19,12 @@
 namespace ballast {
 
 struct LoadOptions {
+  OpenOptions open{};  // how the target is opened; its `threads` read, too
   Device device{};
   std::vector<DeviceRule> map_location{};  // the first pattern that matches a name decides; `device` if none matches
   LoadMode mode = LoadMode::mapped;        // for tensors on the cpu; mapped: views of the file, as open() gives them
-  Safety safety = Safety::inert;
-  std::string root{};            // a subtree ("state_dict"); its prefix is dropped
-  bool allow_dangerous = false;  // go on with a checkpoint that names something dangerous
-  unsigned threads = 0;          // 0 is one a core
-  Limits limits{};
-  Progress progress{};             // counts the bytes that are read
-  FilesPtr files = local_files();  // the target is opened through these
+  bool allow_dangerous = false;            // go on with a checkpoint that names something dangerous
+  Progress progress{};                     // counts the bytes that are read
 };
 
 // Throws Errc::unsafe if the checkpoint names something dangerous.

@@ -2,6 +2,13 @@
 //
 // Only one thread at a time may fill a model; different models may be filled by different threads at once. The model
 // owns its memory; a ballast::Tensor that becomes a view of the file keeps the file's storage alive.
+//
+// Example:
+//   struct Linear { Tensor weight, bias; };
+//   BALLAST_FIELDS(Linear, weight, bias)
+//
+//   Linear layer;
+//   const LoadReport report = load_state_dict(layer, open("layer.safetensors"));
 #pragma once
 
 #include <cstdint>

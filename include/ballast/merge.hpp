@@ -6,6 +6,10 @@
 //
 // The functions may be called from several threads at once, and several threads may read merged tensors. These share
 // the storages of the base and of the adapters and keep them alive.
+//
+// Example:
+//   const Checkpoint base = open("model.safetensors");
+//   save(merge(base, {load_adapter("lora", for_base(base))}), "merged.safetensors");
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,9 @@
 //
 // edit_metadata() may be called from several threads at once for different files. Of two edits of one file at the same
 // time, one may be refused or lost.
+//
+// Example:
+//   edit_metadata("model.safetensors", {.set = {{"author", "me"}}});
 #pragma once
 
 #include <string>

@@ -2,6 +2,9 @@
 //
 // The functions may be called from several threads at once. The tensors that to_names() returns share the storages of
 // those that it is given and keep them alive.
+//
+// Example:
+//   const Checkpoint checkpoint = to_names(open("model.gguf"), NameStyle::huggingface);
 #pragma once
 
 #include <cstdint>
@@ -44,7 +47,7 @@ std::vector<std::string_view> architectures_with_names();
 // Names without a counterpart stay, and tensors that GGUF cannot hold are left out, each with a note. A checkpoint of
 // an architecture that has no table stays as it is, with a note. Errc::invalid_argument if nothing says which
 // architecture it is, if the options name one that has no table, if head counts are needed and missing, or if two
-// tensors would get the same name. Towards GGUF, what the options say is kept in Checkpoint::fields.
+// tensors would get the same name. Towards GGUF, what the options say is kept in Checkpoint::typed_metadata.
 Checkpoint to_names(Checkpoint checkpoint, NameStyle style, const NameOptions& options = {});
 
 }  // namespace ballast

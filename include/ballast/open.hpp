@@ -3,6 +3,11 @@
 // The functions may be called from several threads at once. The checkpoint that they return owns its tensors, which own
 // the sources of their bytes. A file costs a handful of reads, whatever its size (docs/architecture.md counts them);
 // shards are opened in parallel.
+//
+// Example:
+//   const Checkpoint checkpoint = open("model.safetensors");
+//   for (const auto& [name, tensor] : checkpoint) std::cout << name << " " << to_string(tensor.shape()) << "\n";
+//   const std::vector<float> row = checkpoint.at("norm.weight").values<float>();
 #pragma once
 
 #include <cstddef>

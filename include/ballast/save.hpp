@@ -3,6 +3,10 @@
 //
 // The functions may be called from several threads at once, also for the same checkpoint. Plans and reports are values;
 // a plan keeps the storages of its tensors alive.
+//
+// Example:
+//   const Checkpoint half = cast(open("model.pt"), DType::bf16);
+//   save(half, "model.safetensors", {.max_shard_bytes = 5'000'000'000, .overwrite = true});
 #pragma once
 
 #include <cstdint>
@@ -49,7 +53,7 @@ struct OutputFormat {
   Format format;                          // Checkpoint::format of the files that are written
   std::string_view name;                  // "safetensors"
   std::vector<std::string_view> endings;  // ".safetensors"
-  bool has_typed_metadata = false;        // whether it holds Checkpoint::fields; else texts at most
+  bool has_typed_metadata = false;        // whether it holds Checkpoint::typed_metadata; else texts at most
 };
 std::vector<OutputFormat> output_formats();
 

@@ -4,6 +4,11 @@
 //
 // The functions may be called from several threads at once. A report owns everything in it, except `rule`, `use` and
 // `why`, which live as long as the program.
+//
+// Example:
+//   const ScanReport report = scan("model.pt");
+//   if (report.safe() == true) std::cout << "everything that it uses is known\n";
+//   for (const ScanFinding& finding : report.findings) std::cout << finding.what << "\n";
 #pragma once
 
 #include <cstddef>

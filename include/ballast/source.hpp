@@ -25,11 +25,13 @@
 
 namespace ballast {
 
+struct OpenFile;
+
 // A byte of a file.
 struct FileLocation {
   std::string file;  // as it was opened
   std::uint64_t offset = 0;
-  int descriptor = -1;  // of a local file: open for reading as long as the source lives
+  const OpenFile* open_file = nullptr;  // for the library itself: a local file, as long as its source lives
 };
 
 class Source {

@@ -48,19 +48,11 @@ class StateDict {
   // Returns false, and changes nothing, if the name is taken. A new tensor invalidates pointers to tensors.
   bool insert(std::string_view name, Tensor tensor);
 
-  // For readers of many tensors: takes all entries at once, into an empty state dict. The names must lie in memory that
-  // was given to keep_alive. If two entries have the same name, returns the number of the second; the state dict is
-  // then useless.
-  std::optional<std::size_t> adopt(std::vector<Entry> entries);
-  void keep_alive(std::shared_ptr<const void> names);
-
-  // Takes the entries of other state dicts, one after the other, into an empty one. Returns the same as adopt(): after
-  // a number, entries can still be visited in order, but not be found by name.
-  std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
-
   void replace(std::string_view name, Tensor tensor);  // throws Errc::not_found
 
  private:
+  friend struct Doors;
+
   struct Slot {
     std::uint32_t hash;
     std::uint32_t number;  // the number of the entry, from 1; 0 is an empty slot
@@ -84,6 +76,9 @@ class StateDict {
 
   std::size_t find_slot(std::string_view name, std::uint32_t hash) const noexcept;
   void rehash(std::size_t slot_count);
+  std::optional<std::size_t> adopt(std::vector<Entry> entries);
+  std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
+  void keep_alive(std::shared_ptr<const void> names);
   bool insert_stored(std::string_view name, Tensor&& tensor);  // moves from `tensor` only if it is inserted
   std::string_view store(std::string_view name);
 

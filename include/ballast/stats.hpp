@@ -2,6 +2,9 @@
 //
 // stats() may be called from several threads at once. Its result owns everything in it, and does not depend on the
 // number of threads.
+//
+// Example:
+//   const Stats values = stats(open("model.safetensors").at("norm.weight"));
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,9 @@
 // Summary: a checkpoint at a glance: totals, dtypes, tied tensors, and the pattern view.
 //
 // summarize() reads no tensor data. It may be called from several threads at once. The summary owns everything in it.
+//
+// Example:
+//   const Summary summary = summarize(open("model.gguf"));
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <ballast/device.hpp>
 #include <ballast/dtype.hpp>
@@ -36,12 +37,6 @@ class Tensor {
 
   // A strided view; strides count elements. Every element must lie inside the storage.
   Tensor(DType dtype, Shape shape, Strides strides, StoragePtr storage, std::uint64_t offset = 0);
-
-  // The same without a check, for readers that have checked that the elements fit. If they do not fit, reading the
-  // tensor is undefined.
-  static Tensor unchecked(DType dtype, Shape shape, const StoragePtr& storage, std::uint64_t offset) {
-    return Tensor(storage, offset, std::move(shape), dtype);
-  }
 
   // Copies values into memory of the tensor's own.
   template <class T>
@@ -98,6 +93,12 @@ class Tensor {
   // tensor).
   std::span<const std::byte> bytes() const;
 
+  // All values as numbers of T, copied in row-major order: values<float>() of any floating, integer, boolean or ggml
+  // tensor, rounded once. T is float, double, float16, bfloat16, or an integer of 8 to 64 bits; as integers, only
+  // integers and booleans that fit are read, else Errc::mismatch or Errc::unsupported.
+  template <class T>
+  std::vector<T> values() const;
+
   // The values in place, without a copy. T must be the dtype's own type. Throws with the hint to call aligned() if the
   // data in the file are not aligned for T. The file behind the span must not be truncated while the span is in use.
   template <class T>
@@ -110,6 +111,7 @@ class Tensor {
   std::span<const T> as() const&& = delete;  // the tensor keeps the values alive: give it a name
 
  private:
+  friend struct Doors;
   Tensor(const StoragePtr& storage, std::uint64_t offset, Shape shape, DType dtype)
       : storage_(storage), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {}
 

@@ -2,6 +2,10 @@
 //
 // The functions may be called from several threads at once. The tensors that they return share the storages of those
 // that they are given and keep them alive.
+//
+// Example:
+//   Checkpoint checkpoint = select(open("model.safetensors"), {.exclude = {"*.bias"}});
+//   checkpoint = cast(rename(std::move(checkpoint), {{"^model\\.", ""}}), DType::f16);
 #pragma once
 
 #include <optional>
@@ -16,8 +20,8 @@ namespace ballast {
 // Globs over whole names: * matches anything, dots too; ?; [a-z]. If `include` is empty, all names match; `exclude`
 // wins.
 struct Selection {
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;
+  std::vector<std::string> include{};
+  std::vector<std::string> exclude{};
 
   bool matches(std::string_view name) const;
   bool operator==(const Selection&) const = default;

@@ -2,6 +2,9 @@
 //
 // Data with checksums in the file are read a second time, and a manifest takes another pass over all data. verify() may
 // be called from several threads at once. The report owns everything in it.
+//
+// Example:
+//   const VerifyReport report = verify("model.safetensors.index.json");
 #pragma once
 
 #include <string>

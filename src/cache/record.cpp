@@ -73,10 +73,10 @@ class Writer {
     }
   }
   // Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
-  void item(const Fields& fields) {
+  void item(const TypedMetadata& fields) {
     std::string text;
     if (!fields.empty()) gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
-    for (const Field& field : fields) gguf::append_field(text, field);
+    for (const MetadataEntry& field : fields) gguf::append_field(text, field);
     item(text);
   }
 
@@ -144,7 +144,7 @@ class Reader {
       describe(*this, map[std::move(key)]);
     }
   }
-  void item(Fields& fields) {
+  void item(TypedMetadata& fields) {
     const auto text = in_.bytes(in_.u32(kWhat), kWhat);
     if (text.empty()) return;
     fields = gguf::read_header(*memory_source({text.begin(), text.end()}), {}).fields;
@@ -228,7 +228,7 @@ void describe(auto& coder, CacheRecord& record, std::vector<RecordedNote>& notes
   describe(coder, record.key);
   coder.item(record.modified_s);
   coder.item(record.checkpoint.metadata);
-  coder.item(record.checkpoint.fields);
+  coder.item(record.checkpoint.typed_metadata);
   coder.item(record.checkpoint.aliases);
   coder.item(record.checkpoint.values);
   coder.item(record.checkpoint.composites);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "tensor/doors.hpp"
 #include "tensor/transformed_storage.hpp"
 
 namespace ballast {
@@ -115,8 +116,8 @@ StateDict from_stored(const StateDict& stored, const std::vector<RecordedTensor>
     entries.emplace_back(tensor.name, restored(tensor, *bytes));
   }
   StateDict tensors;
-  tensors.keep_alive(std::move(names));
-  const auto twice = tensors.adopt(std::move(entries));
+  Doors::keep_alive(tensors, std::move(names));
+  const auto twice = Doors::adopt(tensors, std::move(entries));
   if (twice || taken != stored.size()) throw Error(Errc::malformed, "the record does not fit the tensors");
   return tensors;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/name_list.hpp"
+#include "core/remedy.hpp"
 
 namespace ballast {
 namespace {
@@ -25,7 +26,9 @@ class LeftOut {
   }
 
  private:
-  void add(std::string text) { notes_.push_back({checkpoint_.target, std::move(text), Note::Kind::remark}); }
+  void add(std::string text, Advice hint = {}) {
+    notes_.push_back({checkpoint_.target, std::move(text), Note::Kind::remark, std::move(hint)});
+  }
 
   void find_values() {
     // In safetensors the values are metadata, which a copy keeps.
@@ -41,7 +44,7 @@ class LeftOut {
       const bool is_lost = !keeps_.metadata || (keeps_.typed_metadata && key.empty());
       if (is_lost && key != "format" && !checkpoint_.aliases.contains(key)) lost.add(key);
     }
-    for (const Field& field : checkpoint_.fields) {
+    for (const MetadataEntry& field : checkpoint_.typed_metadata) {
       if (!keeps_.metadata) lost.add(field.key);
     }
     if (lost.empty()) return;
@@ -53,14 +56,15 @@ class LeftOut {
   void find_fields() {
     if (!keeps_.agreements || options_.raw_blocks) return;
     NameList arrays;
-    for (const Field& field : checkpoint_.fields) {
+    for (const MetadataEntry& field : checkpoint_.typed_metadata) {
       if (field.is_array()) arrays.add(field.key);
     }
     if (arrays.empty()) return;
     const bool is_one = arrays.count() == 1;
-    add(fmt::format("{} of the metadata {} left out, which safetensors has no place for: {}; --raw keeps all of it",
+    add(fmt::format("{} of the metadata {} left out, which safetensors has no place for: {}",
                     is_one ? "an array" : fmt::format("{} arrays", arrays.count()), is_one ? "is" : "are",
-                    arrays.text()));
+                    arrays.text()),
+        mention(Remedy::raw_blocks) + " keeps all of it");
   }
 
   // In a torch file the parts of a quantized tensor are one tensor again; in safetensors the metadata say what the
@@ -97,10 +101,10 @@ void note_values_left_out(const Checkpoint& checkpoint, bool could_be_kept, std:
   const bool is_one = values.count() == 1;
   notes.push_back(
       {checkpoint.target,
-       fmt::format("{} beside the tensors {} left out: {}{}",
-                   is_one ? "a value" : fmt::format("{} values", values.count()), is_one ? "is" : "are", values.text(),
-                   could_be_kept ? fmt::format("; --keep-values keeps {} as metadata", is_one ? "it" : "them") : ""),
-       Note::Kind::remark});
+       fmt::format("{} beside the tensors {} left out: {}",
+                   is_one ? "a value" : fmt::format("{} values", values.count()), is_one ? "is" : "are", values.text()),
+       Note::Kind::remark,
+       could_be_kept ? mention(Remedy::keep_values) + " keeps " + (is_one ? "it" : "them") + " as metadata" : ""});
 }
 
 std::vector<Note> what_is_left_out(const Checkpoint& checkpoint, const FileFormat& format, const SaveOptions& options) {

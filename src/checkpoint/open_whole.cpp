@@ -28,8 +28,7 @@ Checkpoint open_edited_file(const std::string& path, const OpenOptions& options)
     return open_file(path, options);
   } catch (Error& error) {
     if (options.files != local_files() || !io::has_cut_off_patch(path)) throw;
-    throw error.hint(
-        "an edit of its metadata was cut off; `ballast meta set FILE KEY=VALUE` puts the old ones back first");
+    throw error.hint("an edit of its metadata was cut off; the next edit of the metadata puts the old ones back first");
   }
 }
 

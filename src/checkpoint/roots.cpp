@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
 
@@ -35,8 +36,8 @@ std::optional<std::string_view> below(std::string_view name, std::string_view ro
   return name.substr(1);
 }
 
-std::string roots_hint(const Checkpoint& checkpoint) {
-  if (checkpoint.roots.empty()) return "the names are not nested; ballast ls shows them";
+Advice roots_hint(const Checkpoint& checkpoint) {
+  if (checkpoint.roots.empty()) return "the names are not nested; " + mention(Remedy::ls) + " shows them";
   std::string hint = "there is";
   for (std::size_t i = 0; i < checkpoint.roots.size() && i < 5; ++i)
     hint += (i == 0 ? " " : ", ") + quote(checkpoint.roots[i].path);
@@ -52,11 +53,11 @@ void take_what_a_member_says(Checkpoint& checkpoint, const NewName& below_root) 
     if (auto name = below_root(key)) metadata.emplace(std::move(*name), std::move(value));
   }
   checkpoint.metadata = std::move(metadata);
-  Fields fields;
-  for (const Field& field : checkpoint.fields) {
+  TypedMetadata fields;
+  for (const MetadataEntry& field : checkpoint.typed_metadata) {
     if (auto name = below_root(field.key)) fields.set(with_key(field, std::move(*name)));
   }
-  checkpoint.fields = std::move(fields);
+  checkpoint.typed_metadata = std::move(fields);
 }
 
 }  // namespace

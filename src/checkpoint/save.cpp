@@ -13,6 +13,7 @@
 #include "checkpoint/earlier_set.hpp"
 #include "checkpoint/left_out.hpp"
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/remedy.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "formats/all.hpp"
@@ -30,12 +31,14 @@ namespace fs = std::filesystem;
 void refuse_to_overwrite(const SavePlan& plan) {
   for (const SavePlan::File& file : plan.files) {
     if (io::is_name_taken(file.path))
-      throw Error(Errc::invalid_argument, "already exists").in(file.path).hint("--force overwrites it");
+      throw Error(Errc::invalid_argument, "already exists")
+          .in(file.path)
+          .hint(mention(Remedy::overwrite) + " overwrites it");
   }
   if (io::is_name_taken(plan.rival))
     throw Error(Errc::invalid_argument, "is there already, and would be taken for what is written beside it")
         .in(plan.rival)
-        .hint("write into another folder; --force removes it");
+        .hint("write into another folder; " + mention(Remedy::overwrite) + " removes it");
 }
 
 void remove_rival(const SavePlan& plan) {
@@ -52,7 +55,8 @@ void refuse_empty(const Checkpoint& checkpoint) {
                                            : fmt::format("there is no tensor to write, only {} plain {}", values,
                                                          values == 1 ? "value" : "values"))
       .in(checkpoint.target)
-      .hint("ballast info shows what is in it; --allow-empty writes a file without tensors");
+      .hint(mention(Remedy::info) + " shows what is in it; " + mention(Remedy::allow_empty) +
+            " writes a file without tensors");
 }
 
 // Refuses parts whose data cannot be read, such as those of torchao in a pickle.
@@ -63,7 +67,7 @@ void refuse_unread_parts(const Checkpoint& checkpoint) {
     throw Error(Errc::unsupported, "tensor " + quote(name) + " is quantized with " + checkpoint.quantization->scheme +
                                        ", and its values lie in attributes of a class, which are not read")
         .in(checkpoint.target)
-        .hint("save it from Python as safetensors, or dequantized; or leave it out with --exclude");
+        .hint("save it from Python as safetensors, or dequantized; or " + leave_it_out());
   }
 }
 
@@ -91,7 +95,7 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format,
   if (options.keep_values || is_copy) checkpoint = fold_values(std::move(checkpoint));
   if (options.compress && !format.keeps.agreements)
     throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
-        .hint("write a .safetensors file, or leave --compress out");
+        .hint("write a .safetensors file, or leave " + mention(Remedy::compress) + " out");
   if (format.keeps.typed_metadata) {
     const PackedParts packed(checkpoint);
     for (const auto& [name, tensor] : checkpoint) packed.refuse(name, tensor, "written to a GGUF");

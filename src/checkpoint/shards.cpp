@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "io/section.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast {
 namespace {
@@ -41,8 +42,8 @@ class Merger {
       std::move(shard.dangerous.begin(), shard.dangerous.end(), std::back_inserter(all_.dangerous));
       all_.aliases.merge(shard.aliases);
       all_.unknown_ggml.merge(shard.unknown_ggml);
-      for (const Field& field : shard.fields) {
-        if (!all_.fields.contains(field.key)) all_.fields.set(field);
+      for (const MetadataEntry& field : shard.typed_metadata) {
+        if (!all_.typed_metadata.contains(field.key)) all_.typed_metadata.set(field);
       }
       for (const Root& root : shard.roots) add_root(root);
       if (files_.leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
@@ -50,7 +51,7 @@ class Merger {
       parts.push_back(std::move(shard.tensors));
     }
     StateDict merged;
-    const bool has_duplicates = merged.adopt_all(std::move(parts)).has_value();
+    const bool has_duplicates = Doors::adopt_all(merged, std::move(parts)).has_value();
     if (has_duplicates) {
       merge_one_by_one(merged, paths, sizes);
     } else {

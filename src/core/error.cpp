@@ -54,8 +54,8 @@ Error& Error::at_byte(std::uint64_t offset) {
   return *this;
 }
 
-Error& Error::hint(std::string_view what_to_do) {
-  if (hint_.empty()) hint_ = what_to_do;
+Error& Error::hint(Advice what_to_do) {
+  if (hint_.empty()) hint_ = std::move(what_to_do);
   return *this;
 }
 

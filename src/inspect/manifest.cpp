@@ -12,6 +12,7 @@
 #include "core/json_string.hpp"
 #include "core/name_hash.hpp"
 #include "core/progress_meter.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
@@ -142,7 +143,7 @@ Manifest load_manifest(const std::string& path, const Limits& limits) try {
   const Json root = Json::parse(text->view());
   if (const Json* schema = root.find("schema"); schema == nullptr || *schema != Json(kSchema)) {
     throw Error(Errc::malformed, fmt::format("is no manifest: it has no schema \"{}\"", kSchema))
-        .hint("ballast convert IN OUT --manifest FILE writes one");
+        .hint(mention(Remedy::manifest) + " writes one");
   }
   Manifest manifest;
   for (const Json& element : root.at("tensors").list()) manifest.tensors.push_back(entry_from_json(element, limits));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "checkpoint/recognize/detect.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/all.hpp"
 #include "io/patch_file.hpp"
@@ -51,7 +52,7 @@ void refuse_aliases(const std::string& path, const Metadata& before, const Metad
     const auto said = before.find(removed);
     if (said != before.end() && is_changed(*said))
       throw Error(Errc::invalid_argument, quote(removed) + " is a tensor: its metadata say that it is " + quote(kept))
-          .hint("ballast convert IN OUT --exclude leaves a tensor out");
+          .hint("write the file anew, and leave the tensor out with " + mention(Remedy::exclude));
   }
 }
 
@@ -70,7 +71,7 @@ MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& ed
   if (!can_be_edited(*recognized.format)) {
     throw Error(Errc::unsupported,
                 "only " + names_of_formats(can_be_edited, "and") + " files have metadata that can be edited")
-        .hint("convert it first: ballast convert IN OUT.safetensors --metadata KEY=VALUE");
+        .hint("write it as safetensors, with " + mention(Remedy::metadata));
   }
   EditedHead edited = recognized.format->edit(source, edit, options.limits);
   if (!edited.is_changed) return {.changed = false, .in_place = true};

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "io/posix.hpp"
 #include "io/sink.hpp"
@@ -44,7 +45,9 @@ Destination split(const std::string& path) {
   return to;
 }
 
-Error already_exists() { return Error(Errc::invalid_argument, "already exists").hint("--force overwrites it"); }
+Error already_exists() {
+  return Error(Errc::invalid_argument, "already exists").hint(mention(Remedy::overwrite) + " overwrites it");
+}
 
 UniqueFd open_folder(const std::string& folder) {
   UniqueFd fd(retry([&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));

@@ -16,6 +16,7 @@
 #include "core/once.hpp"
 #include "io/fault_guard.hpp"
 #include "io/identity.hpp"
+#include "io/open_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/posix.hpp"
 #include "io/section.hpp"
@@ -47,7 +48,7 @@ constexpr std::uint64_t kWorthReadingThrough = 64 << 10;  // bytes between two r
 class FileSource final : public Source {
  public:
   FileSource(std::string path, UniqueFd fd, const struct stat& opened)
-      : path_(std::move(path)), fd_(std::move(fd)), opened_(identify(opened)), size_(opened_.size_bytes) {}
+      : path_(std::move(path)), file_{std::move(fd)}, opened_(identify(opened)), size_(opened_.size_bytes) {}
 
   ~FileSource() override {
     if (!map_.empty()) munmap(const_cast<std::byte*>(map_.data()), map_.size());
@@ -56,7 +57,7 @@ class FileSource final : public Source {
   const std::string& name() const override { return path_; }
   std::uint64_t size_bytes() const override { return size_; }
   std::optional<FileLocation> location(std::uint64_t offset) const override {
-    return FileLocation{path_, offset, fd_.get()};
+    return FileLocation{path_, offset, &file_};
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -115,15 +116,15 @@ class FileSource final : public Source {
       std::uint64_t end = first + ranges[i].size;
       while (++i < ranges.size() && ranges[i].offset >= end && ranges[i].offset - end <= kWorthReadingThrough)
         end = ranges[i].offset + ranges[i].size;
-      if (is_absent(fd_.get(), first))
-        posix_fadvise(fd_.get(), static_cast<off_t>(first), static_cast<off_t>(end - first), POSIX_FADV_WILLNEED);
+      if (is_absent(file_.fd.get(), first))
+        posix_fadvise(file_.fd.get(), static_cast<off_t>(first), static_cast<off_t>(end - first), POSIX_FADV_WILLNEED);
     }
   }
 
  private:
   struct stat stat_now() const {
     struct stat now = {};
-    if (fstat(fd_.get(), &now) != 0) throw system_error("cannot be examined", errno).in(path_);
+    if (fstat(file_.fd.get(), &now) != 0) throw system_error("cannot be examined", errno).in(path_);
     return now;
   }
 
@@ -138,7 +139,7 @@ class FileSource final : public Source {
   // there is no other difference. A file that cannot be mapped at all is read.
   std::span<const std::byte> map_all() const {
     if (size_ == 0 || size_ > SIZE_MAX) return {};
-    void* address = mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, fd_.get(), 0);
+    void* address = mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, file_.fd.get(), 0);
     if (address == MAP_FAILED) return {};
     return {static_cast<const std::byte*>(address), static_cast<std::size_t>(size_)};
   }
@@ -175,7 +176,8 @@ class FileSource final : public Source {
 
   void pread_all(std::uint64_t offset, std::span<std::byte> out) const {
     while (!out.empty()) {
-      const ssize_t n = retry([&] { return pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset)); });
+      const ssize_t n =
+          retry([&] { return pread(file_.fd.get(), out.data(), out.size(), static_cast<off_t>(offset)); });
       if (n < 0) throw system_error("cannot be read", errno).in(path_).at_byte(offset);
       if (n == 0) throw_shrunk(offset);
       out = out.subspan(static_cast<std::size_t>(n));
@@ -206,7 +208,7 @@ class FileSource final : public Source {
   }
 
   std::string path_;
-  UniqueFd fd_;
+  OpenFile file_;
   FileIdentity opened_;
   std::uint64_t size_;
 

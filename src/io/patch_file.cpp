@@ -14,6 +14,7 @@
 
 #include <xxhash.h>
 
+#include "io/open_file.hpp"
 #include "io/posix.hpp"
 
 namespace ballast::io {
@@ -157,7 +158,7 @@ void patch_file(const Source& source, std::span<const std::byte> bytes, bool dur
   const UniqueFd fd = open_to_write(source.name());
   const auto opened = source.location(0);
   struct stat then = {}, now = {};
-  if (!opened || fstat(opened->descriptor, &then) != 0 || fstat(fd.get(), &now) != 0 || then.st_dev != now.st_dev ||
+  if (!opened || fstat(descriptor_of(*opened), &then) != 0 || fstat(fd.get(), &now) != 0 || then.st_dev != now.st_dev ||
       then.st_ino != now.st_ino)
     throw Error(Errc::changed, "was replaced while it was edited").hint("nothing was changed; try again");
   source.check_unchanged();

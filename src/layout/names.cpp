@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "layout/names_match.hpp"
 #include "layout/names_values.hpp"
@@ -44,12 +45,12 @@ const Architecture* choose_architecture(Checkpoint& checkpoint, const std::strin
     if (own != nullptr && std::string_view(own->gguf) != found->gguf)
       throw Error(Errc::mismatch,
                   fmt::format("the file says that it is of the architecture {}, not {}", quote(said), quote(asked)))
-          .hint("leave --architecture out");
+          .hint("leave " + mention(Remedy::architecture) + " out");
     return found;
   }
   if (said.empty()) {
     throw Error(Errc::invalid_argument, "nothing says of which architecture the tensors are")
-        .hint("name it, such as --architecture llama; known are " + known_list());
+        .hint("name it, such as " + mention(Remedy::architecture, "llama") + "; known are " + known_list());
   }
   const Architecture* found = names::find_architecture(said);
   if (!found) {
@@ -60,11 +61,11 @@ const Architecture* choose_architecture(Checkpoint& checkpoint, const std::strin
 
 // A number that GGUF keeps for the whole model or for each block, or that safetensors keeps as text.
 std::optional<std::uint64_t> find_number(const Checkpoint& checkpoint, std::string_view key, std::uint64_t block) {
-  if (const Field* field = checkpoint.fields.find(key)) {
+  if (const MetadataEntry* field = checkpoint.typed_metadata.find(key)) {
     if (!field->is_array()) return field->as_uint();
     const std::size_t size = width(field->element_type);
     if (size == 0 || block >= field->count) return std::nullopt;
-    return FieldValue{field->element_type, field->bytes.subspan(static_cast<std::size_t>(block) * size, size)}
+    return MetadataValue{field->element_type, field->bytes.subspan(static_cast<std::size_t>(block) * size, size)}
         .as_uint();
   }
   const auto entry = checkpoint.metadata.find(key);
@@ -104,14 +105,14 @@ class HeadCounts {
 
   [[noreturn]] void throw_unknown_keys() const {
     throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_kv_))
-        .hint("give it, such as --kv-heads 8; config.json calls it num_key_value_heads");
+        .hint("give it, such as " + mention(Remedy::kv_heads, "8") + "; config.json calls it num_key_value_heads");
   }
 
  private:
   std::uint64_t of_queries(std::uint64_t block) const {
     if (const auto found = find_queries(block)) return *found;
     throw Error(Errc::invalid_argument, fmt::format("its rows go by heads, and nothing says {}", key_))
-        .hint("give it, such as --heads 32; config.json calls it num_attention_heads");
+        .hint("give it, such as " + mention(Remedy::heads, "32") + "; config.json calls it num_attention_heads");
   }
 
   std::uint64_t of_keys(std::uint64_t block) const {
@@ -178,7 +179,7 @@ class Renaming {
     if (!is_new) {
       throw Error(Errc::invalid_argument, fmt::format("tensors {} and {} would both be called {}",
                                                       quote(origin->second), quote(name), quote(match.name)))
-          .hint("leave one out with --exclude");
+          .hint("leave one out with " + mention(Remedy::exclude));
     }
     Tensor result = change(name, tensor, match);
     if (result.dtype() != tensor.dtype()) widened_.add(name);
@@ -192,7 +193,7 @@ class Renaming {
         throw Error(Errc::unsupported, fmt::format("tensor {} has values that change with its name, and is of ggml's "
                                                    "type {}, which is unknown",
                                                    quote(name), unknown->second.id))
-            .hint("leave it out with --exclude");
+            .hint(leave_it_out());
       }
       unknown_ggml_.emplace(match.name, unknown->second);
     }
@@ -202,7 +203,7 @@ class Renaming {
     } catch (const Error& error) {
       const bool is_blocks = error.code() == Errc::unsupported && info(tensor.dtype()).kind == DTypeKind::ggml;
       Error named(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()));
-      named.hint(is_blocks ? "decode it first, with --dtype F32, F16 or BF16" : error.hint());
+      named.hint(is_blocks ? decode_it_first() : error.hint());
       if (allow_unknown_heads_ && error.code() == Errc::invalid_argument) return names::unreadable(tensor, named);
       throw named;
     }
@@ -244,7 +245,8 @@ class Renaming {
     if (first->second != rows) {
       throw Error(Errc::mismatch, fmt::format("with {} heads, one has {} rows, and {} has {}", heads, rows,
                                               is_first ? "one of queries" : "another of that block", first->second))
-          .hint(fmt::format("give {} with --heads and {} with --kv-heads", heads_.key(), heads_.key_kv()));
+          .hint(fmt::format("give {} with {} and {} with {}", heads_.key(), mention(Remedy::heads), heads_.key_kv(),
+                            mention(Remedy::kv_heads)));
     }
     return result;
   }
@@ -298,12 +300,12 @@ class Renaming {
 void keep_options(Checkpoint& checkpoint, const Architecture& architecture, const NameOptions& options) {
   const HeadCounts heads(checkpoint, architecture, options);
   const auto keep_number = [&](const std::string& key, std::uint64_t count) {
-    if (count == 0 || checkpoint.fields.find_uint(key) == count) return;
-    checkpoint.fields.remove(key);  // it may be an array with one number for each block
-    checkpoint.fields.set_from_text(key, std::to_string(count));
+    if (count == 0 || checkpoint.typed_metadata.find_uint(key) == count) return;
+    checkpoint.typed_metadata.remove(key);  // it may be an array with one number for each block
+    checkpoint.typed_metadata.set_from_text(key, std::to_string(count));
   };
-  if (checkpoint.fields.find_string(kArchitectureKey) != architecture.gguf)
-    checkpoint.fields.set(Field::of(kArchitectureKey, architecture.gguf));
+  if (checkpoint.typed_metadata.find_string(kArchitectureKey) != architecture.gguf)
+    checkpoint.typed_metadata.set(MetadataEntry::of(kArchitectureKey, architecture.gguf));
   keep_number(heads.key(), options.head_count);
   keep_number(heads.key_kv(), options.head_count_kv);
 }
@@ -322,9 +324,11 @@ NameOptions completed(NameOptions options, const Checkpoint& base) {
   if (options.architecture.empty()) options.architecture = architecture->gguf;
   // Arrays with one number for each block do not fit into the options.
   const HeadCounts heads(base, *architecture, options);
-  const auto says = [&](const std::string& key) { return base.fields.find(key) || base.metadata.contains(key); };
+  const auto says = [&](const std::string& key) {
+    return base.typed_metadata.find(key) || base.metadata.contains(key);
+  };
   const auto number = [&](const std::string& key) {
-    const Field* field = base.fields.find(key);
+    const MetadataEntry* field = base.typed_metadata.find(key);
     return field != nullptr && field->is_array() ? 0 : find_number(base, key, 0).value_or(0);
   };
   const bool says_keys = says(heads.key_kv());

@@ -67,7 +67,7 @@ const Architecture* find_architecture(std::string_view name) noexcept {
 
 std::string_view architecture_in(const Checkpoint& checkpoint) noexcept {
   constexpr std::string_view kKey = "general.architecture";
-  if (const auto said = checkpoint.fields.find_string(kKey)) return *said;
+  if (const auto said = checkpoint.typed_metadata.find_string(kKey)) return *said;
   const auto entry = checkpoint.metadata.find(kKey);
   return entry == checkpoint.metadata.end() ? std::string_view() : std::string_view(entry->second);
 }

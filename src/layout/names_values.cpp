@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/overflow_counter.hpp"
+#include "core/remedy.hpp"
 #include "kernels/add.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/transformed_storage.hpp"
@@ -103,7 +104,7 @@ Tensor subtract_one(const Tensor& tensor) { return shifted(tensor, DType::f32, -
 Tensor add_number(const Tensor& tensor, double number) {
   if (!is_floating(tensor.dtype()) || !kernels::can_add(tensor.dtype())) {
     throw Error(Errc::unsupported, fmt::format("nothing can be added to {}", name(tensor.dtype())))
-        .hint("cast it first, with --dtype F32, F16 or BF16");
+        .hint("cast it first, with " + mention(Remedy::cast, "F32, F16 or BF16"));
   }
   return shifted(tensor, tensor.dtype(), number);
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "layout/dimension_range.hpp"
 #include "layout/json_rules.hpp"
@@ -240,7 +241,7 @@ void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
     if (!std::ranges::all_of(composite.parts, is_same)) {
       throw Error(Errc::unsupported, fmt::format("tensor {} is {}, which a map cannot take apart",
                                                  quote(composite.name), composite.layout))
-          .hint("make it dense first, with --dense");
+          .hint("make it dense first, with " + mention(Remedy::dense));
     }
   }
   const PackedParts packed(checkpoint);
@@ -252,7 +253,7 @@ void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
     if (!is_same(name)) {
       throw Error(Errc::unsupported,
                   fmt::format("tensor {} is of ggml's type {}, which is unknown", quote(name), unknown.id))
-          .hint("leave it out with --exclude");
+          .hint(leave_it_out());
     }
   }
   std::erase_if(checkpoint.aliases, [&](const auto& alias) {
@@ -274,7 +275,7 @@ Checkpoint renamed_by_expression(Checkpoint checkpoint, const WeightRule& rule) 
     throw Error(Errc::mismatch,
                 fmt::format("the name {} did not come from {} by the expression {}", quote(before[i].name),
                             quote(checkpoint.tensors[i].name), quote(rule.forth->pattern)))
-        .hint("leave it out with --exclude, or make the expression match less, with ^ and $");
+        .hint(leave_it_out() + ", or make the expression match less, with ^ and $");
   }
   return checkpoint;
 }

@@ -36,20 +36,14 @@ StateDict placed(const StateDict& state, const DeviceOf& device_of, const PlaceO
 }  // namespace
 
 StateDict load(const std::string& target, const LoadOptions& options) {
-  OpenOptions open_options;
-  open_options.limits = options.limits;
-  open_options.safety = options.safety;
-  open_options.root = options.root;
-  open_options.threads = options.threads;
-  open_options.files = options.files;
-  Checkpoint checkpoint = open(target, open_options);
+  Checkpoint checkpoint = open(target, options.open);
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   const bool is_all_there =
       options.map_location.empty() && options.device == Device() && options.mode == LoadMode::mapped;
   if (is_all_there) return std::move(checkpoint.tensors);
   return placed(
       checkpoint.tensors, [&](std::string_view name) { return device_for(name, options.map_location, options.device); },
-      {.mode = options.mode, .threads = options.threads}, options.progress);
+      {.mode = options.mode, .threads = options.open.threads}, options.progress);
 }
 
 StateDict realize(const StateDict& state, const RealizeOptions& options) {

@@ -10,6 +10,7 @@
 #include <numbers>
 #include <optional>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/computed.hpp"
 #include "peft/hints.hpp"
@@ -182,10 +183,11 @@ void refuse_another_base(const AdapterConfig& config) {
   const Initialisation* init = find_changing(initialisation_of(config));
   const bool is_difference = init != nullptr && init->is_difference && !is_kasa(config);
   throw Error(Errc::unsupported, why + ", so the adapter does not belong to the base as it was")
-      .hint(
-          std::string(is_difference ? "give the adapter as it was before training with --initial-adapter; or, " : "") +
-          "if this base is the one that training began with, say so in adapter_config.json: " +
-          (is_kasa(config) ? "\"kasa_config\": null" : "\"init_lora_weights\": true"));
+      .hint((is_difference
+                 ? "give the adapter as it was before training with " + mention(Remedy::initial_adapter) + "; or, "
+                 : "") +
+            "if this base is the one that training began with, say so in adapter_config.json: " +
+            (is_kasa(config) ? "\"kasa_config\": null" : "\"init_lora_weights\": true"));
 }
 
 }  // namespace peft

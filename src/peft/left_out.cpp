@@ -18,7 +18,8 @@ bool is_told_otherwise(std::string_view key) {
 std::vector<Note> left_out_metadata(const Adapter& adapter, const Checkpoint& written) {
   NameList lost;
   for (const auto& [key, value] : adapter.metadata) {
-    if (!is_told_otherwise(key) && !written.metadata.contains(key) && !written.fields.contains(key)) lost.add(key);
+    if (!is_told_otherwise(key) && !written.metadata.contains(key) && !written.typed_metadata.contains(key))
+      lost.add(key);
   }
   if (lost.empty()) return {};
   return {{adapter.source, fmt::format("metadata of the adapter is left out: {}", lost.text()), Note::Kind::remark}};

@@ -16,6 +16,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
+#include "io/open_file.hpp"
 #include "kernels/crc32.hpp"
 #include "kernels/digest.hpp"
 #include "save/digests.hpp"
@@ -104,8 +105,8 @@ class FileWriter {
       const auto& [name, tensor, offset, is_tensor, dtype] = file_.items[i];
       if (wants_crc32_[i] || digests_ || !tensor.is_contiguous() || tensor.nbytes() == 0) continue;
       const auto place = tensor.storage()->location();
-      if (!place || place->descriptor < 0) continue;
-      shared[i] = sink_.share(place->descriptor, place->offset + tensor.offset(), offset, tensor.nbytes());
+      if (!place || descriptor_of(*place) < 0) continue;
+      shared[i] = sink_.share(descriptor_of(*place), place->offset + tensor.offset(), offset, tensor.nbytes());
       meter_.add(shared[i].size);
     }
     return shared;

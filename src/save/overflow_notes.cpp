@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -53,8 +54,8 @@ std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, boo
     notes.push_back({"", text_of(tensors, strict)});
     if (strict)
       throw Error(Errc::mismatch, notes.back().text)
-          .hint(
-              "keep those tensors wider, as with --dtype 'NAME=F32' before the other; without --strict this is a note");
+          .hint("keep those tensors wider, as with " + mention(Remedy::cast_by_name, "'NAME=F32'") +
+                " before the other; without " + mention(Remedy::strict) + " this is a note");
   }
   return notes;
 }

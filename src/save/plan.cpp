@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/remedy.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -63,7 +64,7 @@ SavePlan plan_files(const Checkpoint& checkpoint, const FileFormat& format, cons
   if (shards.size() > 1 && format.sharding == Sharding::none) {
     throw Error(Errc::unsupported, std::string(format.written) + " is one file, whatever its size")
         .in(path)
-        .hint("leave --max-shard-size out, or write a .safetensors file");
+        .hint("leave " + mention(Remedy::max_shard_bytes) + " out, or write a .safetensors file");
   }
   const bool has_index = format.sharding == Sharding::by_index;
   const std::string index = path + std::string(kIndexEnding);

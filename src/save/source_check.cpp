@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/progress_meter.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "kernels/crc32.hpp"
 #include "tensor/ancestors.hpp"
@@ -106,7 +107,8 @@ std::vector<Note> SourceCheck::conclude(bool strict) const {
     if (strict) {
       Error error(Errc::mismatch, text);
       if (location) error.in(location->file).at_byte(location->offset);
-      throw error.hint("it was damaged, or written without checksums; without --strict this is a warning");
+      throw error.hint("it was damaged, or written without checksums; without " + mention(Remedy::strict) +
+                       " this is a warning");
     }
     const auto [it, is_new] = wrong.try_emplace(location ? location->file : "", Wrong{text});
     is_new ? files.push_back(it->first) : void(++it->second.others);

@@ -71,13 +71,13 @@ Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed) {
   return checkpoint;
 }
 
-Field with_key(const Field& field, std::string key) {
+MetadataEntry with_key(const MetadataEntry& field, std::string key) {
   struct Owner {
     std::string key;
     std::shared_ptr<const void> value;
   };
   auto owner = std::make_shared<Owner>(Owner{std::move(key), field.owner});
-  Field other = field;
+  MetadataEntry other = field;
   other.key = owner->key;
   other.owner = std::move(owner);
   return other;
@@ -87,13 +87,13 @@ void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(st
   part = rename_names(std::move(part), renamed);
   // The members are named one by one, so that a new member of Checkpoint has to be considered here. Quantization is
   // recognized in the whole checkpoint, once all of it is there.
-  auto& [tensors, metadata, fields, aliases, values, composites, unknown_ggml, quantization, roots, dangerous, notes,
-         unused_bytes, files, target, format, shards] = part;
+  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, roots, dangerous,
+         notes, unused_bytes, files, target, format, shards] = part;
   for (const auto& [name, tensor] : tensors) {
     if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
   }
   for (auto& [key, value] : metadata) all.metadata.emplace(renamed(key), std::move(value));
-  for (const Field& field : fields) all.fields.set(with_key(field, renamed(field.key)));
+  for (const MetadataEntry& field : typed_metadata) all.typed_metadata.set(with_key(field, renamed(field.key)));
   all.aliases.merge(aliases);
   all.unknown_ggml.merge(unknown_ggml);
   for (PlainValue& value : values) value.path = renamed(value.path);

@@ -20,7 +20,7 @@ using NewName = std::function<std::optional<std::string>(std::string_view)>;
 Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed);
 
 // Typed metadata with the same value under another key.
-Field with_key(const Field& field, std::string key);
+MetadataEntry with_key(const MetadataEntry& field, std::string key);
 
 // Adds everything that `part` says to `all`, with `renamed` names, paths and keys. The files, the target, the format
 // and the number of shards are not added, because `all` has its own.

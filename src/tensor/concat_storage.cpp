@@ -7,6 +7,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "tensor/derived_storage.hpp"
 
 namespace ballast {
@@ -73,7 +74,7 @@ void check_ends_whole(DType dtype, std::uint64_t elements, std::size_t part_coun
   if (part_count == 1 || elements % info(dtype).block_elements == 0) return;
   throw Error(Errc::unsupported, "a part of " + std::string(name(dtype)) + " ends inside a block of " +
                                      std::to_string(info(dtype).block_elements) + " elements")
-      .hint("decode it first, with --dtype F32, F16 or BF16");
+      .hint(decode_it_first());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 #include <ballast/provenance.hpp>
 
+#include "core/remedy.hpp"
 #include "kernels/ggml/encode.hpp"
 #include "tensor/derived_storage.hpp"
 
@@ -39,7 +40,8 @@ class EncodedStorage final : public BlockwiseStorage {
                                                std::isnan(value) ? "NaN" : "infinite", name(type_)));
     const Provenance origin = provenance(source());
     if (!origin.from.empty()) error.in(origin.from.front().file);
-    throw error.hint("keep this tensor, with --dtype 'NAME=F16' before the other; ballast stats finds all of them");
+    throw error.hint("keep this tensor, with " + mention(Remedy::cast_by_name, "'NAME=F16'") + " before the other; " +
+                     mention(Remedy::stats) + " finds all of them");
   }
 
   std::string place_of(std::uint64_t index) const {

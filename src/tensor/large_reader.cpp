@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "io/open_file.hpp"
 #include "io/page_cache.hpp"
 
 namespace ballast {
@@ -59,15 +60,15 @@ const LargeReader::File& LargeReader::file(int descriptor) {
 
 bool LargeReader::is_better_read(const Tensor& tensor) {
   const Provenance origin = provenance(tensor);
-  return !origin.from.empty() && origin.from.front().descriptor >= 0 &&
-         file(origin.from.front().descriptor).is_better_read;
+  return !origin.from.empty() && descriptor_of(origin.from.front()) >= 0 &&
+         file(descriptor_of(origin.from.front())).is_better_read;
 }
 
 const LargeReader::File* LargeReader::file_of_plain(const Tensor& tensor) {
   if (tensor.nbytes() == 0) return nullptr;
   const auto location = tensor.storage()->location();
-  if (!location || location->descriptor < 0) return nullptr;
-  const File& found = file(location->descriptor);
+  if (!location || descriptor_of(*location) < 0) return nullptr;
+  const File& found = file(descriptor_of(*location));
   return found.is_better_read ? &found : nullptr;
 }
 

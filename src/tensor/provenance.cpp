@@ -36,7 +36,7 @@ Provenance provenance(const Tensor& tensor) {
     if (derivation.packed) {
       found.from.push_back(*derivation.packed);
     } else if (const auto place = ancestor.storage() ? ancestor.storage()->location() : std::nullopt) {
-      found.from.push_back({place->file, place->offset + ancestor.offset(), place->descriptor});
+      found.from.push_back({place->file, place->offset + ancestor.offset(), place->open_file});
     }
   });
   std::ranges::reverse(found.steps);  // the last step was visited first

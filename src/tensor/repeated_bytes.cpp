@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/expansion.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/ancestors.hpp"
 
@@ -30,7 +31,7 @@ void RepeatedBytes::add(std::string_view name, const Tensor& tensor) {
   const std::string which = name.empty() ? "a tensor" : "tensor " + quote(name);
   throw Error(Errc::limit,
               which + " repeats bytes: " + std::to_string(viewed_) + " would be made of " + std::to_string(real_))
-      .hint("leave it out with --exclude, or raise --limit max_expansion_bytes");
+      .hint(leave_it_out() + ", or " + raise_limit("max_expansion_bytes"));
 }
 
 }  // namespace ballast

@@ -13,6 +13,7 @@
 #include "core/checked.hpp"
 #include "core/once.hpp"
 #include "core/overflow_counter.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "kernels/add.hpp"
 #include "tensor/derived_storage.hpp"
@@ -364,7 +365,7 @@ Tensor dense_tensor(const Composite& composite, std::span<const Tensor> parts) {
     throw Error(Errc::unsupported,
                 fmt::format("the sparse tensor {} has values of dtype {}, which cannot be made dense",
                             quote(sparse.name), name(dtype)))
-        .hint("leave it out with --exclude, or keep it as its parts");
+        .hint(leave_it_out() + ", or keep it as its parts");
   for (const Tensor& part : parts.first(parts.size() - 1)) require_integers(sparse.name, part);
   if (sparse.layout->is_compressed)
     lay_out_compressed(sparse);

@@ -9,6 +9,7 @@
 #include "core/checked.hpp"
 #include "core/expansion.hpp"
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/dequantized_storage.hpp"
 #include "tensor/sparse_storage.hpp"
@@ -35,7 +36,7 @@ class Expansion {
     if (expands_too_much(limits_, added, real_)) {
       throw Error(Errc::limit, fmt::format("the parts of tensor {} would become {}, far more than the file holds",
                                            quote(composite.name), format_bytes(whole.nbytes())))
-          .hint("leave it out with --exclude, or keep it as its parts");
+          .hint(leave_it_out() + ", or keep it as its parts");
     }
   }
 

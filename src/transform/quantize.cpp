@@ -95,8 +95,8 @@ Checkpoint quantize(Checkpoint checkpoint, DType type) {
     tensors.insert(name, once(tensor, [&](const Tensor& t) { return t.to(chosen); }));
   }
   checkpoint.tensors = std::move(tensors);
-  checkpoint.fields.set(Field::of("general.quantization_version", std::uint32_t{2}));
-  checkpoint.fields.set(Field::of("general.file_type", row.file_type));
+  checkpoint.typed_metadata.set(MetadataEntry::of("general.quantization_version", std::uint32_t{2}));
+  checkpoint.typed_metadata.set(MetadataEntry::of("general.file_type", row.file_type));
   return checkpoint;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
 
@@ -40,7 +41,7 @@ RenameRule parse_rename(const std::string& text) {
     if (escape) rule.pattern += text[++i];
   }
   throw Error(Errc::invalid_argument, quote(text) + " has no '=' between an expression and its replacement")
-      .hint("write --rename 'REGEX=TEMPLATE', such as '^module\\.='");
+      .hint("write REGEX=TEMPLATE, such as ^module\\.=");
 }
 
 Checkpoint rename(Checkpoint checkpoint, const std::vector<RenameRule>& rules) {
@@ -68,7 +69,7 @@ Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {
   if (std::none_of(checkpoint.begin(), checkpoint.end(), begins)) {
     throw Error(Errc::not_found, "no tensor's name begins with " + quote(prefix))
         .in(checkpoint.target)
-        .hint("a prefix is taken as it is, with its dot: --strip-prefix module.");
+        .hint("a prefix is taken as it is, with its dot: " + mention(Remedy::strip_prefix, "module."));
   }
   return rename_names(std::move(checkpoint), [&](std::string_view name) {
     return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "transform/once_per_tensor.hpp"
@@ -58,7 +59,7 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
     try {
       tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
     } catch (Error& error) {
-      throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint("leave it out with --exclude");
+      throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint(leave_it_out());
     }
   }
   tie_aliases(checkpoint, tensors);
@@ -90,7 +91,7 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
     const Checkpoint done = cast(std::move(chosen[i]), rules[i].dtype);
     for (const auto& [name, tensor] : done) tensors.replace(name, tensor);
     checkpoint.notes.insert(checkpoint.notes.end(), done.notes.begin(), done.notes.end());
-    for (const Field& field : done.fields) checkpoint.fields.set(field);
+    for (const MetadataEntry& field : done.typed_metadata) checkpoint.typed_metadata.set(field);
   }
   tie_aliases(checkpoint, tensors);
   checkpoint.tensors = std::move(tensors);

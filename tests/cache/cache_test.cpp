@@ -55,7 +55,7 @@ void expect_same(const Checkpoint& a, const Checkpoint& b) {
   }
   EXPECT_EQ(hash(a).digest, hash(b).digest);
   EXPECT_EQ(a.metadata, b.metadata);
-  EXPECT_EQ(a.fields, b.fields);
+  EXPECT_EQ(a.typed_metadata, b.typed_metadata);
   EXPECT_EQ(a.aliases, b.aliases);
   EXPECT_EQ(a.format, b.format);
   EXPECT_EQ(a.shards, b.shards);

@@ -61,11 +61,11 @@ TEST(Archive, KeepsAllThatAGgufInItSays) {
   const std::string gguf = small_gguf();
   const Checkpoint alone = test::open_text(gguf);
   const Checkpoint checkpoint = test::open_text(ZipFile().stored("a/m.gguf", gguf).stored("b.pt", inner_zip()).text());
-  EXPECT_EQ(checkpoint.fields.size(), alone.fields.size());
-  EXPECT_EQ(checkpoint.fields.find_string("a/m.gguf/general.architecture"), "llama");
-  EXPECT_EQ(checkpoint.fields.find_uint("a/m.gguf/llama.block_count"), 2u);
-  ASSERT_NE(checkpoint.fields.find("a/m.gguf/tokenizer.ggml.tokens"), nullptr);
-  EXPECT_EQ(checkpoint.fields.find("a/m.gguf/tokenizer.ggml.tokens")->count, 3u);
+  EXPECT_EQ(checkpoint.typed_metadata.size(), alone.typed_metadata.size());
+  EXPECT_EQ(checkpoint.typed_metadata.find_string("a/m.gguf/general.architecture"), "llama");
+  EXPECT_EQ(checkpoint.typed_metadata.find_uint("a/m.gguf/llama.block_count"), 2u);
+  ASSERT_NE(checkpoint.typed_metadata.find("a/m.gguf/tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(checkpoint.typed_metadata.find("a/m.gguf/tokenizer.ggml.tokens")->count, 3u);
   ASSERT_TRUE(checkpoint.unknown_ggml.contains("a/m.gguf/odd"));
   EXPECT_EQ(checkpoint.unknown_ggml.at("a/m.gguf/odd").id, 200u);
 }
@@ -77,7 +77,7 @@ TEST(Archive, GivesAMemberAsItWasWhenItIsTheRoot) {
   options.root = "a/m.gguf";
   const Checkpoint taken =
       test::open_text(ZipFile().stored("a/m.gguf", gguf).stored("b.pt", inner_zip()).text(), options);
-  EXPECT_EQ(taken.fields, alone.fields);
+  EXPECT_EQ(taken.typed_metadata, alone.typed_metadata);
   EXPECT_EQ(taken.unknown_ggml.size(), alone.unknown_ggml.size());
   EXPECT_TRUE(taken.unknown_ggml.contains("odd"));
   EXPECT_EQ(taken.size(), alone.size());

@@ -46,7 +46,7 @@ std::string shape_of_a_block(std::size_t rank) {
 TEST(GgmlBlocks, ComeBackWithTheirFields) {
   const Checkpoint back = unfolded(one_block(), agreement(block("w", "Q8_0", "[32]")));
   EXPECT_EQ(back.at("w").dtype(), DType::q8_0);
-  EXPECT_EQ(back.fields.find_string("general.name"), "small");
+  EXPECT_EQ(back.typed_metadata.find_string("general.name"), "small");
   EXPECT_TRUE(back.metadata.empty());
   EXPECT_EQ(unfolded(one_block(), agreement(block("w", "Q8_0", shape_of_a_block(64)))).at("w").rank(), 64u);
 }
@@ -58,7 +58,7 @@ TEST(GgmlBlocks, LeavesMetadataThatDoesNotFitAndSaysSo) {
     const Checkpoint back = unfolded(tensor, text);
     EXPECT_TRUE(test::has_note(back, "does not fit the tensors"));
     EXPECT_EQ(back.at("w").dtype(), tensor.dtype());
-    EXPECT_TRUE(back.fields.empty());
+    EXPECT_TRUE(back.typed_metadata.empty());
   };
   refused(one_block(), "");
   refused(one_block(), "{}");

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     }
     std::printf("%s: %zu tensor, as it was saved\n", argv[1], read.size());
   } catch (const ballast::Error& error) {
-    std::fprintf(stderr, "%s\n%s\n", error.what(), error.hint().c_str());
+    std::fprintf(stderr, "%s\n%s\n", error.what(), error.hint().text().c_str());
     return 1;
   }
 }

@@ -13,7 +13,7 @@ TEST(Error, SaysWhereWhatAndAtWhichByte) {
   EXPECT_STREQ(error.what(), "tensor \"w\" ends at byte 16 but the data has 12 bytes");
   error.at_byte(23).in("model.safetensors").hint("download it again");
   EXPECT_STREQ(error.what(), "model.safetensors: tensor \"w\" ends at byte 16 but the data has 12 bytes (byte 23)");
-  EXPECT_EQ(error.hint(), "download it again");
+  EXPECT_EQ(error.hint().text(), "download it again");
 }
 
 TEST(Error, KeepsTheFactsOfTheInnermostLayer) {
@@ -22,7 +22,7 @@ TEST(Error, KeepsTheFactsOfTheInnermostLayer) {
   error.in("outer").at_byte(2).hint("second");
   EXPECT_EQ(error.where(), "inner");
   EXPECT_EQ(error.offset(), 1u);
-  EXPECT_EQ(error.hint(), "first");
+  EXPECT_EQ(error.hint().text(), "first");
 }
 
 TEST(Error, CanBeThrownWithItsFacts) {

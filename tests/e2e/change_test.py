@@ -118,7 +118,7 @@ class Convert(TestCase):
         refused("out.safetensors", "--max-shard-size", "", says='"" is no size')
         refused("out.safetensors", "--manifest", "out.safetensors", "--force", says="the same file", hint="name of its own")
         refused("out.safetensors", "--manifest", "./in.safetensors", "--force", says="the same file")
-        refused("out.safetensors", "--metadata", "novalue", says='"novalue"', hint="--metadata author=me")
+        refused("out.safetensors", "--metadata", "novalue", says='"novalue"', hint="general.name=Tiny")
         refused("out.safetensors", "--rename", "(=x", says="(")
         refused("out.safetensors", "--rename", "no-equals", says="no-equals")
         self.refused("convert", "in.safetensors", "out.pt", "--compress", code=UNSUPPORTED, says="compressed")

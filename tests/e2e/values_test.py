@@ -118,13 +118,18 @@ class Flags(TestCase):
         self.refused("ls", "in.safetensors", "*z", code=IO, says="no tensor matches")
 
     def test_for_metadata_serve_every_format(self):
-        self.ballast("convert", "in.safetensors", "o.safetensors", "--meta", "author=me", "--meta", "n:u32=3")
+        self.ballast("convert", "in.safetensors", "o.safetensors", "--meta", "author=me", "--metadata", "n:string=3")
         self.assertEqual(read_safetensors(self.folder / "o.safetensors")[1], {"author": "me", "n": "3"})
         self.ballast("convert", "in.safetensors", "o.gguf", "--metadata", "author=you")
         self.assertEqual(self.ballast("meta", "get", "o.gguf", "author").out.strip(), "you")
         self.ballast("convert", "o.gguf", "p.gguf", "--metadata", "author=they")
         self.assertEqual(self.ballast("meta", "get", "p.gguf", "author").out.strip(), "they")
-        self.ballast("convert", "o.safetensors", "p.safetensors", "--remove-meta", "n")
+        self.refused("convert", "in.safetensors", "q.safetensors", "--metadata", "n:u32=3", code=USAGE, says='"n" cannot be u32',
+                     hint="--metadata n=3")
+        self.ballast("convert", "in.safetensors", "q.gguf", "--metadata", "n:u64=3", "--metadata", "a:word=b")
+        self.assertEqual(self.ballast("meta", "get", "q.gguf", "--json").json()["metadata"]["n"], 3)
+        self.assertEqual(self.ballast("meta", "get", "q.gguf", "a:word").out.strip(), "b")
+        self.ballast("convert", "o.safetensors", "p.safetensors", "--remove-metadata", "n")
         self.assertEqual(read_safetensors(self.folder / "p.safetensors")[1], {"author": "me"})
         self.refused("convert", "in.safetensors", "q.safetensors", "--remove-meta", "none", code=IO, says="no metadata")
         self.assertIn("no place for metadata", self.ballast("convert", "in.safetensors", "q.pt", "--meta", "k=v").err)

@@ -30,13 +30,13 @@ TEST(GgufEdit, WithoutChangesGivesTheSameBytes) {
 TEST(GgufEdit, KeepsTheDataWhereTheyAreWhileThePaddingHasRoom) {
   const std::string file = kFile.text();
   const auto header = gguf::read_editable(*test::source_of(file), {});
-  Fields fields = header.fields;
-  fields.set(Field::of("general.name", "giga"));
+  TypedMetadata fields = header.fields;
+  fields.set(MetadataEntry::of("general.name", "giga"));
   const std::string same = as_text(gguf::with_fields(header, fields, {}));
   ASSERT_EQ(same.size(), header.data_begin);
   EXPECT_EQ(gguf::read(test::source_of(same + file.substr(header.data_begin))).fields, fields);
 
-  fields.set(Field::of("general.description", "a text for which there was no room before"));
+  fields.set(MetadataEntry::of("general.description", "a text for which there was no room before"));
   const std::string longer = as_text(gguf::with_fields(header, fields, {})) + file.substr(header.data_begin);
   const auto edited = gguf::read(test::source_of(longer));
   EXPECT_EQ(edited.fields, fields);
@@ -46,16 +46,16 @@ TEST(GgufEdit, KeepsTheDataWhereTheyAreWhileThePaddingHasRoom) {
 
 TEST(GgufEdit, RefusesWhatWouldMoveTensors) {
   const auto header = gguf::read_editable(*test::source_of(kFile.text()), {});
-  Fields fields = header.fields;
-  fields.set(Field::of("general.alignment", std::uint32_t{64}));
+  TypedMetadata fields = header.fields;
+  fields.set(MetadataEntry::of("general.alignment", std::uint32_t{64}));
   EXPECT_ERROR(gguf::with_fields(header, fields, {}), Errc::unsupported, "every tensor would have to move");
-  fields.set(Field::of("general.alignment", std::uint32_t{32}));
+  fields.set(MetadataEntry::of("general.alignment", std::uint32_t{32}));
   EXPECT_NO_THROW(gguf::with_fields(header, fields, {}));
 
   const auto packed =
       gguf::read_editable(*test::source_of(GgufBuilder().alignment(1).tensor("a", kF32, {1}).text()), {});
-  Fields nearly = packed.fields;
-  nearly.set(Field::of("general.alignment", std::uint32_t{2}));
+  TypedMetadata nearly = packed.fields;
+  nearly.set(MetadataEntry::of("general.alignment", std::uint32_t{2}));
   EXPECT_ERROR(gguf::with_fields(packed, nearly, {}), Errc::unsupported, "cannot be set to 2");
 }
 

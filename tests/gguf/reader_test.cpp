@@ -39,7 +39,7 @@ TEST(GgufReader, ReadsEveryValueTypeInEveryVersionAndByteOrder) {
     for (const std::endian order : {std::endian::little, std::endian::big}) {
       SCOPED_TRACE(testing::Message() << "version " << version << (order == std::endian::big ? " big" : " little"));
       const auto file = read_gguf(every_type(version, order));
-      const Fields& fields = file.fields;
+      const TypedMetadata& fields = file.fields;
       EXPECT_EQ(file.version, version);
       EXPECT_EQ(file.is_big_endian, order == std::endian::big);
       EXPECT_EQ(fields.size(), 15u);
@@ -84,7 +84,7 @@ TEST(GgufReader, SwapsTheElementsOfBigEndianFilesAndTheBlocksAsAsked) {
 
 TEST(GgufReader, KeepsTheNamesAndTheMetadataAliveWithoutTheFile) {
   auto file = std::make_unique<gguf::GgufFile>(read_gguf(every_type(3, std::endian::little)));
-  const Field words = *file->fields.find("words");
+  const MetadataEntry words = *file->fields.find("words");
   const StateDict tensors = file->checkpoint.tensors;
   file.reset();
   EXPECT_EQ(text(words), "[\"a\", \"\", \"long word\"]");
@@ -133,7 +133,7 @@ TEST(GgufReader, LetsTensorsShareBytesOnlyIfItIsLenientAndTheLimitsAllowIt) {
   for (int i = 0; i < 20; ++i) file.tensor_at("w" + std::to_string(i), kF32, {16}, 0);
   file.data(64);
   EXPECT_ERROR(read_gguf(file), Errc::malformed, "tensor \"w1\" shares bytes with tensor \"w0\"");
-  EXPECT_HINT(read_gguf(file), "--lenient");
+  EXPECT_HINT(read_gguf(file), "OpenOptions::lenient");
   gguf::ReadOptions options{.lenient = true};
   EXPECT_EQ(read_gguf(file, options).checkpoint.size(), 20u);
   EXPECT_EQ(read_gguf(file, options).checkpoint.notes.size(), 1u);
@@ -175,7 +175,7 @@ TEST(GgufReader, ReadsAHeaderThatIsLongerThanItsFirstLook) {
   EXPECT_EQ(file.fields.find_uint("after"), 7u);
   EXPECT_EQ(file.fields.find("tokens")->count, 50'000u);
   std::size_t i = 0;
-  for (const FieldValue word : file.fields.find("tokens")->items()) EXPECT_EQ(word.as_string(), words[i++]);
+  for (const MetadataValue word : file.fields.find("tokens")->items()) EXPECT_EQ(word.as_string(), words[i++]);
   EXPECT_EQ(i, words.size());
 }
 

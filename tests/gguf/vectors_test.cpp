@@ -18,12 +18,12 @@
 namespace ballast {
 namespace {
 
-const std::map<FieldType, std::string_view> kTypeNames = {
-    {FieldType::u8, "UINT8"},      {FieldType::i8, "INT8"},     {FieldType::u16, "UINT16"},
-    {FieldType::i16, "INT16"},     {FieldType::u32, "UINT32"},  {FieldType::i32, "INT32"},
-    {FieldType::f32, "FLOAT32"},   {FieldType::f64, "FLOAT64"}, {FieldType::boolean, "BOOL"},
-    {FieldType::string, "STRING"}, {FieldType::array, "ARRAY"}, {FieldType::u64, "UINT64"},
-    {FieldType::i64, "INT64"},
+const std::map<MetadataType, std::string_view> kTypeNames = {
+    {MetadataType::u8, "UINT8"},      {MetadataType::i8, "INT8"},     {MetadataType::u16, "UINT16"},
+    {MetadataType::i16, "INT16"},     {MetadataType::u32, "UINT32"},  {MetadataType::i32, "INT32"},
+    {MetadataType::f32, "FLOAT32"},   {MetadataType::f64, "FLOAT64"}, {MetadataType::boolean, "BOOL"},
+    {MetadataType::string, "STRING"}, {MetadataType::array, "ARRAY"}, {MetadataType::u64, "UINT64"},
+    {MetadataType::i64, "INT64"},
 };
 
 std::string sha256_of(const Tensor& tensor) {
@@ -41,7 +41,7 @@ std::string from_hex(std::string_view hex) {
 }
 
 // The expected value is a number, a boolean, a string, {"__bytes__": hex} or {"__float__": "inf"}.
-bool is_value(const FieldValue& value, const Json& expected) {
+bool is_value(const MetadataValue& value, const Json& expected) {
   if (expected.is_object()) {
     if (const Json* hex = expected.find("__bytes__")) return value.as_string() == from_hex(hex->text());
     return expected.at("__float__").text() == "inf" && std::isinf(*value.as_double());
@@ -55,11 +55,11 @@ bool is_value(const FieldValue& value, const Json& expected) {
   return value.as_int() ? value.as_int() == expected.integer() : value.as_uint() == expected.count();
 }
 
-void expect_fields(const Fields& fields, const Json& expected) {
+void expect_fields(const TypedMetadata& fields, const Json& expected) {
   std::size_t number = 0;
   for (const Json& kv : expected.list()) {
     ASSERT_LT(number, fields.size());
-    const Field& field = fields[number++];
+    const MetadataEntry& field = fields[number++];
     SCOPED_TRACE(std::string(field.key));
     EXPECT_EQ(field.key, kv.at("key").text());
     EXPECT_EQ(fields.find(field.key), &field);
@@ -71,7 +71,7 @@ void expect_fields(const Fields& fields, const Json& expected) {
     EXPECT_EQ(kTypeNames.at(field.element_type), kv.at("element_type").text());
     const Json::List& values = kv.at("values").list();
     EXPECT_EQ(field.count, values.size());
-    if (field.element_type == FieldType::array) {  // kept, not looked into
+    if (field.element_type == MetadataType::array) {  // kept, not looked into
       EXPECT_EQ(text(field), "[2 arrays]");
       continue;
     }
@@ -191,7 +191,7 @@ TEST(GgufFixtures, ReadAsGgufPySays) {
     for (const Json& kv : expected.at("kv").list()) {
       const std::string& key = kv.at("key").text();
       if (key.starts_with("GGUF.")) continue;  // gguf-py's own keys, for the numbers before the metadata
-      const Field& field = file.fields[number++];
+      const MetadataEntry& field = file.fields[number++];
       EXPECT_EQ(field.key, key);
       EXPECT_EQ(kTypeNames.at(field.type), kv.at("types").list().at(0).text());
       EXPECT_EQ(field.count, kv.at("n").count());

@@ -43,7 +43,7 @@ std::string assemble(const SavePlan::File& layout) {
   return file;
 }
 
-std::string written(const StateDict& tensors, const Fields& fields) {
+std::string written(const StateDict& tensors, const TypedMetadata& fields) {
   return assemble(gguf::lay_out(entries_of(tensors), fields));
 }
 
@@ -105,15 +105,15 @@ TEST(GgufWriter, LaysOutTensorsOfAnyOrderByTheRules) {
 }
 
 TEST(GgufWriter, WritesWhatASecondReaderReads) {
-  Fields fields;
-  fields.set(Field::of("general.architecture", "llama"));
-  fields.set(Field::of("general.alignment", std::uint32_t{64}));
-  fields.set(Field::of("x.flag", true));
-  fields.set(Field::of("x.epsilon", 1e-5f));
+  TypedMetadata fields;
+  fields.set(MetadataEntry::of("general.architecture", "llama"));
+  fields.set(MetadataEntry::of("general.alignment", std::uint32_t{64}));
+  fields.set(MetadataEntry::of("x.flag", true));
+  fields.set(MetadataEntry::of("x.epsilon", 1e-5f));
   const std::string words[] = {"<s>", "", "é"};
-  fields.set(Field::strings("tokenizer.ggml.tokens", words));
+  fields.set(MetadataEntry::strings("tokenizer.ggml.tokens", words));
   const std::int32_t kinds[] = {3, -1};
-  fields.set(Field::numbers<std::int32_t>("tokenizer.ggml.token_type", kinds));
+  fields.set(MetadataEntry::numbers<std::int32_t>("tokenizer.ggml.token_type", kinds));
   StateDict tensors = numbered_tensors(2, 3);
   const std::string blocks(36, 'b');
   tensors.insert("q", Tensor::from_bytes(DType::q4_0, Shape{2, 32}, std::as_bytes(std::span(blocks))));
@@ -152,12 +152,12 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreAndHintsAtAWay) {
   EXPECT_NO_THROW(lay_out_one(std::string(63, 'n'), bytes(DType::f32, {1})));
   EXPECT_ERROR(lay_out_one(std::string(64, 'n'), bytes(DType::f32, {1})), Errc::unsupported,
                "a name of 64 bytes, and GGUF allows 63");
-  EXPECT_HINT(lay_out_one(std::string(64, 'n'), bytes(DType::f32, {1})), "--rename");
+  EXPECT_HINT(lay_out_one(std::string(64, 'n'), bytes(DType::f32, {1})), "rename()");
   for (const DType dtype : {DType::u8, DType::f8_e4m3, DType::boolean, DType::c64, DType::u32}) {
     EXPECT_ERROR(lay_out_one("w", bytes(dtype, {4})), Errc::unsupported,
                  "tensor \"w\" has dtype " + std::string(name(dtype)) + ", which ggml has no type for");
     EXPECT_HINT(lay_out_one("w", bytes(dtype, {4})),
-                dtype == DType::f8_e4m3 ? "--dtype" : "write a .safetensors or a .pt");
+                dtype == DType::f8_e4m3 ? "cast()" : "write a .safetensors or a .pt");
   }
   EXPECT_ERROR(lay_out_one("w", bytes(DType::f32, {1, 1, 1, 1, 1})), Errc::unsupported,
                "has 5 dimensions, and GGUF allows 4");
@@ -165,8 +165,8 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreAndHintsAtAWay) {
   EXPECT_ERROR(lay_out_one("w", bytes(DType::q8_0, {2, 16})), Errc::unsupported,
                "has rows of 16 elements, which are no whole blocks of 32");
 
-  Fields fields;
-  fields.set(Field::of("general.alignment", std::uint32_t{24}));
+  TypedMetadata fields;
+  fields.set(MetadataEntry::of("general.alignment", std::uint32_t{24}));
   EXPECT_ERROR(gguf::lay_out({}, fields), Errc::malformed, "power of two");
   Limits limits;
   limits.max_header_bytes = 10;
@@ -176,8 +176,9 @@ TEST(GgufWriter, RefusesWhatGgufCannotStoreAndHintsAtAWay) {
 TEST(GgufWriter, SplitsAsGgufSplitDoes) {
   Checkpoint model;
   model.tensors = numbered_tensors(7, 8);  // each of 32 bytes
-  model.fields.set(Field::of("general.architecture", "llama"));
-  model.fields.set(Field::of("split.count", std::uint16_t{9}));  // from the set that the model came from
+  model.typed_metadata.set(MetadataEntry::of("general.architecture", "llama"));
+  model.typed_metadata.set(
+      MetadataEntry::of("split.count", std::uint16_t{9}));  // from the set that the model came from
   const auto parts = parts_of(model, "dir/model.gguf", 96);
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_EQ(parts[0].path, "dir/model-00001-of-00003.gguf");
@@ -205,7 +206,7 @@ TEST(GgufWriter, SplitsAsGgufSplitDoes) {
 TEST(GgufWriter, MakesTheSamePartsAsGgufPy) {
   const std::string first = test::vector_path("gguf/split_by_tensors-00001-of-00003.gguf");
   auto whole = test::open_set(first);
-  whole.checkpoint.fields = std::move(whole.fields);
+  whole.checkpoint.typed_metadata = std::move(whole.fields);
   const auto parts = parts_of(whole.checkpoint, "x.gguf", 3 * 128);
   ASSERT_EQ(parts.size(), 3u);
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -116,7 +116,7 @@ TEST(AtomicFile, RefusesToOverwriteBeforeAnythingIsWritten) {
   dir.write("out", "old");
   const auto error = test::error_of([&] { create_file(dir / "out", kNew); });
   EXPECT_TRUE(test::is_error(error, Errc::invalid_argument, "out: already exists"));
-  EXPECT_EQ(error->hint(), "--force overwrites it");
+  EXPECT_EQ(error->hint().text(), "SaveOptions::overwrite overwrites it");
   EXPECT_EQ(dir.names(), std::set<std::string>{"out"});
 }
 

@@ -186,7 +186,7 @@ TEST(OpenFile, HintsAtTheNumberOfOpenFiles) {
   setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Errc::io);
-  EXPECT_NE(error->hint().find("ulimit -n"), std::string::npos);
+  EXPECT_NE(error->hint().text().find("ulimit -n"), std::string::npos);
 }
 
 TEST(FileSource, NoticesThatTheFileWasChanged) {
@@ -348,7 +348,7 @@ TEST(Source, LiesInTheFileThatItIsNamedAfterUnlessItSaysOtherwise) {
   const CountingSource source(test::source_named("https://host/model", "0123"));
   EXPECT_EQ(source.location(3)->file, "https://host/model");
   EXPECT_EQ(source.location(3)->offset, 3u);
-  EXPECT_EQ(source.location(3)->descriptor, -1);
+  EXPECT_EQ(source.location(3)->open_file, nullptr);
   EXPECT_EQ(source.identity(), "");
 }
 

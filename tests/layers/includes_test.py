@@ -45,6 +45,7 @@ LAYERS = {
 # public header -> the layer that it belongs to
 PUBLIC_HEADERS = {
     "error": "core",
+    "remedy": "core",
     "text": "core",
     "json": "core",
     "suggest": "core",
@@ -86,7 +87,7 @@ PUBLIC_HEADERS = {
     "adapter": "peft",
     "merge": "peft",
     "names": "layout",
-    "fields": "tensor",
+    "typed_metadata": "tensor",
     "metadata": "inspect",
     "from_diff": "peft",
     "ballast": "everything",
@@ -185,6 +186,18 @@ class TheSources(unittest.TestCase):
 
     def test_are_found_at_all(self):
         self.assertGreater(len(list(sources())), 10)
+
+
+class TheMessages(unittest.TestCase):
+    """A program that links the library has no flags: what its messages suggest is a Remedy, which the command words."""
+
+    FLAG = re.compile(r'"(?:[^"\\\n]|\\.)*?(?<![\w-])--[a-z][a-z-]+')
+
+    def test_of_the_library_name_no_flag_of_the_command(self):
+        found = [f"{path.relative_to(ROOT)}: {match.group()}" for path in sources()
+                 if path.relative_to(ROOT).parts[0] != "cli"
+                 for match in self.FLAG.finditer(re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")))]
+        self.assertEqual(found, [], "\n" + "\n".join(found))
 
 
 class TheTables(unittest.TestCase):

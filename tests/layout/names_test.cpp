@@ -40,13 +40,13 @@ Tensor tensor_of(const Shape& shape, std::uint32_t seed = 1, DType dtype = DType
 
 Checkpoint checkpoint_of(std::string_view architecture, const std::vector<std::pair<std::string, Tensor>>& tensors) {
   Checkpoint checkpoint;
-  if (!architecture.empty()) checkpoint.fields.set(Field::of("general.architecture", architecture));
+  if (!architecture.empty()) checkpoint.typed_metadata.set(MetadataEntry::of("general.architecture", architecture));
   for (const auto& [name, tensor] : tensors) checkpoint.tensors.insert(name, tensor);
   return checkpoint;
 }
 
 Checkpoint of_architecture(std::string_view architecture, Checkpoint checkpoint) {
-  checkpoint.fields.set(Field::of("general.architecture", architecture));
+  checkpoint.typed_metadata.set(MetadataEntry::of("general.architecture", architecture));
   return checkpoint;
 }
 
@@ -235,15 +235,15 @@ TEST(Names, TakeHeadCountsFromMetadataOfEveryKind) {
     expect_interleaved(k, model.at("model.layers.1.self_attn.k_proj.weight"), heads_kv);
   };
   Checkpoint one = checkpoint_of("llama", {});
-  one.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
+  one.typed_metadata.set(MetadataEntry::of("llama.attention.head_count", std::uint32_t{4}));
   expect_heads(one, 4, 4);
-  one.fields.set(Field::of("llama.attention.head_count_kv", std::uint32_t{2}));
+  one.typed_metadata.set(MetadataEntry::of("llama.attention.head_count_kv", std::uint32_t{2}));
   expect_heads(one, 4, 2);
 
   Checkpoint each = checkpoint_of("llama", {});
   const std::int32_t counts[] = {1, 8}, counts_kv[] = {8, 1};
-  each.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count", counts));
-  each.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count_kv", counts_kv));
+  each.typed_metadata.set(MetadataEntry::numbers<std::int32_t>("llama.attention.head_count", counts));
+  each.typed_metadata.set(MetadataEntry::numbers<std::int32_t>("llama.attention.head_count_kv", counts_kv));
   expect_heads(each, 8, 1);
 
   Checkpoint text = checkpoint_of("llama", {});  // a safetensors file keeps the metadata of a GGUF as text
@@ -260,7 +260,7 @@ TEST(Names, NoticeThatKeysHaveFewerHeads) {
   EXPECT_ERROR(to_gguf(0), Errc::mismatch,
                "tensor \"model.layers.0.self_attn.k_proj.weight\": with 4 heads, one has 4 rows, and another of that "
                "block has 8");
-  EXPECT_HINT(to_gguf(0), "llama.attention.head_count_kv with --kv-heads");
+  EXPECT_HINT(to_gguf(0), "llama.attention.head_count_kv with NameOptions::head_count_kv");
   EXPECT_EQ(to_gguf(2).size(), 2u);
 }
 
@@ -274,7 +274,7 @@ TEST(Names, OfKeysAloneNeedTheHeadCountOfKeys) {
   Checkpoint model = checkpoint_of("llama", {{key, k}});
   EXPECT_ERROR(to_gguf(model, 0), Errc::invalid_argument,
                "tensor \"" + key + "\": its rows go by heads, and nothing says llama.attention.head_count_kv");
-  EXPECT_HINT(to_gguf(model, 0), "--kv-heads 8");
+  EXPECT_HINT(to_gguf(model, 0), "NameOptions::head_count_kv = 8");
   expect_interleaved(to_gguf(model, 2).at("blk.1.attn_k.weight"), k, 2);
 
   // Queries of another block tell the heads as well, wherever they are.
@@ -285,7 +285,7 @@ TEST(Names, OfKeysAloneNeedTheHeadCountOfKeys) {
 
   // A file that states one number states both.
   Checkpoint said = checkpoint_of("llama", {{"blk.1.attn_k.weight", k}});
-  said.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
+  said.typed_metadata.set(MetadataEntry::of("llama.attention.head_count", std::uint32_t{4}));
   expect_interleaved(k, to_names(said, NameStyle::huggingface).at(key), 4);
 }
 
@@ -302,15 +302,15 @@ TEST(Names, MayBeLookedAtWithoutHeads) {
 
 TEST(Names, OfAnAdapterAreCompletedByItsBase) {
   Checkpoint base = checkpoint_of("llama", {});
-  base.fields.set(Field::of("llama.attention.head_count", std::uint32_t{8}));
+  base.typed_metadata.set(MetadataEntry::of("llama.attention.head_count", std::uint32_t{8}));
   EXPECT_EQ(completed({}, base).architecture, "llama");
   EXPECT_EQ(completed({}, base).head_count, 8u);
   EXPECT_EQ(completed({}, base).head_count_kv, 8u);
-  base.fields.set(Field::of("llama.attention.head_count_kv", std::uint32_t{2}));
+  base.typed_metadata.set(MetadataEntry::of("llama.attention.head_count_kv", std::uint32_t{2}));
   EXPECT_EQ(completed({}, base).head_count_kv, 2u);
   EXPECT_EQ(completed({.head_count_kv = 4}, base).head_count_kv, 4u) << "the options count";
   const std::int32_t counts[] = {1, 8};
-  base.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count_kv", counts));
+  base.typed_metadata.set(MetadataEntry::numbers<std::int32_t>("llama.attention.head_count_kv", counts));
   EXPECT_EQ(completed({}, base).head_count_kv, 0u) << "no single number is right";
   EXPECT_EQ(completed({}, {}).head_count, 0u);
 }
@@ -322,7 +322,7 @@ TEST(Names, NeedHeadCountsThatFit) {
   };
   EXPECT_ERROR(to_hf(), Errc::invalid_argument,
                "tensor \"blk.1.attn_q.weight\": its rows go by heads, and nothing says llama.attention.head_count");
-  EXPECT_HINT(to_hf(), "--heads 32");
+  EXPECT_HINT(to_hf(), "NameOptions::head_count = 32");
   for (const std::uint64_t heads : {std::uint64_t{4}, std::uint64_t{5}, std::uint64_t{12}, std::uint64_t{24},
                                     std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
     EXPECT_ERROR(to_hf(heads), Errc::mismatch, "12 rows are not " + std::to_string(heads) + " heads of pairs");
@@ -334,7 +334,7 @@ TEST(Names, NeedHeadCountsThatFit) {
     EXPECT_TRUE(BALLAST_ERROR_OF(to_hf())) << wrong;
   }
   const std::int32_t short_list[] = {3};
-  gguf.fields.set(Field::numbers<std::int32_t>("llama.attention.head_count", short_list));
+  gguf.typed_metadata.set(MetadataEntry::numbers<std::int32_t>("llama.attention.head_count", short_list));
   EXPECT_ERROR(to_hf(), Errc::invalid_argument, "nothing says llama.attention.head_count");
   gguf.tensors = {};
   gguf.tensors.insert("blk.0.attn_q.weight", tensor_of({}));
@@ -410,7 +410,7 @@ TEST(Names, CannotTransposeBlocks) {
   const Checkpoint gguf = checkpoint_of("gpt2", {{"blk.0.ffn_up.weight", blocks}});
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface), Errc::unsupported,
                "tensor \"blk.0.ffn_up.weight\": a view of Q8_0 may not cut its blocks of 32 elements");
-  EXPECT_HINT(to_names(gguf, NameStyle::huggingface), "decode it first, with --dtype F32, F16 or BF16");
+  EXPECT_HINT(to_names(gguf, NameStyle::huggingface), "decode it first, with cast() to F32, F16 or BF16");
   EXPECT_EQ(to_names(cast(gguf, DType::f16), NameStyle::huggingface).size(), 1u);
   EXPECT_ERROR(to_names(checkpoint_of("gpt2", {{"blk.0.ffn_up.weight", tensor_of({4})}}), NameStyle::huggingface),
                Errc::invalid_argument, "tensor \"blk.0.ffn_up.weight\": only a matrix can be transposed");
@@ -464,7 +464,7 @@ TEST(Names, OfAnUnknownArchitectureStayWithANote) {
 TEST(Names, NeedAnArchitecture) {
   Checkpoint model = checkpoint_of("", {{"model.norm.weight", tensor_of({4})}});
   EXPECT_ERROR(to_names(model, NameStyle::gguf), Errc::invalid_argument, "nothing says of which architecture");
-  EXPECT_HINT(to_names(model, NameStyle::gguf), "--architecture llama");
+  EXPECT_HINT(to_names(model, NameStyle::gguf), "NameOptions::architecture = \"llama\"");
   model.metadata["general.architecture"] = "qwen3";
   EXPECT_EQ(names_of(to_names(model, NameStyle::gguf)), Names{"output_norm.weight"});
 }
@@ -483,10 +483,10 @@ TEST(Names, KeepTheOptionsInTheMetadata) {
   const Checkpoint model = checkpoint_of("", {{"model.norm.weight", tensor_of({4})}});
   const Checkpoint gguf =
       to_names(model, NameStyle::gguf, {.architecture = "mistral", .head_count = 32, .head_count_kv = 8});
-  EXPECT_EQ(gguf.fields.find_string("general.architecture"), "llama");
-  EXPECT_EQ(gguf.fields.find_uint("llama.attention.head_count"), 32u);
-  EXPECT_EQ(gguf.fields.find_uint("llama.attention.head_count_kv"), 8u);
-  EXPECT_EQ(gguf.fields.find("llama.attention.head_count")->type, FieldType::u32);
+  EXPECT_EQ(gguf.typed_metadata.find_string("general.architecture"), "llama");
+  EXPECT_EQ(gguf.typed_metadata.find_uint("llama.attention.head_count"), 32u);
+  EXPECT_EQ(gguf.typed_metadata.find_uint("llama.attention.head_count_kv"), 8u);
+  EXPECT_EQ(gguf.typed_metadata.find("llama.attention.head_count")->type, MetadataType::u32);
 }
 
 TEST(Names, KeepAliases) {
@@ -503,7 +503,7 @@ TEST(Names, KeepAliases) {
 
 TEST(Names, DoNotLetOptionsContradictTheFile) {
   Checkpoint gguf = checkpoint_of("llama", {{"blk.0.attn_q.weight", tensor_of({8, 4})}});
-  gguf.fields.set(Field::of("llama.attention.head_count", std::uint32_t{4}));
+  gguf.typed_metadata.set(MetadataEntry::of("llama.attention.head_count", std::uint32_t{4}));
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.architecture = "qwen2"}), Errc::mismatch, "not \"qwen2\"");
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.head_count = 2}), Errc::mismatch, "the file says 4");
   EXPECT_EQ(to_names(gguf, NameStyle::huggingface, {.architecture = "mistral", .head_count = 4}).size(), 1u);

@@ -125,7 +125,7 @@ TEST(LoadStateDict, ReportsAllThatIsWrongBeforeItChangesAnything) {
     EXPECT_EQ(error.report().unexpected, (Names{"norm.0", "stray"}));
     ASSERT_EQ(error.report().mismatched.size(), 1u);
     EXPECT_EQ(error.report().mismatched[0].name, "layers.0.weight");
-    EXPECT_EQ(error.hint(), "did you mean \"norm.0\" for \"norms.0\"?");
+    EXPECT_EQ(error.hint().text(), "did you mean \"norm.0\" for \"norms.0\"?");
     EXPECT_EQ(to_string(error.report()),
               "loaded      0, 0 B copied\n"
               "missing     2\n  norms.0\n  both.1\n"

@@ -84,7 +84,7 @@ TEST(Load, ReadsIntoMemoryWhenTold) {
     for (const bool is_cold : {false, true}) {
       for (const unsigned threads : {0u, 1u}) {
         if (is_cold) make_cold(folder / name);
-        const StateDict state = load(folder / name, {.mode = LoadMode::read, .threads = threads});
+        const StateDict state = load(folder / name, {.open = {.threads = threads}, .mode = LoadMode::read});
         expect_equal(state, checkpoint);
         EXPECT_FALSE(state.at("large").storage()->location()) << "no longer in the file";
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state.at("half").bytes().data()) % 8, 0u);
@@ -229,6 +229,20 @@ TEST_F(OnOpenCl, AModelIsFilledThereButForItsOwnMemory) {
   const TempDir folder;
   save(back, folder / "back.safetensors");
   EXPECT_TRUE(diff(open(folder / "back.safetensors"), back).equal()) << "and is saved from there";
+}
+
+TEST(Load, GivesWhatEveryFunctionOnCheckpointsTakes) {
+  const test::TempDir folder;
+  StateDict state;
+  state.insert("a.weight", Tensor::from_values<float>(DType::f32, {2}, std::vector<float>{1, 2}));
+  state.insert("a.bias", Tensor::from_values<float>(DType::f32, {1}, std::vector<float>{3}));
+  save(state, folder / "m.safetensors");
+  const StateDict loaded = load(folder / "m.safetensors");
+  EXPECT_TRUE(diff(loaded, state).equal());
+  EXPECT_EQ(hash(loaded).digest, hash(state).digest);
+  EXPECT_EQ(cast(loaded, DType::f16).at("a.weight").dtype(), DType::f16);
+  EXPECT_TRUE(rename(loaded, {{"^a\\.", "b."}}).contains("b.bias"));
+  EXPECT_EQ(select(loaded, {.include = {"*.bias"}}).size(), 1u);
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ TEST(NpzWriter, RefusesDtypesThatNumPyHasNoNameForAndHintsAtAWay) {
   checkpoint.tensors.insert("w", floats(32).to(DType::bf16));
   EXPECT_ERROR(plan_save(checkpoint, "x.npz"), Errc::unsupported,
                "tensor \"w\" has dtype BF16, which NumPy has no name for");
-  EXPECT_HINT(plan_save(checkpoint, "x.npz"), "--dtype F32");
+  EXPECT_HINT(plan_save(checkpoint, "x.npz"), "cast() to F32");
   checkpoint.tensors.replace("w", floats(32).to(DType::q8_0));
-  EXPECT_HINT(plan_save(checkpoint, "x.npz"), "--dtype F32");
+  EXPECT_HINT(plan_save(checkpoint, "x.npz"), "cast() to F32");
   EXPECT_NO_THROW(plan_save(cast(checkpoint, DType::f16), "x.npz"));
   checkpoint.tensors.replace("w", Tensor(DType::f32, {4}, meta_storage(16)));
   EXPECT_ERROR(plan_save(checkpoint, "x.npz"), Errc::unsupported, "no data");
@@ -97,7 +97,7 @@ TEST(NpzWriter, RefusesNamesThatLeadOutOfAnArchive) {
     Checkpoint checkpoint;
     checkpoint.tensors.insert(name, floats(1));
     EXPECT_ERROR(plan_save(checkpoint, "x.npz"), Errc::unsupported, "out of its folder") << name;
-    EXPECT_HINT(plan_save(checkpoint, "x.npz"), "--rename");
+    EXPECT_HINT(plan_save(checkpoint, "x.npz"), "rename()");
   }
   for (const std::string& name : {"a\0b"s, "PK\5\6"s, "\xff"s, std::string(65'532, 'x')}) {
     Checkpoint checkpoint;

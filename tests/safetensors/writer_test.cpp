@@ -131,7 +131,7 @@ TEST(SafetensorsWriter, SavesWhatItReadBackToTheSameBytes) {
 TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
   EXPECT_ERROR(saved(of("w", DType::c128, {1})), Errc::unsupported,
                "tensor \"w\" has dtype C128, which safetensors cannot store");
-  EXPECT_HINT(saved(of("w", DType::c128, {1})), "--exclude");
+  EXPECT_HINT(saved(of("w", DType::c128, {1})), "Selection::exclude");
   EXPECT_ERROR(saved(of("w", DType::q8_0, {32})), Errc::unsupported, "Q8_0");
   EXPECT_ERROR(saved(of("__metadata__", DType::u8, {1})), Errc::unsupported, "\"__metadata__\"");
   EXPECT_ERROR(saved(of("\xFF", DType::u8, {1})), Errc::unsupported, "not UTF-8");
@@ -153,7 +153,7 @@ TEST(SafetensorsWriter, RefusesAHeaderThatNoReaderWouldAccept) {
   EXPECT_NO_THROW(saved(of("attn.0", DType::f32, {1, 2, 3}), options));
   EXPECT_ERROR(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), Errc::limit,
                "the header would have 72 bytes, more than the 64");
-  EXPECT_HINT(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), "--max-shard-size");
+  EXPECT_HINT(saved(of("attn0", DType::f32, {1, 1, 2, 3}), options), "SaveOptions::max_shard_bytes");
   options.limits.max_header_bytes = 63;
   EXPECT_ERROR(saved(of("attn.0", DType::f32, {1, 2, 3}), options), Errc::limit, "64 bytes, more than the 63");
 }

@@ -83,7 +83,7 @@ TEST(Plan, RefusesACheckpointThatNamesSomethingDangerous) {
   for (const char* out : {"m.safetensors", "m.pt"}) {
     EXPECT_ERROR_AT(plan_save(checkpoint, out), Errc::unsafe,
                     "evil.pt!/archive/data.pkl: names \"os.system\", which runs shell commands", 37);
-    EXPECT_HINT(plan_save(checkpoint, out), "--allow-dangerous");
+    EXPECT_HINT(plan_save(checkpoint, out), "allow_dangerous");
     SaveOptions options;
     options.allow_dangerous = true;
     EXPECT_EQ(plan_save(checkpoint, out, options).files.size(), 1u);

@@ -194,7 +194,7 @@ TEST_F(Resume, LeavesNothingOfAJobThatIsCancelledInItsFirstShard) {
   cancelled.progress = [](const ProgressState& state) { return state.done_bytes < kTensorBytes; };
   const auto error = test::error_of([&] { convert(cancelled); });
   EXPECT_TRUE(test::is_error(error, Errc::cancelled, "cancelled"));
-  EXPECT_EQ(error->hint(), "");
+  EXPECT_TRUE(error->hint().empty());
   EXPECT_EQ(folder_.names(), std::set<std::string>{"source.safetensors"});
 }
 

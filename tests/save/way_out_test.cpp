@@ -26,10 +26,10 @@ TEST(WayOut, OfEveryDtypeThatAFormatCannotHoldWorks) {
       const auto error = test::error_of([&] { save(one_of(type.dtype), folder / name, options); });
       if (!error) continue;
       EXPECT_EQ(error->code(), Errc::unsupported) << type.name << " " << name;
-      const std::string& hint = error->hint();
+      const std::string hint = error->hint().text();
       const auto says = [&](std::string_view what) { return hint.find(what) != std::string::npos; };
-      EXPECT_TRUE(says("--dtype") || says(".pt")) << type.name << " " << name << ": " << hint;
-      if (says("--dtype")) save(cast(one_of(type.dtype), DType::f32), folder / name, options);
+      EXPECT_TRUE(says("cast()") || says(".pt")) << type.name << " " << name << ": " << hint;
+      if (says("cast()")) save(cast(one_of(type.dtype), DType::f32), folder / name, options);
       if (says(".pt")) save(one_of(type.dtype), folder / "way_out.pt", options);
       if (says(".safetensors")) save(one_of(type.dtype), folder / "way_out.safetensors", options);
     }

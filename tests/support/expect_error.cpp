@@ -24,9 +24,9 @@ testing::AssertionResult is_error_at(const std::optional<Error>& error, Errc cod
 
 testing::AssertionResult has_hint(const std::optional<Error>& error, std::string_view hint) {
   if (!error) return testing::AssertionFailure() << "nothing was thrown";
-  if (error->hint().find(hint) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << error->what() << "\nhas the hint \"" << error->hint() << "\" instead of \""
-                                     << hint << '"';
+  if (error->hint().text().find(hint) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << error->what() << "\nhas the hint \"" << error->hint().text()
+                                     << "\" instead of \"" << hint << '"';
 }
 
 }  // namespace ballast::test

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "support/expect_error.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast {
 namespace {
@@ -69,13 +70,13 @@ TEST(StateDict, AdoptsManyAndFindsTheFirstRepeatedName) {
   std::vector<StateDict::Entry> entries;
   for (const std::string& name : *names) entries.push_back({name, Tensor()});
   StateDict tensors;
-  tensors.keep_alive(names);
-  EXPECT_EQ(tensors.adopt(entries), 700u);
+  Doors::keep_alive(tensors, names);
+  EXPECT_EQ(Doors::adopt(tensors, entries), 700u);
 
   entries.erase(entries.begin() + 700, entries.end());
   StateDict good;
-  good.keep_alive(names);
-  EXPECT_EQ(good.adopt(entries), std::nullopt);
+  Doors::keep_alive(good, names);
+  EXPECT_EQ(Doors::adopt(good, entries), std::nullopt);
   EXPECT_TRUE(good.contains("699"));
   EXPECT_TRUE(good.insert("another", Tensor()));
 }
@@ -87,10 +88,10 @@ TEST(StateDict, AdoptsOthersOneAfterTheOther) {
   b.insert("y", Tensor());
   c.insert("x", Tensor());
   StateDict all, clash;
-  EXPECT_EQ(all.adopt_all({a, b}), std::nullopt);
+  EXPECT_EQ(Doors::adopt_all(all, {a, b}), std::nullopt);
   EXPECT_EQ(all[1].name, "z");
   EXPECT_TRUE(all.contains("y"));
-  EXPECT_EQ(clash.adopt_all({a, b, c}), 3u);
+  EXPECT_EQ(Doors::adopt_all(clash, {a, b, c}), 3u);
   EXPECT_EQ(clash[3].name, "x");
 }
 

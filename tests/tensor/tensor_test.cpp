@@ -176,7 +176,7 @@ TEST(Tensor, SaysThatItIsNotAlignedAndCanAlignItself) {
   const Tensor askew(DType::f32, {3}, memory_storage(some_bytes(16, 1)), 1);
   const auto error = test::error_of([&] { askew.as<float>(); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->hint(), "call aligned()");
+  EXPECT_EQ(error->hint().text(), "call aligned()");
   const Tensor aligned = askew.aligned();
   EXPECT_EQ(aligned.as<float>().size(), 3u);
   const Tensor straight = counted({3});
@@ -238,6 +238,31 @@ TEST(Slice, ClampsAsPythonClamps) {
   EXPECT_EQ(at("::9223372036854775807"), (std::vector<float>{0}));
   EXPECT_EQ(at("::-9223372036854775808"), (std::vector<float>{4}));
   EXPECT_EQ(at("-9223372036854775808:9223372036854775807"), (std::vector<float>{0, 1, 2, 3, 4}));
+}
+
+TEST(TensorValues, AreTheNumbersOfAnyNumericTensor) {
+  const std::vector<std::int16_t> shorts = {-3, 0, 7};
+  const Tensor integers = Tensor::from_values<std::int16_t>(DType::i16, {3}, shorts);
+  EXPECT_EQ(integers.values<float>(), (std::vector<float>{-3, 0, 7}));
+  EXPECT_EQ(integers.values<double>(), (std::vector<double>{-3, 0, 7}));
+  EXPECT_EQ(integers.values<std::int64_t>(), (std::vector<std::int64_t>{-3, 0, 7}));
+  const Tensor half = Tensor::from_values<float>(DType::f32, {2}, std::vector<float>{1.5F, -2}).to(DType::bf16);
+  EXPECT_EQ(half.values<float>(), (std::vector<float>{1.5F, -2}));
+  const Tensor blocks = Tensor::from_values<float>(DType::f32, {1, 32}, std::vector<float>(32, 1)).to(DType::q8_0);
+  EXPECT_EQ(blocks.values<float>(), std::vector<float>(32, 1));
+  const Tensor matrix = Tensor::from_values<float>(DType::f32, {2, 2}, std::vector<float>{1, 2, 3, 4});
+  EXPECT_EQ(matrix.transpose().values<float>(), (std::vector<float>{1, 3, 2, 4}));
+  EXPECT_EQ(Tensor().values<float>(), std::vector<float>());
+}
+
+TEST(TensorValues, AsIntegersMustBeIntegersThatFit) {
+  const std::vector<std::uint64_t> large = {1, 1ULL << 63};
+  const Tensor numbers = Tensor::from_values<std::uint64_t>(DType::u64, {2}, large);
+  EXPECT_EQ(numbers.values<std::uint64_t>(), large);
+  EXPECT_ERROR(numbers.values<std::int64_t>(), Errc::mismatch, "the value at 1 is 9223372036854775808");
+  EXPECT_ERROR(Tensor::from_values<float>(DType::f32, {1}, std::vector<float>{1}).values<std::int32_t>(),
+               Errc::unsupported, "dtype F32 cannot be read as integers");
+  EXPECT_ERROR(Tensor(DType::c64, {1}, meta_storage(8)).values<float>(), Errc::unsupported, "C64");
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ TEST(TorchWriter, SaysWhatTorchCannotStore) {
   };
   EXPECT_ERROR(plan_save(with("w", DType::q4_0, {32}), "m.pt"), Errc::unsupported,
                "tensor \"w\" has dtype Q4_0, which torch cannot store");
-  EXPECT_HINT(plan_save(with("w", DType::f6_e2m3, {4}), "m.pt"), "--dtype F32");
+  EXPECT_HINT(plan_save(with("w", DType::f6_e2m3, {4}), "m.pt"), "cast() to F32");
   EXPECT_ERROR(plan_save(with("\xFF", DType::f32, {4}), "m.pt"), Errc::unsupported, "a name that is not UTF-8");
   EXPECT_ERROR(plan_save(with("w", DType::qi8, {4}), "m.pt"), Errc::unsupported,
                "tensor \"w\" has dtype QI8 and nothing that says by which scale");

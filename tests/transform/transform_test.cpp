@@ -78,7 +78,7 @@ TEST(Rename, RefusesRulesThatAreWrong) {
   EXPECT_ERROR(rename(small_model(), {{"(", ""}}), Errc::invalid_argument, "the expression \"(\" is wrong");
   EXPECT_ERROR(rename(small_model(), {{"a", "\\1"}}), Errc::invalid_argument, "the replacement");
   EXPECT_ERROR(parse_rename("no equals sign"), Errc::invalid_argument, "has no '='");
-  EXPECT_HINT(parse_rename("no equals sign"), "--rename 'REGEX=TEMPLATE'");
+  EXPECT_HINT(parse_rename("no equals sign"), "write REGEX=TEMPLATE");
 }
 
 TEST(Rename, IsWrittenAsExpressionAndTemplate) {

@@ -17,6 +17,7 @@
 #include "core/expansion.hpp"
 #include "core/json_string.hpp"
 #include "core/progress_meter.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "tensor/packed_frames.hpp"
@@ -240,7 +241,7 @@ Checkpoint unfold_compressed(Checkpoint checkpoint, const Limits& limits) {
     throw Error(Errc::limit,
                 fmt::format("{} of tensors would decompress to {} more", format_bytes(stored), format_bytes(added)))
         .in(checkpoint.target)
-        .hint("open a file that is to be trusted with larger Limits::max_expansion_bytes");
+        .hint(raise_limit("max_expansion_bytes"));
   }
   checkpoint.tensors = std::move(tensors);
   checkpoint.metadata.erase(agreement);

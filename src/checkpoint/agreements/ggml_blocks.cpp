@@ -13,6 +13,7 @@
 #include "checkpoint/agreements/composites.hpp"
 #include "core/base64.hpp"
 #include "core/json_string.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
 #include "formats/gguf/header.hpp"
@@ -25,10 +26,10 @@ constexpr std::string_view kGgmlBlocksKey = "ballast.gguf";
 bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DTypeKind::ggml; }
 
 // Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
-std::string fields_text(const Fields& fields) {
+std::string fields_text(const TypedMetadata& fields) {
   std::string text;
   gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
-  for (const Field& field : fields) gguf::append_field(text, field);
+  for (const MetadataEntry& field : fields) gguf::append_field(text, field);
   return text;
 }
 
@@ -49,7 +50,7 @@ struct Block {
 struct Agreement {
   std::vector<std::string> order;
   std::vector<Block> blocks;
-  Fields fields;
+  TypedMetadata fields;
 };
 
 void append_json(std::string& text, std::string_view value) { append_json_string(text, value); }
@@ -63,7 +64,7 @@ std::string to_json(const Checkpoint& checkpoint) {
     blocks += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}]}}", ballast::name(tensor.dtype()),
                           fmt::join(tensor.shape(), ","));
   }
-  const std::string fields = fields_text(checkpoint.fields);
+  const std::string fields = fields_text(checkpoint.typed_metadata);
   return fmt::format("{{\"order\":[{}],\"blocks\":{{{}}},\"fields\":\"{}\"}}", order, blocks,
                      to_base64(std::as_bytes(std::span(fields))));
 }
@@ -104,7 +105,7 @@ Checkpoint fold_ggml_blocks(Checkpoint checkpoint) {
     if (!is_blocks(tensor)) continue;
     checkpoint.tensors.replace(name, Tensor(DType::u8, byte_shape(tensor), tensor.storage(), tensor.offset()));
   }
-  checkpoint.fields = {};
+  checkpoint.typed_metadata = {};
   return checkpoint;
 }
 
@@ -134,7 +135,7 @@ Checkpoint unfold_ggml_blocks(Checkpoint checkpoint) {
   }
   if (ordered.size() != tensors.size()) return give_up();
   checkpoint.tensors = std::move(ordered);
-  checkpoint.fields = std::move(agreement.fields);
+  checkpoint.typed_metadata = std::move(agreement.fields);
   checkpoint.metadata.erase(entry);
   return checkpoint;
 }
@@ -144,21 +145,23 @@ Checkpoint for_safetensors(Checkpoint checkpoint) {
     if (is_blocks(tensor)) {
       throw Error(Errc::unsupported, fmt::format("tensor {} has dtype {}, which safetensors cannot store", quote(name),
                                                  ballast::name(tensor.dtype())))
-          .hint("--dtype F16 (or BF16, F32) decodes it, --raw keeps its blocks as bytes");
+          .hint(mention(Remedy::cast, "F16") + " (or BF16, F32) decodes it, " + mention(Remedy::raw_blocks) +
+                " keeps its blocks as bytes");
     }
   }
   // Metadata that people look for, as the strings that safetensors can hold; the vocabulary is left out.
-  for (const Field& field : checkpoint.fields) {
+  for (const MetadataEntry& field : checkpoint.typed_metadata) {
     if (!field.is_array()) checkpoint.metadata.try_emplace(std::string(field.key), text(field));
   }
-  checkpoint.fields = {};
+  checkpoint.typed_metadata = {};
   return checkpoint;
 }
 
 Checkpoint for_gguf(Checkpoint checkpoint) {
   for (const auto& [key, value] : checkpoint.metadata) {
     const bool is_told_otherwise = key == "format" || checkpoint.aliases.contains(key) || key.empty();
-    if (!is_told_otherwise && !checkpoint.fields.contains(key)) checkpoint.fields.set_from_text(key, value);
+    if (!is_told_otherwise && !checkpoint.typed_metadata.contains(key))
+      checkpoint.typed_metadata.set_from_text(key, value);
   }
   return checkpoint;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "checkpoint/scan/scan_file.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -16,7 +17,8 @@ namespace {
   if (more != 0) what += fmt::format(", and {} more that is dangerous", more);
   Error error = Error(Errc::unsafe, what).in(where);
   if (offset) error.at_byte(*offset);
-  throw error.hint("ballast scan shows all of it; --allow-dangerous takes the tensors all the same, and runs nothing");
+  throw error.hint(mention(Remedy::scan) + " shows all of it; " + mention(Remedy::allow_dangerous) +
+                   " takes the tensors all the same, and runs nothing");
 }
 
 void refuse_global(const Global& global, const std::string& file, std::size_t more) {

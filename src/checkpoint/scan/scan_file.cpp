@@ -109,7 +109,7 @@ class FileScanner final : public Scanner {
   void read_weights(const SourcePtr& source) {
     if (purpose_ == ScanFor::danger) return;
     const Checkpoint checkpoint = read_source(source, options_);
-    for (const Field& field : checkpoint.fields) {
+    for (const MetadataEntry& field : checkpoint.typed_metadata) {
       const auto text = field.as_string();
       if (text && field.key.starts_with("tokenizer.chat_template")) take(source, look_into_template(*text, field.key));
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/header_window.hpp"
 #include "formats/archive/inflate_storage.hpp"
@@ -120,7 +121,7 @@ SourcePtr member_source(const Zip& zip, const ZipMember& member, const Limits& l
     throw Error(Errc::limit,
                 fmt::format("inflates to {} bytes, more than the {} allowed", member.bytes, limits.max_inflated_bytes))
         .in(name)
-        .hint("unpack the archive first, or raise Limits::max_inflated_bytes");
+        .hint("unpack the archive first, or " + raise_limit("max_inflated_bytes"));
   // The declared size is at most 1032 times that of the packed bytes, which are there, so it is safe to allocate.
   const StoragePtr inflated = member_storage(zip, member);
   std::vector<std::byte> bytes(static_cast<std::size_t>(member.bytes));

@@ -9,6 +9,7 @@
 
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/repeated_names.hpp"
 #include "formats/archive/zip_extra.hpp"
@@ -204,7 +205,7 @@ void require_few(std::uint64_t count, const Limits& limits, ZipReport& report) {
   if (count <= limits.max_archive_members) return;
   report.add(
       Error(Errc::limit, fmt::format("has {} members, more than the {} allowed", count, limits.max_archive_members))
-          .hint("raise Limits::max_archive_members if the archive is honest"));
+          .hint(raise_limit("max_archive_members")));
 }
 
 void check_names_differ(const std::vector<ZipMember>& members, ZipReport& report) {

@@ -208,7 +208,7 @@ void measure_deflated_members(const Source& source, std::vector<ZipMember>& memb
     if (real.is_over_limit)
       complain(
           fmt::format("is looked into for {} bytes and no further: as much has been inflated as "
-                      "Limits::max_inflated_bytes allows",
+                      "max_inflated_bytes allows",
                       real.bytes));
     else if (!real.is_whole)
       complain(fmt::format("has a deflated stream that does not end well after {} bytes", real.bytes));

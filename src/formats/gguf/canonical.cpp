@@ -45,10 +45,10 @@ Encoded encode(std::span<const RawField> fields, const char* text, std::uint32_t
   encoded.ends.reserve(fields.size());
   for (const RawField& field : fields) {
     const auto value = part_of(text, field.value);
-    const FieldType type = field.type == FieldType::array ? field.element_type : field.type;
+    const MetadataType type = field.type == MetadataType::array ? field.element_type : field.type;
     if (const std::size_t each = width(type); each != 0)
       append_numbers(encoded.text, value, each, order);
-    else if (field.type == FieldType::array)
+    else if (field.type == MetadataType::array)
       append_strings(encoded.text, Cursor(value, 0, order), version);
     else
       append_numbers(encoded.text, value, 1, std::endian::little);
@@ -65,9 +65,9 @@ struct Texts {
 
 }  // namespace
 
-std::vector<Field> canonical_fields(std::span<const RawField> raw, const std::shared_ptr<const char>& text,
-                                    std::uint32_t version, std::endian order) {
-  std::vector<Field> fields;
+std::vector<MetadataEntry> canonical_fields(std::span<const RawField> raw, const std::shared_ptr<const char>& text,
+                                            std::uint32_t version, std::endian order) {
+  std::vector<MetadataEntry> fields;
   fields.reserve(raw.size());
   const auto add = [&](const RawField& field, std::span<const std::byte> value,
                        const std::shared_ptr<const void>& owner) {

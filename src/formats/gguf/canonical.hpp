@@ -1,5 +1,5 @@
-// The metadata of a file of any version and byte order, in the encoding of GGUF 3, little-endian, in which Fields are
-// kept.
+// The metadata of a file of any version and byte order, in the encoding of GGUF 3, little-endian, in which
+// TypedMetadata are kept.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <ballast/fields.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include "formats/gguf/header_text.hpp"
 
@@ -19,12 +19,12 @@ namespace ballast::gguf {
 struct RawField {
   TextRange key, value;
   std::uint64_t count = 1;
-  FieldType type = FieldType::u8, element_type = FieldType::u8;
+  MetadataType type = MetadataType::u8, element_type = MetadataType::u8;
 };
 
 // Returns views of the text if it has this encoding already, else of a copy that has it. The fields must have been
 // checked.
-std::vector<Field> canonical_fields(std::span<const RawField> fields, const std::shared_ptr<const char>& text,
-                                    std::uint32_t version, std::endian order);
+std::vector<MetadataEntry> canonical_fields(std::span<const RawField> fields, const std::shared_ptr<const char>& text,
+                                            std::uint32_t version, std::endian order);
 
 }  // namespace ballast::gguf

@@ -29,7 +29,7 @@ EditableHeader read_editable(const Source& source, const Limits& limits) try {
   throw error.in(source.name());
 }
 
-std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& fields, const Limits& limits) {
+std::vector<std::byte> with_fields(const EditableHeader& header, const TypedMetadata& fields, const Limits& limits) {
   if (alignment_of(fields) != header.alignment) {
     throw Error(Errc::unsupported, fmt::format("{} cannot be set to {}: every tensor would have to move", kAlignmentKey,
                                                alignment_of(fields)))
@@ -37,7 +37,7 @@ std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& f
   }
   std::string text;
   append_preamble(text, header.version, header.tensor_count, fields.size());
-  for (const Field& field : fields) append_field(text, field);
+  for (const MetadataEntry& field : fields) append_field(text, field);
   text += header.tensors;
   check_header_size(text.size(), limits);
   return padded(text, header.alignment);
@@ -45,12 +45,12 @@ std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& f
 
 EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits) {
   const EditableHeader header = read_editable(*source, limits);
-  Fields fields = header.fields;
+  TypedMetadata fields = header.fields;
   for (const std::string& key : edit.unset) {
     if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
   }
   for (const auto& [key, value] : edit.set) {
-    const FieldAssignment field = parse_field_assignment(fmt::format("{}={}", key, value));
+    const MetadataAssignment field = parse_metadata_assignment(fmt::format("{}={}", key, value));
     fields.set_from_text(field.key, field.text, field.type);
   }
   if (fields == header.fields) return {};

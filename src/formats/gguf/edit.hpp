@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/source.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include "formats/format.hpp"
 
 namespace ballast::gguf {
 
 struct EditableHeader {
-  Fields fields;
+  TypedMetadata fields;
   std::uint32_t version = 3;
   std::uint64_t alignment = 0;
   std::uint64_t tensor_count = 0;
@@ -27,7 +27,7 @@ EditableHeader read_editable(const Source& source, const Limits& limits);
 
 // The new bytes before the data. If they are as many as before, the data can stay where they lie. Throws
 // Errc::unsupported if `fields` ask for another alignment, which would move every tensor.
-std::vector<std::byte> with_fields(const EditableHeader& header, const Fields& fields, const Limits& limits);
+std::vector<std::byte> with_fields(const EditableHeader& header, const TypedMetadata& fields, const Limits& limits);
 
 // Reads and edits at once. Values are written as people type them: "KEY[:TYPE]=VALUE". Throws Errc::not_found for a key
 // that is to be removed and is not there.

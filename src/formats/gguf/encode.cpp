@@ -18,7 +18,7 @@ void append_number(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-void append_type(std::string& out, FieldType type) { append_number(out, static_cast<std::uint32_t>(type)); }
+void append_type(std::string& out, MetadataType type) { append_number(out, static_cast<std::uint32_t>(type)); }
 
 void append_string(std::string& out, std::string_view text) {
   append_number(out, std::uint64_t{text.size()});
@@ -34,13 +34,13 @@ void append_preamble(std::string& out, std::uint32_t version, std::uint64_t tens
   append_number(out, key_count);
 }
 
-void append_field(std::string& out, const Field& field) {
+void append_field(std::string& out, const MetadataEntry& field) {
   append_string(out, field.key);
   append_type(out, field.type);
   if (field.is_array()) {
     append_type(out, field.element_type);
     append_number(out, field.count);
-  } else if (field.type == FieldType::string) {
+  } else if (field.type == MetadataType::string) {
     append_number(out, std::uint64_t{field.bytes.size()});
   }
   out.append(reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size());

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/shape.hpp>
+#include <ballast/typed_metadata.hpp>
 
 namespace ballast::gguf {
 
@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kVersion = 3;
 
 // Version 2 has the same encoding.
 void append_preamble(std::string& out, std::uint32_t version, std::uint64_t tensor_count, std::uint64_t key_count);
-void append_field(std::string& out, const Field& field);
+void append_field(std::string& out, const MetadataEntry& field);
 void append_tensor(std::string& out, std::string_view name, const Shape& shape, std::uint32_t type,
                    std::uint64_t offset);
 

@@ -22,7 +22,7 @@ ReadOptions read_options(const OpenOptions& options) {
 
 Checkpoint as_checkpoint(GgufFile file) {
   Checkpoint checkpoint = std::move(file.checkpoint);
-  checkpoint.fields = std::move(file.fields);
+  checkpoint.typed_metadata = std::move(file.fields);
   checkpoint.unknown_ggml = std::move(file.unknown_types);
   return checkpoint;
 }

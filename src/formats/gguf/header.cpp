@@ -11,6 +11,7 @@
 #include "core/checked.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/canonical.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast::gguf {
 namespace {
@@ -75,7 +76,7 @@ class HeaderReader {
   void read_value(RawField& field);
   void read_array(RawField& field);
   void pass_over_arrays(RawField& field, std::uint64_t at);
-  FieldType value_type(std::string_view what);
+  MetadataType value_type(std::string_view what);
 
   void read_tensors();
   TensorInfo read_tensor();
@@ -153,18 +154,18 @@ RawField HeaderReader::read_field() {
   return field;
 }
 
-FieldType HeaderReader::value_type(std::string_view what) {
+MetadataType HeaderReader::value_type(std::string_view what) {
   const std::uint64_t at = in_.position();
   const std::uint32_t number = in_.u32(what);
-  if (number > static_cast<std::uint32_t>(FieldType::f64))
+  if (number > static_cast<std::uint32_t>(MetadataType::f64))
     throw Error(Errc::malformed, fmt::format("{} {} is none that GGUF has", what, number)).at_byte(at);
-  return static_cast<FieldType>(number);
+  return static_cast<MetadataType>(number);
 }
 
 void HeaderReader::read_value(RawField& field) {
   switch (field.type) {
-    case FieldType::string: field.value = string("string"); return;
-    case FieldType::array: read_array(field); return;
+    case MetadataType::string: field.value = string("string"); return;
+    case MetadataType::array: read_array(field); return;
     default: field.value = in_.bytes(width(field.type), "value"); return;
   }
 }
@@ -184,9 +185,9 @@ void HeaderReader::pass_over_arrays(RawField& field, std::uint64_t at) {
       continue;
     }
     --left.back();
-    const FieldType type = value_type("element type");
+    const MetadataType type = value_type("element type");
     const std::uint64_t items = count("element count");
-    if (type == FieldType::array) {
+    if (type == MetadataType::array) {
       if (left.size() == kDeepest) throw Error(Errc::limit, "arrays lie inside each other too deep").at_byte(at);
       in_.require_room_for(items, kSmallestArray, "element count");
       left.push_back(items);
@@ -206,7 +207,7 @@ void HeaderReader::read_array(RawField& field) {
   field.element_type = value_type("element type");
   field.count = count("element count");
   field.value.begin = in_.position();
-  if (field.element_type == FieldType::array) return pass_over_arrays(field, at);
+  if (field.element_type == MetadataType::array) return pass_over_arrays(field, at);
   if (const std::uint64_t each = width(field.element_type); each != 0) {
     in_.require_room_for(field.count, each, "element count");
     field.value = in_.bytes(field.count * each, "array");
@@ -263,7 +264,7 @@ Header HeaderReader::finish() {
   for (std::size_t i = 0; i < names_.size(); ++i) header_.tensors[i].name = view(names_[i]);
 
   if (const auto twice =
-          header_.fields.adopt(canonical_fields(fields_, header_.text, header_.version, header_.order))) {
+          Doors::adopt(header_.fields, canonical_fields(fields_, header_.text, header_.version, header_.order))) {
     const RawField& field = fields_[*twice];
     throw Error(Errc::malformed, "key " + quote(view(field.key)) + " is there twice")
         .at_byte(field.key.begin - length_bytes());
@@ -282,11 +283,12 @@ Header HeaderReader::finish() {
 
 Header read_header(const Source& source, const Limits& limits) { return HeaderReader(source, limits).read(); }
 
-std::uint64_t alignment_of(const Fields& fields) {
-  const Field* field = fields.find(kAlignmentKey);
+std::uint64_t alignment_of(const TypedMetadata& fields) {
+  const MetadataEntry* field = fields.find(kAlignmentKey);
   if (field == nullptr) return kDefaultAlignment;
   const std::uint64_t alignment = field->as_uint().value_or(0);
-  if (field->type == FieldType::u32 && std::has_single_bit(alignment) && alignment <= kMaxAlignment) return alignment;
+  if (field->type == MetadataType::u32 && std::has_single_bit(alignment) && alignment <= kMaxAlignment)
+    return alignment;
   throw Error(Errc::malformed, fmt::format("{} is the {} {}, and must be a u32 and a power of two up to {}",
                                            kAlignmentKey, name(field->type), text(*field, 1), kMaxAlignment));
 }

@@ -19,10 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/shape.hpp>
 #include <ballast/source.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include "formats/gguf/header_text.hpp"
 
@@ -47,7 +47,7 @@ struct Header {
   std::uint32_t version = 3;
   std::endian order = std::endian::little;
   std::uint64_t alignment = kDefaultAlignment;
-  Fields fields;
+  TypedMetadata fields;
   std::vector<TensorInfo> tensors;   // in the file's order; duplicates not yet refused
   std::shared_ptr<const char> text;  // holds the names
   std::uint64_t fields_end = 0;      // in the file: where the tensors begin
@@ -60,7 +60,7 @@ Header read_header(const Source& source, const Limits& limits);
 
 // The alignment that `fields` say, or 32 if they say none. Throws Errc::malformed if it is not a u32 or not a power of
 // two.
-std::uint64_t alignment_of(const Fields& fields);
+std::uint64_t alignment_of(const TypedMetadata& fields);
 
 // Whether the first bytes of a file are those of a GGUF file.
 bool looks_like_gguf(std::span<const std::byte> first_bytes);

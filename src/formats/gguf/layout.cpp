@@ -6,6 +6,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
 #include "formats/gguf/header.hpp"
@@ -20,8 +21,8 @@ struct Stored {
   const Shape* shape;
 };
 
-[[noreturn]] void refuse(const StateDict::Entry& entry, const std::string& what, std::string_view way_out) {
-  throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " " + what).hint(way_out);
+[[noreturn]] void refuse(const StateDict::Entry& entry, const std::string& what, Advice way_out) {
+  throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " " + what).hint(std::move(way_out));
 }
 
 Stored stored(const StateDict::Entry& entry, const UnknownTypes& unknown) {
@@ -30,9 +31,9 @@ Stored stored(const StateDict::Entry& entry, const UnknownTypes& unknown) {
   const DTypeInfo& type = info(entry.tensor.dtype());
   if (type.ggml_id < 0) {
     refuse(entry, fmt::format("has dtype {}, which ggml has no type for", type.name),
-           type.kind == DTypeKind::floating ? "cast it with --dtype F16, BF16 or F32, or leave it out with --exclude"
-           : type.in_safetensors            ? "write a .safetensors or a .pt, or leave the tensor out with --exclude"
-                                 : "write a .pt, which has this dtype, or leave the tensor out with --exclude");
+           type.kind == DTypeKind::floating ? cast_it_or_leave_it_out("F16, BF16 or F32")
+           : type.in_safetensors            ? "write a .safetensors or a .pt, or " + leave_it_out()
+                                            : "write a .pt, which has this dtype, or " + leave_it_out());
   }
   return {static_cast<std::uint32_t>(type.ggml_id), &entry.tensor.shape()};
 }
@@ -40,31 +41,30 @@ Stored stored(const StateDict::Entry& entry, const UnknownTypes& unknown) {
 void check_can_store(const StateDict::Entry& entry, const Stored& as) {
   if (entry.name.size() > kMaxNameBytes) {
     refuse(entry, fmt::format("has a name of {} bytes, and GGUF allows {}", entry.name.size(), kMaxNameBytes),
-           "shorten it with --rename");
+           "shorten it with " + mention(Remedy::rename));
   }
   if (as.shape->rank() > kMaxRank) {
-    refuse(entry, fmt::format("has {} dimensions, and GGUF allows {}", as.shape->rank(), kMaxRank),
-           "leave it out with --exclude");
+    refuse(entry, fmt::format("has {} dimensions, and GGUF allows {}", as.shape->rank(), kMaxRank), leave_it_out());
   }
-  if (!entry.tensor.has_data()) refuse(entry, "has no data to store", "leave it out with --exclude");
+  if (!entry.tensor.has_data()) refuse(entry, "has no data to store", leave_it_out());
   const std::uint64_t block = info(entry.tensor.dtype()).block_elements;
   const std::uint64_t row = entry.tensor.rank() == 0 ? 1 : entry.tensor.shape()[entry.tensor.rank() - 1];
   if (row % block != 0) {
     refuse(entry, fmt::format("has rows of {} elements, which are no whole blocks of {}", row, block),
-           "convert it with --dtype F16, or leave it out with --exclude");
+           cast_it_or_leave_it_out("F16"));
   }
 }
 
 }  // namespace
 
-SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const Fields& fields,
+SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const TypedMetadata& fields,
                        const UnknownTypes& unknown, const Limits& limits) {
   const std::uint64_t alignment = alignment_of(fields);
   SavePlan::File file;
   file.items.reserve(entries.size());
   std::string text;
   append_preamble(text, kVersion, entries.size(), fields.size());
-  for (const Field& field : fields) append_field(text, field);
+  for (const MetadataEntry& field : fields) append_field(text, field);
   std::uint64_t end = 0;
   for (const auto* entry : entries) {
     const Stored as = stored(*entry, unknown);
@@ -94,14 +94,15 @@ class GgufLayouts final : public TensorLayouts {
     return gguf::lay_out(chosen, fields_for(place), checkpoint_.unknown_ggml, limits_);
   }
 
-  Fields fields_for(const FilePlace& place) const {
-    const Fields& fields = checkpoint_.fields;
+  TypedMetadata fields_for(const FilePlace& place) const {
+    const TypedMetadata& fields = checkpoint_.typed_metadata;
     if (place.count > 1) return fields_of_part(fields, place.number, place.count, entries().size());
     if (const auto part = parse_part_name(place.path))
       throw Error(Errc::invalid_argument,
                   fmt::format("a whole model cannot be called part {} of {}", part->number, part->count))
           .in(place.path)
-          .hint("give it a name that does not end in -00001-of-00002.gguf; --max-shard-size makes parts");
+          .hint("give it a name that does not end in -00001-of-00002.gguf; " + mention(Remedy::max_shard_bytes) +
+                " makes parts");
     return split_of(fields) ? without_split(fields) : fields;
   }
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <span>
 
-#include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/state_dict.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include "formats/format.hpp"
 #include "formats/gguf/reader.hpp"
@@ -19,7 +19,7 @@ namespace ballast::gguf {
 // The alignment is what `fields` say. Tensors that `unknown` names are written with the types that they had. Throws
 // Errc::unsupported, with a way out, for a tensor that GGUF cannot store, and Errc::limit for a header that no reader
 // would accept. The file has no path yet; zeros lie between and behind its items.
-SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const Fields& fields,
+SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const TypedMetadata& fields,
                        const UnknownTypes& unknown = {}, const Limits& limits = {});
 
 // Sets of files are cut as gguf-split cuts them.

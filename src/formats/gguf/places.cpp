@@ -9,13 +9,14 @@
 
 #include "core/checked.hpp"
 #include "core/expansion.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/types.hpp"
 
 namespace ballast::gguf {
 namespace {
 
-[[noreturn]] void fail(const TensorInfo& tensor, Errc code, const std::string& what, std::string_view hint = {}) {
+[[noreturn]] void fail(const TensorInfo& tensor, Errc code, const std::string& what, const Advice& hint = {}) {
   Error error(code, "tensor " + quote(tensor.name) + " " + what);
   error.at_byte(tensor.position);
   if (!hint.empty()) error.hint(hint);
@@ -114,7 +115,8 @@ class Placer {
     const TensorInfo& tensor = header_.tensors[number];
     const std::string what = "shares bytes with tensor " + quote(header_.tensors[before].name);
     if (!options_.lenient)
-      fail(tensor, Errc::malformed, what, "--lenient reads each tensor from where the header says that it begins");
+      fail(tensor, Errc::malformed, what,
+           mention(Remedy::lenient) + " reads each tensor from where the header says that it begins");
     if (shared_bytes_ == 0) result_.oddities.push_back("tensor " + quote(tensor.name) + " " + what);
     // A header of a megabyte could list ten thousand tensors that each take all of the data.
     shared_bytes_ = fits(checked_add(shared_bytes_, all()[number].size), "what tensors share");

@@ -14,6 +14,7 @@
 #include "formats/gguf/split.hpp"
 #include "formats/gguf/types.hpp"
 #include "tensor/decoded_storage.hpp"
+#include "tensor/doors.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast::gguf {
@@ -31,10 +32,10 @@ class TensorMaker {
         swaps_blocks_(options.block_order == BlockOrder::swapped) {}
 
   Tensor make(const TensorInfo& info, const Place& place) const {
-    if (!place.dtype) return Tensor::unchecked(DType::u8, Shape{place.size}, data_, place.offset);
-    Tensor tensor = Tensor::unchecked(*place.dtype, info.shape, data_, place.offset);
+    if (!place.dtype) return Doors::unchecked(DType::u8, Shape{place.size}, data_, place.offset);
+    Tensor tensor = Doors::unchecked(*place.dtype, info.shape, data_, place.offset);
     if (place.size == 0 || !is_swapped(*place.dtype)) return tensor;
-    return Tensor::unchecked(*place.dtype, info.shape, swapped_storage(std::move(tensor)), 0);
+    return Doors::unchecked(*place.dtype, info.shape, swapped_storage(std::move(tensor)), 0);
   }
 
  private:
@@ -53,8 +54,8 @@ StateDict make_tensors(const Header& header, const Places& places, const TensorM
   for (std::size_t i = 0; i < header.tensors.size(); ++i)
     entries.emplace_back(header.tensors[i].name, maker.make(header.tensors[i], places.places[i]));
   StateDict tensors;
-  tensors.keep_alive(header.text);
-  if (const auto twice = tensors.adopt(std::move(entries))) {
+  Doors::keep_alive(tensors, header.text);
+  if (const auto twice = Doors::adopt(tensors, std::move(entries))) {
     throw Error(Errc::malformed, "tensor " + quote(header.tensors[*twice].name) + " is there twice")
         .at_byte(header.tensors[*twice].position);
   }
@@ -114,8 +115,8 @@ class Notes {
   }
 
   void note_nested_arrays(const Header& header) {
-    const auto is_nested = [](const Field& field) {
-      return field.is_array() && field.element_type == FieldType::array;
+    const auto is_nested = [](const MetadataEntry& field) {
+      return field.is_array() && field.element_type == MetadataType::array;
     };
     const auto first = std::ranges::find_if(header.fields, is_nested);
     if (first == header.fields.end()) return;

@@ -7,9 +7,9 @@
 #include <string>
 
 #include <ballast/checkpoint.hpp>
-#include <ballast/fields.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/source.hpp>
+#include <ballast/typed_metadata.hpp>
 
 namespace ballast::gguf {
 
@@ -36,7 +36,7 @@ using UnknownTypes = std::map<std::string, UnknownGgml, std::less<>>;
 
 struct GgufFile {
   Checkpoint checkpoint;
-  Fields fields;
+  TypedMetadata fields;
   UnknownTypes unknown_types;  // by tensor
   std::uint32_t version = 3;
   bool is_big_endian = false;

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "core/text.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast::gguf {
 namespace {
@@ -86,7 +87,7 @@ GgufFile joined(std::vector<GgufFile> parts, const std::string& path) {
     whole.unknown_types.merge(part.unknown_types);
   }
   StateDict all;
-  if (const auto twice = all.adopt_all(std::move(tensors)))
+  if (const auto twice = Doors::adopt_all(all, std::move(tensors)))
     throw Error(Errc::malformed, "tensor " + quote(all[*twice].name) + " is in two parts").in(path);
   check_total(whole.split.value_or(Split{}), all.size(), path);
   whole.checkpoint.tensors = std::move(all);
@@ -116,19 +117,20 @@ std::vector<std::string> set_of(const std::string& path, const Limits& limits) {
   return parts;
 }
 
-std::optional<Split> split_of(const Fields& fields) {
+std::optional<Split> split_of(const TypedMetadata& fields) {
   const std::uint64_t count = fields.find_uint(kCountKey).value_or(0);
   if (count == 0) return std::nullopt;
   return Split{fields.find_uint(kNumberKey).value_or(0), count, fields.find_uint(kTensorsKey)};
 }
 
-Fields without_split(Fields fields) {
+TypedMetadata without_split(TypedMetadata fields) {
   for (const std::string_view key : {kNumberKey, kCountKey, kTensorsKey}) fields.remove(key);
   return fields;
 }
 
 // Does as gguf-split does: with these types, in this order, and all other keys in the first part only.
-Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors) {
+TypedMetadata fields_of_part(const TypedMetadata& whole, std::uint64_t number, std::uint64_t count,
+                             std::uint64_t tensors) {
   constexpr std::uint64_t kMostParts = std::numeric_limits<std::uint16_t>::max();
   constexpr std::uint64_t kMostTensors = std::numeric_limits<std::int32_t>::max();
   if (count > kMostParts || tensors > kMostTensors) {
@@ -136,10 +138,10 @@ Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t c
                 fmt::format("{} parts with {} tensors are more than a set of GGUF files can have", count, tensors))
         .hint("make the parts larger");
   }
-  Fields fields = number == 0 ? without_split(whole) : Fields();
-  fields.set(Field::of(kNumberKey, static_cast<std::uint16_t>(number)));
-  fields.set(Field::of(kCountKey, static_cast<std::uint16_t>(count)));
-  fields.set(Field::of(kTensorsKey, static_cast<std::int32_t>(tensors)));
+  TypedMetadata fields = number == 0 ? without_split(whole) : TypedMetadata();
+  fields.set(MetadataEntry::of(kNumberKey, static_cast<std::uint16_t>(number)));
+  fields.set(MetadataEntry::of(kCountKey, static_cast<std::uint16_t>(count)));
+  fields.set(MetadataEntry::of(kTensorsKey, static_cast<std::int32_t>(tensors)));
   return fields;
 }
 

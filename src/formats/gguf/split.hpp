@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <ballast/fields.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include "core/shard_name.hpp"
 #include "formats/gguf/reader.hpp"
@@ -23,11 +23,12 @@ std::optional<ShardName> parse_part_name(const std::string& path);
 std::vector<std::string> set_of(const std::string& path, const Limits& limits);
 
 // What the keys say; nothing if there are none, or if they say that the parts were joined (a count of 0).
-std::optional<Split> split_of(const Fields& fields);
+std::optional<Split> split_of(const TypedMetadata& fields);
 
 // The metadata of one part of a set, and the metadata of a set that was joined.
-Fields fields_of_part(const Fields& whole, std::uint64_t number, std::uint64_t count, std::uint64_t tensors);
-Fields without_split(Fields fields);
+TypedMetadata fields_of_part(const TypedMetadata& whole, std::uint64_t number, std::uint64_t count,
+                             std::uint64_t tensors);
+TypedMetadata without_split(TypedMetadata fields);
 
 // Reads the whole set that a file belongs to, whichever part it is: the tensors of all parts in order, the metadata of
 // the first part without split.*. The other parts are opened by their names. A file that is not a part is read alone.

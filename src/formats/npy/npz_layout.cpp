@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/zip_format.hpp"
 #include "formats/archive/zip_writer.hpp"
@@ -43,15 +44,14 @@ void check_can_store(const StateDict::Entry& entry) {
   const DTypeInfo& type = info(entry.tensor.dtype());
   if (type.numpy_name.empty()) {
     const bool is_number = type.kind == DTypeKind::floating || type.kind == DTypeKind::ggml;
-    refuse(entry, fmt::format("has dtype {}, which NumPy has no name for", type.name),
-           is_number ? "cast it with --dtype F32, F16 or F64, or leave it out with --exclude"
-                     : "write a .safetensors or a .pt, or leave the tensor out with --exclude");
+    refuse(
+        entry, fmt::format("has dtype {}, which NumPy has no name for", type.name),
+        is_number ? cast_it_or_leave_it_out("F32, F16 or F64") : "write a .safetensors or a .pt, or " + leave_it_out());
   }
-  if (!entry.tensor.has_data()) refuse(entry, "has no data to store", "leave it out with --exclude");
-  if (leads_out(entry.name))
-    refuse(entry, "would lead whoever unpacks the archive out of its folder", "rename it with --rename");
+  if (!entry.tensor.has_data()) refuse(entry, "has no data to store", leave_it_out());
+  if (leads_out(entry.name)) refuse(entry, "would lead whoever unpacks the archive out of its folder", rename_it());
   if (!can_be_a_members_name(entry.name))
-    refuse(entry, "has a name that a zip cannot keep: it is not UTF-8, or too long", "rename it with --rename");
+    refuse(entry, "has a name that a zip cannot keep: it is not UTF-8, or too long", rename_it());
 }
 
 struct Npz {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/remedy.hpp"
 #include "formats/pickle/instructions.hpp"
 
 namespace ballast::pickle {
@@ -123,7 +124,7 @@ void Machine::check_limits() const {
     return;
   throw Error(Errc::limit, fmt::format("the pickle holds more than {} objects", most_nodes_))
       .at_byte(window_.position())
-      .hint("raise Limits::max_pickle_nodes where such a file is honest");
+      .hint(raise_limit("max_pickle_nodes"));
 }
 
 namespace {

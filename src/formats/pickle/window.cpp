@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
+
 namespace ballast::pickle {
 namespace {
 
@@ -33,8 +35,9 @@ void Window::fill(std::size_t size, std::string_view what) {
   const auto wanted = std::max(size - kept, std::min(ahead_, capacity_ - kept));
   const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, last_ - next_));
   if (size - kept > budget_) {
-    throw Error(Errc::limit, "the pickle is longer than Limits::max_pickle_bytes, large strings not counted")
-        .at_byte(position());
+    throw Error(Errc::limit, "the pickle is longer than max_pickle_bytes, large strings not counted")
+        .at_byte(position())
+        .hint(raise_limit("max_pickle_bytes"));
   }
   source_.read(next_, {buffer_.get() + kept, more});
   next_ += more;

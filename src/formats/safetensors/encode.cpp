@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/json_string.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/safetensors/header.hpp"
 
@@ -60,7 +61,7 @@ std::vector<std::byte> frame_header(std::string_view text, std::uint64_t length,
   if (length > limits.max_header_bytes) {
     throw Error(Errc::limit, "the header would have " + std::to_string(length) + " bytes, more than the " +
                                  std::to_string(limits.max_header_bytes) + " that readers accept")
-        .hint("write several files with --max-shard-size");
+        .hint("write several files with " + mention(Remedy::max_shard_bytes));
   }
   std::vector<std::byte> bytes(kLengthBytes + length, std::byte{' '});
   static_assert(std::endian::native == std::endian::little);

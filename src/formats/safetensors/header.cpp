@@ -14,6 +14,7 @@
 #include "core/huge_pages.hpp"
 #include "core/json_text.hpp"
 #include "core/text.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast::safetensors {
 namespace {
@@ -35,7 +36,7 @@ class HeaderParser {
   Header parse() {
     json_.check_utf8();
     header_.leading_space = !text_->view().empty() && text_->view().front() != '{';
-    header_.tensors.keep_alive(text_);
+    Doors::keep_alive(header_.tensors, text_);
 
     if (!json_.take('{')) json_.fail("a header must begin with '{'");
     if (!json_.take('}')) {
@@ -46,7 +47,7 @@ class HeaderParser {
     json_.skip_space();
     if (!json_.at_end()) json_.fail("more text after the end of the header's object");
     if (!in_order_) put_in_order();
-    if (header_.tensors.adopt(std::move(entries_))) refuse_repeated_name(header_.tensors);
+    if (Doors::adopt(header_.tensors, std::move(entries_))) refuse_repeated_name(header_.tensors);
     return std::move(header_);
   }
 
@@ -77,7 +78,7 @@ class HeaderParser {
 
   // The text has a name with escapes only in its escaped form, so the name itself is kept here.
   std::string_view keep(std::string_view name) {
-    if (!unescaped_) header_.tensors.keep_alive(unescaped_ = std::make_shared<std::deque<std::string>>());
+    if (!unescaped_) Doors::keep_alive(header_.tensors, unescaped_ = std::make_shared<std::deque<std::string>>());
     return unescaped_->emplace_back(name);
   }
 
@@ -116,7 +117,7 @@ class HeaderParser {
   void tensor(std::string_view name, std::uint64_t byte) {
     Fields fields = fields_of(name);
     if (!has_right_size(fields)) explain_size(name, byte, fields);
-    entries_.emplace_back(name, Tensor::unchecked(fields.dtype, std::move(fields.shape), data_, fields.begin));
+    entries_.emplace_back(name, Doors::unchecked(fields.dtype, std::move(fields.shape), data_, fields.begin));
     bytes_.push_back(byte);
     in_order_ = in_order_ && fields.begin == header_.data_end;
     header_.data_end = std::max(header_.data_end, fields.end);

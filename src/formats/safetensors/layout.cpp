@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/safetensors/encode.hpp"
 
@@ -18,19 +19,16 @@ void check_can_store(const StateDict::Entry& entry) {
   if (!type.in_safetensors) {
     throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has dtype " + std::string(type.name) +
                                        ", which safetensors cannot store")
-        .hint("write a .pt, which has this dtype, or leave the tensor out with --exclude");
+        .hint("write a .pt, which has this dtype, or " + leave_it_out());
   }
   if (!entry.tensor.has_data()) {
-    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store")
-        .hint("leave it out with --exclude");
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has no data to store").hint(leave_it_out());
   }
   if (entry.name == "__metadata__") {
-    throw Error(Errc::unsupported, "safetensors cannot store a tensor called \"__metadata__\"")
-        .hint("rename it with --rename");
+    throw Error(Errc::unsupported, "safetensors cannot store a tensor called \"__metadata__\"").hint(rename_it());
   }
   if (valid_utf8_prefix(entry.name) != entry.name.size()) {
-    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has a name that is not UTF-8")
-        .hint("rename it with --rename");
+    throw Error(Errc::unsupported, "tensor " + quote(entry.name) + " has a name that is not UTF-8").hint(rename_it());
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cursor.hpp"
+#include "core/remedy.hpp"
 #include "formats/safetensors/header.hpp"
 #include "tensor/source_storage.hpp"
 
@@ -82,7 +83,7 @@ Checkpoint read(const SourcePtr& source, const ReadOptions& options) try {
     if (!options.lenient) {
       throw Error(Errc::malformed, what)
           .at_byte(data_begin + header.data_end)
-          .hint("--lenient reads the tensors and passes over the rest");
+          .hint(mention(Remedy::lenient) + " reads the tensors and passes over the rest");
     }
     checkpoint.notes.push_back({source->name(), what + "; passed over"});
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/judge.hpp"
 
@@ -44,7 +45,7 @@ void check_globals(const pickle::Graph& graph, Safety safety, const std::string&
     if (safety == Safety::strict && !pickle::is_allowed_by_weights_only(global.module, global.name)) {
       throw Error(Errc::unsafe, fmt::format("names {}, which weights_only does not allow", quote(full_name(global))))
           .at_byte(global.offset)
-          .hint("Ballast never runs it; leave out --weights-only to open the file");
+          .hint("Ballast never runs it; leave out " + mention(Remedy::weights_only) + " to open the file");
     }
     if (judgement.verdict == Verdict::unknown) unknown.insert(full_name(global));
     if (judgement.verdict != Verdict::dangerous || !dangerous.insert(full_name(global)).second) continue;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/torch/types.hpp"
 #include "tensor/element_layout.hpp"
@@ -24,16 +25,15 @@ void check_can_store(std::string_view name, const Tensor& tensor) {
   const DTypeInfo& type = info(tensor.dtype());
   if (type.torch_name.empty()) {
     throw unsupported(name, "has dtype " + std::string(type.name) + ", which torch cannot store")
-        .hint("convert it with --dtype F32, or leave it out with --exclude");
+        .hint(cast_it_or_leave_it_out("F32"));
   }
-  if (!tensor.has_data()) throw unsupported(name, "has no data to store").hint("leave it out with --exclude");
-  if (valid_utf8_prefix(name) != name.size())
-    throw unsupported(name, "has a name that is not UTF-8").hint("rename it with --rename");
+  if (!tensor.has_data()) throw unsupported(name, "has no data to store").hint(leave_it_out());
+  if (valid_utf8_prefix(name) != name.size()) throw unsupported(name, "has a name that is not UTF-8").hint(rename_it());
   const bool fills_bytes = tensor.rank() != 0 && tensor.shape().dims().back() % type.block_elements == 0;
   if (counts_bytes_in_shapes(tensor.dtype()) && !fills_bytes) {
     throw unsupported(name, "has shape " + to_string(tensor.shape()) + ", but torch packs " +
                                 std::to_string(type.block_elements) + " elements of the last dimension in a byte")
-        .hint("convert it with --dtype F32, or leave it out with --exclude");
+        .hint(cast_it_or_leave_it_out("F32"));
   }
 }
 
@@ -52,7 +52,7 @@ Leaf quantized_leaf(const StateDict::Entry& entry, const Composite* composite, c
   if (composite == nullptr) {
     throw unsupported(entry.name, "has dtype " + std::string(name(entry.tensor.dtype())) + " and nothing that says " +
                                       "by which scale its integers are to be multiplied")
-        .hint("leave it out with --exclude");
+        .hint(leave_it_out());
   }
   Leaf leaf{entry.name, &entry.tensor, composite};
   if (!composite->axis) return leaf;
@@ -61,7 +61,7 @@ Leaf quantized_leaf(const StateDict::Entry& entry, const Composite* composite, c
   if (leaf.scales == nullptr || leaf.zero_points == nullptr) {
     throw unsupported(entry.name, "is quantized by channels, and its scales and zero points are not with it")
         .hint("select " + quote(composite->name + ".scales") + " and " + quote(composite->name + ".zero_points") +
-              " too, or leave it out with --exclude");
+              " too, or " + leave_it_out());
   }
   return leaf;
 }

@@ -14,6 +14,7 @@
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/tar.hpp"
 #include "formats/pickle/machine.hpp"
@@ -251,7 +252,7 @@ std::vector<TarPickle> find_tar_pickles(const archive::Tar& tar, const Limits& l
 Checkpoint read_tar(const SourcePtr& source, const ReadOptions& options) try {
   if (options.safety == Safety::strict) {
     throw Error(Errc::unsafe, "a tar of PyTorch 0.1, which weights_only does not allow")
-        .hint("Ballast runs nothing of it; leave out --weights-only to open the file");
+        .hint("Ballast runs nothing of it; leave out " + mention(Remedy::weights_only) + " to open the file");
   }
   const archive::Tar tar = archive::read_tar(source, options.limits);
   const auto* object = tar.find("pickle");

@@ -12,6 +12,7 @@
 
 #include "core/name_hash.hpp"
 #include "core/name_list.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/torch/children.hpp"
 #include "formats/torch/optimizer.hpp"
@@ -83,7 +84,7 @@ class Walker {
     if (!children.next()) return add_value(node);
     if (frames_.size() == kDeepestObject) {
       throw Error(Errc::limit, fmt::format("objects lie inside each other deeper than {}", kDeepestObject))
-          .hint("ballast scan looks into it all the same");
+          .hint(mention(Remedy::scan) + " looks into it all the same");
     }
     on_path_[node] = true;
     frames_.push_back({node, std::move(children), path_.size(), frames_.empty(), checkpoint_.tensors.size()});
@@ -165,9 +166,9 @@ class Walker {
     }
     for (const auto& [name, unknown] : file.unknown_ggml) checkpoint_.unknown_ggml.emplace(names.at(name), unknown);
     for (const auto& [removed, kept] : file.aliases) checkpoint_.aliases.emplace(names.at(removed), names.at(kept));
-    for (const Field& field : file.fields) {
+    for (const MetadataEntry& field : file.typed_metadata) {
       budget_.spend_bytes(path_.size() + field.key.size());
-      checkpoint_.fields.set(with_key(field, part_name(std::string(field.key))));
+      checkpoint_.typed_metadata.set(with_key(field, part_name(std::string(field.key))));
     }
     for (const auto& [key, value] : file.metadata) {
       budget_.spend_bytes(path_.size() + key.size() + value.size());

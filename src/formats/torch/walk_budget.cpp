@@ -2,12 +2,14 @@
 
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
+
 namespace ballast::torch {
 namespace {
 
 [[noreturn]] void throw_spent() {
   throw Error(Errc::limit, "the same objects are reached by too many paths: the tree is larger than its file")
-      .hint("ballast scan looks into it all the same");
+      .hint(mention(Remedy::scan) + " looks into it all the same");
 }
 
 }  // namespace

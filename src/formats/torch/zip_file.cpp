@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/machine.hpp"
 #include "formats/torch/globals_check.hpp"
@@ -229,7 +230,7 @@ Checkpoint read_zip(const Zip& zip, const ReadOptions& options) try {
   const bool is_script = zip.find(prefix + std::string(kConstants)) != nullptr;
   if (is_script && options.safety == Safety::strict) {
     throw Error(Errc::unsafe, "a TorchScript archive, which weights_only does not allow")
-        .hint("Ballast never runs its code; leave out --weights-only to open the file");
+        .hint("Ballast never runs its code; leave out " + mention(Remedy::weights_only) + " to open the file");
   }
   prefetch_small_members(zip, prefix);
   Checkpoint checkpoint;

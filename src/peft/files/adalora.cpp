@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/special.hpp"
@@ -62,7 +63,7 @@ void keep_at(StateDict& file, const std::string& module, std::string_view ending
     if (info(tensor->dtype()).block_elements != 1) {  // elements without bytes of their own
       throw Error(Errc::unsupported, "tensor " + quote(name) + " has dtype " + std::string(info(tensor->dtype()).name) +
                                          ", of which no ranks can be chosen")
-          .hint("convert it with --dtype F32");
+          .hint("cast it with " + mention(Remedy::cast, "F32"));
     }
     file.replace(name, chosen(*tensor, static_cast<std::size_t>(dim), kept));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "layout/names_match.hpp"
 #include "peft/computed.hpp"
@@ -45,7 +46,7 @@ Checkpoint renamed_to_gguf(const Checkpoint& weights, const NameOptions& options
     if (match && !match->is_left_out) continue;
     throw Error(Errc::unsupported, "module " + quote(module_of(name)) + " has no name in GGUF for the architecture " +
                                        std::string(architecture == nullptr ? "of the file" : architecture->name))
-        .hint("is --architecture right?");
+        .hint("is " + mention(Remedy::architecture) + " right?");
   }
   return result;
 }
@@ -53,10 +54,10 @@ Checkpoint renamed_to_gguf(const Checkpoint& weights, const NameOptions& options
 }  // namespace
 
 LoraModules read_gguf(const Checkpoint& file, const NameOptions& options) {
-  const Field* field = file.fields.find(kAlpha);
+  const MetadataEntry* field = file.typed_metadata.find(kAlpha);
   const std::optional<double> alpha = field == nullptr ? std::nullopt : field->as_double();
   Checkpoint weights;
-  weights.fields = file.fields;
+  weights.typed_metadata = file.typed_metadata;
   for (const auto& [name, tensor] : file) {
     if (name.ends_with(".lora_b"))
       weights.tensors.insert(module_of(name), tensor);
@@ -103,11 +104,12 @@ Checkpoint write_gguf(const LoraModules& modules, const Adapter& adapter, const 
   const Checkpoint in_gguf = renamed_to_gguf(weights, known);
 
   Checkpoint file;
-  file.fields.set(Field::of("general.architecture", *in_gguf.fields.find_string("general.architecture")));
-  for (const Field& field : in_gguf.fields) file.fields.set(field);
-  file.fields.set(Field::of("general.type", "adapter"));
-  file.fields.set(Field::of("adapter.type", "lora"));
-  file.fields.set(Field::of(kAlpha, static_cast<float>(alpha)));
+  file.typed_metadata.set(
+      MetadataEntry::of("general.architecture", *in_gguf.typed_metadata.find_string("general.architecture")));
+  for (const MetadataEntry& field : in_gguf.typed_metadata) file.typed_metadata.set(field);
+  file.typed_metadata.set(MetadataEntry::of("general.type", "adapter"));
+  file.typed_metadata.set(MetadataEntry::of("adapter.type", "lora"));
+  file.typed_metadata.set(MetadataEntry::of(kAlpha, static_cast<float>(alpha)));
   std::size_t i = 0;
   for (const auto& [name, module] : modules) {
     const std::string weight(in_gguf.tensors[i].name);

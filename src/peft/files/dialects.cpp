@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/initial.hpp"
 #include "peft/names.hpp"
@@ -58,9 +59,9 @@ void scale_by_metadata(LoraModules& modules, const Metadata& metadata) {
   }
 }
 
-void keep_fields(Adapter& adapter, const Fields& fields) {
+void keep_fields(Adapter& adapter, const TypedMetadata& fields) {
   constexpr std::uint64_t kMostItems = 16;  // of arrays
-  for (const Field& field : fields) adapter.metadata.emplace(field.key, text(field, kMostItems));
+  for (const MetadataEntry& field : fields) adapter.metadata.emplace(field.key, text(field, kMostItems));
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOpt
     modules = read_diffusers(adapter.tensors);
     scale_by_metadata(modules, adapter.metadata);
   }
-  keep_fields(adapter, file.fields);
+  keep_fields(adapter, file.typed_metadata);
   const bool has_scale = std::ranges::any_of(modules, [](const auto& m) { return m.second.alpha || m.second.scaling; });
   if (!has_scale) {
     adapter.notes.push_back({adapter.source, "nothing says the scaling: it is taken to be 1", Note::Kind::remark});
@@ -105,7 +106,7 @@ Checkpoint write_dialect(const Adapter& adapter, AdapterDialect dialect, const N
     file.metadata = {{"format", "pt"}};
   } else {
     throw Error(Errc::unsupported, "adapters of " + std::string(name(dialect)) + " are read, and not written")
-        .hint("--to peft, diffusers, kohya or gguf");
+        .hint("give " + mention(Remedy::dialect, "peft, diffusers, kohya or gguf"));
   }
   file.files = adapter.files;
   return file;

@@ -10,6 +10,7 @@
 
 #include "checkpoint/quantization/packed_parts.hpp"
 #include "core/progress_meter.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "kernels/linear/svd.hpp"
@@ -84,7 +85,7 @@ Extracted extract(const WeightPair& pair, const FromDiffOptions& options) {
   if (size == 0) return done;
   if (!std::isfinite(size)) {
     throw Error(Errc::mismatch, fmt::format("tensor {} is not finite in one of the checkpoints", quote(pair.name)))
-        .hint("leave it out with --exclude");
+        .hint(leave_it_out());
   }
   if (shape.rank() == 2 && options.fan_in_fan_out && !pair.is_table()) change = transposed(change);
   const Extent extent{change.rows(), change.columns()};
@@ -110,7 +111,8 @@ Checkpoint with_names_of_peft(const Checkpoint& checkpoint, const FromDiffOption
   if (names::find_architecture(checkpoint, options.names) == nullptr) {
     throw Error(Errc::unsupported, "a LoRA needs the names of Hugging Face, which are not known for this architecture")
         .in(checkpoint.target)
-        .hint("name one whose names are known with --architecture; or convert both checkpoints from the originals");
+        .hint("name one whose names are known with " + mention(Remedy::architecture) +
+              "; or convert both checkpoints from the originals");
   }
   return to_names(cast(checkpoint, DType::f32), NameStyle::huggingface, options.names);
 }
@@ -170,7 +172,7 @@ FromDiff lora_of(const Checkpoint& base, const Checkpoint& tuned, const FromDiff
   }
   if (modules.empty()) {
     throw Error(Errc::mismatch, "no matrix differs between the two checkpoints, so there is nothing to extract")
-        .hint("ballast diff shows what does differ");
+        .hint(mention(Remedy::diff) + " shows what does differ");
   }
   put_modules(result.adapter, modules);
   result.adapter.config.fields.set("base_model_name_or_path", base.target);

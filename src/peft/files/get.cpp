@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/embeddings.hpp"
 #include "peft/files/special.hpp"
@@ -130,7 +131,8 @@ class Getter {
     const Embeddings embeddings(state_);
     if (embeddings.empty() && (options_.embeddings == SaveEmbeddings::always || options_.base_vocabulary != 0)) {
       throw Error(Errc::not_found, "no tensor of the state dict is called like embeddings, such as embed_tokens or wte")
-          .hint("they cannot be saved along: leave out --save-embeddings and --base-vocabulary");
+          .hint("they cannot be saved along: leave out " + mention(Remedy::save_embeddings) + " and " +
+                mention(Remedy::base_vocabulary));
     }
     const bool are_adapted = std::ranges::any_of(modules_, [](const std::string& m) { return is_embedding(m); });
     const bool has_tokens = type_.name == "TRAINABLE_TOKENS" || config_.find("trainable_token_indices") != nullptr;
@@ -154,7 +156,7 @@ class Getter {
     if (others.empty()) throw error.hint("it is a base without an adapter, or the configuration is of another type");
     std::string names;
     for (const std::string& other : others) names += (names.empty() ? "" : ", ") + quote(other);
-    throw error.hint("it has " + names + ": choose one with --name");
+    throw error.hint("it has " + names + ": choose one with " + mention(Remedy::adapter_name));
   }
 
   const AdapterConfig& config_;

@@ -121,12 +121,8 @@ void use_integers(StateDict& tensors) {
 }
 
 Adapter load_to_host(const std::string& path, const AdapterLoadOptions& options) {
-  const AdapterFiles files = files_of(path, options.subfolder, *options.files);
-  OpenOptions open_options;
-  open_options.limits = options.limits;
-  open_options.safety = options.safety;
-  open_options.files = options.files;
-  const Checkpoint file = open(files.weights, open_options);
+  const AdapterFiles files = files_of(path, options.subfolder, *options.open.files);
+  const Checkpoint file = open(files.weights, options.open);
   if (!options.allow_dangerous) refuse_dangerous(file);
 
   Adapter result;
@@ -137,7 +133,7 @@ Adapter load_to_host(const std::string& path, const AdapterLoadOptions& options)
   result.files = file.files;
   result.notes = file.notes;
   note_values_left_out(file, false, result.notes);
-  if (!files.config.empty()) result.config = read_config(files.config, *options.files);
+  if (!files.config.empty()) result.config = read_config(files.config, *options.open.files);
   if (result.dialect != AdapterDialect::peft) {
     peft::read_dialect(result, file, options);
     return result;

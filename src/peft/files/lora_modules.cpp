@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/dialects.hpp"
@@ -92,7 +93,9 @@ bool add_tensor(LoraModules& modules, std::string_view name, const Tensor& tenso
 
 void put_modules(Adapter& adapter, const LoraModules& modules) {
   if (modules.empty()) {
-    throw Error(Errc::malformed, "there is no LoRA in this file").in(adapter.source).hint("ballast ls shows what is");
+    throw Error(Errc::malformed, "there is no LoRA in this file")
+        .in(adapter.source)
+        .hint(mention(Remedy::ls) + " shows what is");
   }
   StateDict tensors;
   std::map<std::string, Scale> scales;
@@ -129,7 +132,7 @@ LoraModules take_modules(const Adapter& adapter, AdapterDialect dialect) {
   const auto refuse = [&](const std::string& what) {
     return Error(Errc::unsupported, what + ", which " + std::string(name(dialect)) + " has no place for")
         .in(adapter.source)
-        .hint("merge the adapter into its base, or convert it --to peft");
+        .hint("merge the adapter into its base, or convert it with " + mention(Remedy::dialect, "peft"));
   };
   const PeftType& type = peft_type(adapter.config);
   if (type.name != "LORA") throw refuse("this is an adapter of the type " + std::string(type.name));

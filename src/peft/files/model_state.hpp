@@ -7,6 +7,7 @@
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "peft/files/wrapping.hpp"
 
@@ -39,7 +40,8 @@ struct ModelState {
     if (!options.ignore_mismatched_sizes) {
       throw Error(Errc::mismatch, "tensor " + quote(name) + " has the shape " + to_string(given) +
                                       " in the adapter, but the model needs " + to_string(wanted))
-          .hint("is the adapter for another base? --ignore-mismatched leaves out what does not fit");
+          .hint("is the adapter for another base? " + mention(Remedy::ignore_mismatched) +
+                " leaves out what does not fit");
     }
     result.mismatched.push_back(name);
   }

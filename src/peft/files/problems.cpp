@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "layout/names_values.hpp"
 #include "peft/files/deduce.hpp"
@@ -48,8 +49,8 @@ class Problems {
   }
 
  private:
-  void add(Errc code, std::string text, std::string_view hint, bool is_harmless = false) {
-    found_.push_back({code, std::move(text), std::string(hint), is_harmless});
+  void add(Errc code, std::string text, Advice hint, bool is_harmless = false) {
+    found_.push_back({code, std::move(text), std::move(hint), is_harmless});
   }
 
   void check_names(const PeftType& type) {
@@ -78,7 +79,7 @@ class Problems {
         add(Errc::unsupported,
             "module " + quote(module) + " has no name in PEFT for the architecture " +
                 (said == adapter_.metadata.end() ? "that nothing says" : quote(said->second)),
-            "if the architecture is another one, name it with --architecture");
+            "if the architecture is another one, name it with " + mention(Remedy::architecture));
       }
       const Error* why = names::why_unreadable(tensor);
       if (why != nullptr && !std::exchange(has_rows, true)) add(why->code(), why->message(), why->hint());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "layout/dimension_range.hpp"
 #include "peft/computed.hpp"
@@ -117,7 +118,7 @@ StateDict prompt_of(const StateDict& state, const PeftType& type, const AdapterC
   if (state.find(prefix + std::string(first_of_encoder(type))) == nullptr) {
     throw Error(Errc::not_found, "there is no prompt encoder " + quote(adapter) + " of the type " +
                                      std::string(type.name) + " in the state dict")
-        .hint("give the adapter's name with --name");
+        .hint("choose the adapter with " + mention(Remedy::adapter_name));
   }
   StateDict file;
   file.insert("prompt_embeddings", prompt_embeddings(state, prefix, type, config));

@@ -213,9 +213,9 @@ TEST(Gguf, HasTheMetadataAndTheOrderOfRowsOfLlamaCpp) {
       llama_lora(), dir / "a.gguf",
       {.dialect = AdapterDialect::gguf, .names = {.architecture = "llama", .head_count = 2, .head_count_kv = 1}});
   const Checkpoint file = open(dir / "a.gguf");
-  EXPECT_EQ(file.fields.find_string("general.type"), "adapter");
-  EXPECT_EQ(file.fields.find_string("adapter.type"), "lora");
-  EXPECT_NE(file.fields.find("adapter.lora.alpha"), nullptr);
+  EXPECT_EQ(file.typed_metadata.find_string("general.type"), "adapter");
+  EXPECT_EQ(file.typed_metadata.find_string("adapter.type"), "lora");
+  EXPECT_NE(file.typed_metadata.find("adapter.lora.alpha"), nullptr);
   // There are two heads of four rows, whose halves are interleaved: 0, 2, 1, 3, 4, 6, 5, 7.
   const auto rows = values_of(file.at("blk.0.attn_q.weight.lora_b"));
   EXPECT_LT(rows[0], rows[4]);
@@ -225,10 +225,10 @@ TEST(Gguf, HasTheMetadataAndTheOrderOfRowsOfLlamaCpp) {
 // Makes an adapter as llama.cpp writes it: with general.architecture, and nothing about heads.
 Checkpoint lora_of_llama_cpp(const std::string& architecture, const std::vector<std::string>& weights) {
   Checkpoint file;
-  file.fields.set(Field::of("general.architecture", architecture));
-  file.fields.set(Field::of("general.type", "adapter"));
-  file.fields.set(Field::of("adapter.type", "lora"));
-  file.fields.set(Field::of("adapter.lora.alpha", 4.0f));
+  file.typed_metadata.set(MetadataEntry::of("general.architecture", architecture));
+  file.typed_metadata.set(MetadataEntry::of("general.type", "adapter"));
+  file.typed_metadata.set(MetadataEntry::of("adapter.type", "lora"));
+  file.typed_metadata.set(MetadataEntry::of("adapter.lora.alpha", 4.0f));
   for (const std::string& weight : weights) {
     file.tensors.insert(weight + ".lora_a", counting({2, 3}));
     file.tensors.insert(weight + ".lora_b", counting({8, 2}));
@@ -248,7 +248,7 @@ TEST(Gguf, CanBeLookedAtWithoutTheHeadsOfItsBase) {
   EXPECT_NE(adapter.tensors.find("base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight"), nullptr);
 
   ASSERT_EQ(find_problems(adapter).size(), 1u);
-  EXPECT_NE(find_problems(adapter)[0].hint.find("--heads"), std::string::npos);
+  EXPECT_NE(find_problems(adapter)[0].hint.text().find("NameOptions::head_count"), std::string::npos);
   EXPECT_ERROR(check_adapter(adapter), Errc::invalid_argument, "nothing says llama.attention.head_count");
   EXPECT_ERROR(save_adapter(adapter, dir / "peft"), Errc::invalid_argument, "nothing says llama.attention.head_count");
   EXPECT_FALSE(std::filesystem::exists(dir / "peft/adapter_model.safetensors"));

@@ -176,7 +176,7 @@ TEST(LoraFromDiff, GivesTwoGgufsTheNamesThatAdaptersKnow) {
     EXPECT_EQ(values_of(found.adapter.tensors.at(name)), values_of(tensor)) << name;
 
   Checkpoint unknown = ggufs.base;
-  unknown.fields.set(Field::of("general.architecture", "mystery"));
+  unknown.typed_metadata.set(MetadataEntry::of("general.architecture", "mystery"));
   EXPECT_ERROR(lora_from_diff(unknown, ggufs.tuned), Errc::unsupported, "not known for this architecture");
 }
 

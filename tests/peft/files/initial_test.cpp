@@ -54,7 +54,7 @@ TEST(AdapterOfAChangedBase, IsRefusedOnTheOriginalBase) {
     ASSERT_EQ(find_problems(adapter).size(), 1u) << init;
     EXPECT_TRUE(find_problems(adapter)[0].is_harmless) << "it can be looked at, and copied";
   }
-  EXPECT_HINT(merge(plain_base(), {begun_with("pissa")}), "--initial-adapter");
+  EXPECT_HINT(merge(plain_base(), {begun_with("pissa")}), "AdapterLoadOptions::initial_adapter");
   Adapter kasa = small_lora();
   kasa.config.fields.set("kasa_config", Json::Members{{"beta", 0.1}});
   EXPECT_ERROR(merge(plain_base(), {kasa}), Errc::unsupported, "KaSA");

@@ -63,7 +63,7 @@ TEST(SavedAdapter, IsFoundWhereverItsFilesAre) {
     files->add("store:/lora/" + std::string(name), dir.read("out/" + std::string(name)));
     files->add("store:/both/second/" + std::string(name), dir.read("out/" + std::string(name)));
   }
-  const AdapterLoadOptions options{.files = files};
+  const AdapterLoadOptions options{.open = {.files = files}};
   for (const std::string target :
        {"store:/lora", "store:/lora/adapter_model.safetensors", "store:/lora/adapter_config.json"}) {
     const Adapter adapter = load_adapter(target, options);
@@ -71,7 +71,7 @@ TEST(SavedAdapter, IsFoundWhereverItsFilesAre) {
     EXPECT_EQ(adapter.config.fields.at("lora_alpha").integer(), 4) << target;
     EXPECT_EQ(test::bytes_of(adapter.tensors[0].tensor), test::bytes_of(small_lora().tensors[0].tensor)) << target;
   }
-  EXPECT_EQ(load_adapter("store:/both", {.subfolder = "second", .files = files}).tensors.size(), 2u);
+  EXPECT_EQ(load_adapter("store:/both", {.open = {.files = files}, .subfolder = "second"}).tensors.size(), 2u);
   EXPECT_ERROR(load_adapter("store:/both", options), Errc::not_found, "no adapter in this folder");
   EXPECT_ERROR(load_adapter("store:/none", options), Errc::not_found, "store:/none");
 }
@@ -191,7 +191,7 @@ TEST(AdapterProblems, AreSentencesThatSayWhatToDo) {
     const std::vector<AdapterProblem> found = find_problems(adapter);
     ASSERT_EQ(found.size(), 1u) << bad.text;
     EXPECT_NE(found[0].text.find(bad.text), std::string::npos) << found[0].text;
-    EXPECT_NE(found[0].hint.find(bad.hint), std::string::npos) << found[0].hint;
+    EXPECT_NE(found[0].hint.text().find(bad.hint), std::string::npos) << found[0].hint.text();
     if (found[0].is_harmless) {
       EXPECT_NO_THROW(check_adapter(adapter));
     } else {

@@ -93,7 +93,8 @@ TEST_F(MergeIntoGguf, GivesAdaptersOfOtherDialectsTheNamesAndHeadsThatTheyLack) 
 
 TEST_F(MergeIntoGguf, TakesTheHeadsFromTheOptionsIfTheFileDoesNotStateThem) {
   Checkpoint base = gguf_base();
-  for (const char* field : {"llama.attention.head_count", "llama.attention.head_count_kv"}) base.fields.remove(field);
+  for (const char* field : {"llama.attention.head_count", "llama.attention.head_count_kv"})
+    base.typed_metadata.remove(field);
   EXPECT_ERROR(merge(base, {query_key_lora()}), Errc::invalid_argument, "llama.attention.head_count");
   expect_same(merge(base, {query_key_lora()}, {.names = llama()}), expected);
 }

@@ -1,5 +1,5 @@
 #include <ballast/error.hpp>
-#include <ballast/fields.hpp>
+#include <ballast/typed_metadata.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -59,28 +59,28 @@ std::optional<bool> parse_bool(std::string_view text) {
 }
 
 template <class T>
-std::optional<Field> number_field(std::string_view key, std::string_view text) {
+std::optional<MetadataEntry> number_field(std::string_view key, std::string_view text) {
   const auto number = parse_number<T>(text);
-  return number ? std::optional(Field::of(key, *number)) : std::nullopt;
+  return number ? std::optional(MetadataEntry::of(key, *number)) : std::nullopt;
 }
 
-std::optional<Field> field_of_type(std::string_view key, FieldType type, std::string_view text) {
+std::optional<MetadataEntry> field_of_type(std::string_view key, MetadataType type, std::string_view text) {
   switch (type) {
-    case FieldType::u8: return number_field<std::uint8_t>(key, text);
-    case FieldType::i8: return number_field<std::int8_t>(key, text);
-    case FieldType::u16: return number_field<std::uint16_t>(key, text);
-    case FieldType::i16: return number_field<std::int16_t>(key, text);
-    case FieldType::u32: return number_field<std::uint32_t>(key, text);
-    case FieldType::i32: return number_field<std::int32_t>(key, text);
-    case FieldType::u64: return number_field<std::uint64_t>(key, text);
-    case FieldType::i64: return number_field<std::int64_t>(key, text);
-    case FieldType::f32: return number_field<float>(key, text);
-    case FieldType::f64: return number_field<double>(key, text);
-    case FieldType::string: return Field::of(key, text);
-    case FieldType::boolean:
-      if (const auto value = parse_bool(text)) return Field::of(key, *value);
+    case MetadataType::u8: return number_field<std::uint8_t>(key, text);
+    case MetadataType::i8: return number_field<std::int8_t>(key, text);
+    case MetadataType::u16: return number_field<std::uint16_t>(key, text);
+    case MetadataType::i16: return number_field<std::int16_t>(key, text);
+    case MetadataType::u32: return number_field<std::uint32_t>(key, text);
+    case MetadataType::i32: return number_field<std::int32_t>(key, text);
+    case MetadataType::u64: return number_field<std::uint64_t>(key, text);
+    case MetadataType::i64: return number_field<std::int64_t>(key, text);
+    case MetadataType::f32: return number_field<float>(key, text);
+    case MetadataType::f64: return number_field<double>(key, text);
+    case MetadataType::string: return MetadataEntry::of(key, text);
+    case MetadataType::boolean:
+      if (const auto value = parse_bool(text)) return MetadataEntry::of(key, *value);
       return std::nullopt;
-    case FieldType::array: break;
+    case MetadataType::array: break;
   }
   return std::nullopt;
 }
@@ -91,29 +91,29 @@ bool looks_like_number(std::string_view text) {
          text.find_first_of("0123456789") != std::string_view::npos;
 }
 
-Field guessed_field(std::string_view key, std::string_view text) {
+MetadataEntry guessed_field(std::string_view key, std::string_view text) {
   if (looks_like_number(text)) {
-    for (const FieldType type :
-         {FieldType::u32, FieldType::i32, FieldType::u64, FieldType::i64, FieldType::f32, FieldType::f64}) {
+    for (const MetadataType type : {MetadataType::u32, MetadataType::i32, MetadataType::u64, MetadataType::i64,
+                                    MetadataType::f32, MetadataType::f64}) {
       if (auto field = field_of_type(key, type, text)) return *std::move(field);
     }
   }
-  if (const auto value = parse_bool(text)) return Field::of(key, *value);
-  return Field::of(key, text);
+  if (const auto value = parse_bool(text)) return MetadataEntry::of(key, *value);
+  return MetadataEntry::of(key, text);
 }
 
 }  // namespace
 
-std::string text(const Field& field, std::uint64_t max_items) {
+std::string text(const MetadataEntry& field, std::uint64_t max_items) {
   std::string out;
   if (!field.is_array()) {
     std::visit(AppendValue{out, false}, field.value().get());
     return out;
   }
-  if (field.element_type == FieldType::array) return fmt::format("[{} arrays]", field.count);
+  if (field.element_type == MetadataType::array) return fmt::format("[{} arrays]", field.count);
   out += '[';
   std::uint64_t shown = 0;
-  for (const FieldValue item : field.items()) {
+  for (const MetadataValue item : field.items()) {
     if (shown != 0) out += ", ";
     if (shown == max_items) {
       out += fmt::format("... {} more", field.count - shown);
@@ -126,29 +126,25 @@ std::string text(const Field& field, std::uint64_t max_items) {
   return out;
 }
 
-FieldAssignment parse_field_assignment(std::string_view text) {
+MetadataAssignment parse_metadata_assignment(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string_view::npos) {
     throw Error(Errc::invalid_argument, quote(text) + " is no KEY=VALUE")
         .hint("write general.name=Tiny, or with a type llama.block_count:u32=2");
   }
-  FieldAssignment assignment{std::string(text.substr(0, equals)), {}, std::string(text.substr(equals + 1))};
+  MetadataAssignment assignment{std::string(text.substr(0, equals)), {}, std::string(text.substr(equals + 1))};
   const auto colon = assignment.key.rfind(':');
   if (colon == 0 || colon == std::string::npos) return assignment;
-  assignment.type = field_type_from_name(std::string_view(assignment.key).substr(colon + 1));
-  if (!assignment.type) {
-    throw Error(Errc::invalid_argument, "there is no type " + quote(assignment.key.substr(colon + 1)))
-        .hint("after the last colon of a key stands one of u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool string");
-  }
-  assignment.key.resize(colon);
+  assignment.type = metadata_type_from_name(std::string_view(assignment.key).substr(colon + 1));
+  if (assignment.type) assignment.key.resize(colon);
   return assignment;
 }
 
-void Fields::set_from_text(std::string_view key, std::string_view text, std::optional<FieldType> type) {
-  const Field* old = find(key);
+void TypedMetadata::set_from_text(std::string_view key, std::string_view text, std::optional<MetadataType> type) {
+  const MetadataEntry* old = find(key);
   if (!type && old != nullptr) type = old->type;
   if (!type) return set(guessed_field(key, text));
-  if (*type == FieldType::array) {
+  if (*type == MetadataType::array) {
     throw Error(Errc::invalid_argument, "field " + quote(key) + " is an array, which cannot be set from a text")
         .hint("name a type to replace it: KEY:string=VALUE");
   }

@@ -1,0 +1,71 @@
+#include "remedies.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace ballast::cli {
+namespace {
+
+struct Row {
+  Remedy remedy;
+  std::string_view words;
+};
+
+// In the order of Remedy.
+constexpr std::array kRows = {
+    Row{Remedy::adapter_name, "--name"},
+    Row{Remedy::allow_dangerous, "--allow-dangerous"},
+    Row{Remedy::allow_empty, "--allow-empty"},
+    Row{Remedy::architecture, "--architecture"},
+    Row{Remedy::base_vocabulary, "--base-vocabulary"},
+    Row{Remedy::cast, "--dtype"},
+    Row{Remedy::cast_by_name, "--dtype"},
+    Row{Remedy::compress, "--compress"},
+    Row{Remedy::dense, "--dense"},
+    Row{Remedy::dialect, "--to"},
+    Row{Remedy::diff, "ballast diff"},
+    Row{Remedy::exclude, "--exclude"},
+    Row{Remedy::heads, "--heads"},
+    Row{Remedy::ignore_mismatched, "--ignore-mismatched"},
+    Row{Remedy::include, "--include"},
+    Row{Remedy::info, "ballast info"},
+    Row{Remedy::initial_adapter, "--initial-adapter"},
+    Row{Remedy::keep_values, "--keep-values"},
+    Row{Remedy::kv_heads, "--kv-heads"},
+    Row{Remedy::lenient, "--lenient"},
+    Row{Remedy::limit, "--limit"},
+    Row{Remedy::ls, "ballast ls"},
+    Row{Remedy::manifest, "ballast convert IN OUT --manifest FILE"},
+    Row{Remedy::max_shard_bytes, "--max-shard-size"},
+    Row{Remedy::metadata, "ballast convert IN OUT.safetensors --metadata KEY=VALUE"},
+    Row{Remedy::overwrite, "--force"},
+    Row{Remedy::raw_blocks, "--raw"},
+    Row{Remedy::rename, "--rename"},
+    Row{Remedy::save_embeddings, "--save-embeddings"},
+    Row{Remedy::scan, "ballast scan"},
+    Row{Remedy::stats, "ballast stats"},
+    Row{Remedy::strict, "--strict"},
+    Row{Remedy::strip_prefix, "--strip-prefix"},
+    Row{Remedy::weights_only, "--weights-only"},
+};
+
+constexpr bool is_in_enum_order() {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (static_cast<std::size_t>(kRows[i].remedy) != i) return false;
+  return kRows.size() == kRemedyCount;
+}
+static_assert(is_in_enum_order(), "flag_of() indexes the table by the remedy");
+
+std::string flag_of(Remedy remedy, std::string_view argument) {
+  std::string flag(kRows[static_cast<std::size_t>(remedy)].words);
+  return argument.empty() ? flag : flag.append(" ").append(argument);
+}
+
+}  // namespace
+
+std::string worded(const Advice& advice) { return advice.text(flag_of); }
+
+std::string text_of(const Note& note) { return note.hint.empty() ? note.text : note.text + "; " + worded(note.hint); }
+
+}  // namespace ballast::cli
