@@ -160,8 +160,9 @@ Integer integer_from_twos_complement(std::span<const std::byte> bytes) {
 
 std::optional<double> parse_real(std::string_view text) {
   text = strip(text);
+  // from_chars takes no plus, and takes "nan(1)" as C does.
+  if (text.find('(') != std::string_view::npos || text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty() || text.starts_with('+')) return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
