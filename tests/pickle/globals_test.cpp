@@ -58,6 +58,19 @@ constexpr Row kRows[] = {
     {"builtins", "dict.fromkeys", Verdict::unknown},
     {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::unknown},  // TorchScript's code, taken for a pickle
 
+    {"model", "FloatTensor", Verdict::unknown},
+    {"torch", "FloatWriter", Verdict::unknown},
+    {"torch", "ModelTensor", Verdict::unknown},
+    {"torch", "QInt8Tensor", Verdict::unknown},  // only a storage has such elements
+    {"torch", "ComplexFloatTensor", Verdict::unknown},
+    {"torch.nn.modules.linear", "_", Verdict::unknown},
+    {"torch.nn.modules.linear", "@", Verdict::unknown},
+    {"torch.nn.modules.linear", "[", Verdict::unknown},
+    {"torch.nn.modules.linear", "Linear.forward", Verdict::unknown},
+    {"torch.nn.modules.linear", "Zero", Verdict::known},
+    {"torch.nn.modules.linear", "All", Verdict::known},
+
+    {"datetime", "Zone.datetime.fromisoformat", Verdict::dangerous},  // no longer the class of that module
     {"os", "system", Verdict::dangerous},
     {"osmium", "system", Verdict::dangerous},  // whatever module re-exports it
     {"model", "Net.eval", Verdict::dangerous},

@@ -79,8 +79,11 @@ constexpr Good kGood[] = {
     {"U\1a."sv, "text(61)"},
     {"Va\\u00e9\\U0001f600\\\\u0041\xe9\\n\n."sv, "text(61c3a9f09f98805c5c7530303431c3a95c6e)"},
     {"V\\ud800\n."sv, "text(eda080)"},
+    {"V\\U0010ffff\n."sv, "text(f48fbfbf)"},
+    {"S''\n."sv, "text()"},
     {"X\2\0\0\0\xc3\xa9."sv, "text(c3a9)"},
     {"X\3\0\0\0\xed\xa0\x80."sv, "text(eda080)"},
+    {"X\3\0\0\0\xed\xbf\xbf."sv, "text(edbfbf)"},
     {"]K\1a."sv, "#0[1]"},
     {"cm\nn\n)RK\1a."sv, "#0reduce(m.n,())[1]"},
     {"cm\nn\n)R}b."sv, "#0reduce(m.n,())|#1{}"},
@@ -216,6 +219,11 @@ constexpr Bad kBad[] = {
     {"K\1\x8c\1n\x93"sv, Errc::malformed,
      "STACK_GLOBAL needs a module and a name, both short text, and finds an integer", 5},
     {"X\1\0\0\0\xff"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\2\0\0\0\xed\xa0"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xa0\x7f"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xa0\xc0"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xc0\x80"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xf5\xa0\x80"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
     {"h\1"sv, Errc::malformed, "BINGET finds nothing under 1 in the memo", 0},
     {"g18446744073709551616\n"sv, Errc::malformed, "GET has no index", 0},
     {"Np-1\n"sv, Errc::malformed, "PUT has no index", 1},
@@ -233,10 +241,16 @@ constexpr Bad kBad[] = {
     {"F++1\n"sv, Errc::malformed, "FLOAT cannot read the float \"++1\"", 0},
     {"F+\n"sv, Errc::malformed, "FLOAT cannot read the float", 0},
     {"Fnan(1)\n"sv, Errc::malformed, "FLOAT cannot read the float \"nan(1)\"", 0},
+    {"I1_\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I08\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I0x1G\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I0x8000000000000000\n"sv, Errc::malformed, "INT cannot read the integer", 0},
     {"Sabc\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'abc\"\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'\\x4'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
+    {"S'\\x4g'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
+    {"S'a\\'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"V\\u12\n"sv, Errc::malformed, "UNICODE has a broken \\u escape", 0},
     {"V\\U00110000\n"sv, Errc::malformed, "UNICODE has a broken \\u escape", 0},
 };
@@ -330,6 +344,14 @@ TEST(PickleMachine, KeepsToItsLimits) {
     EXPECT_ERROR(rendering_of(PickleWriter(2).repeat(1000, instruction), limits), Errc::limit, "more than 100 objects");
   }
   EXPECT_ERROR(rendering_of(PickleWriter(2).empty_list().repeat(60, "(N2222e"), limits), Errc::limit, "objects");
+
+  // One less than what is refused.
+  for (const auto& [first, instruction] : {std::pair{"", "]0"}, {"", "N"}, {"", "("}}) {
+    SCOPED_TRACE(instruction);
+    const auto repeated = [&](std::size_t count) { return PickleWriter().repeat(count, instruction).none().stop(); };
+    EXPECT_NO_THROW(rendering_of(repeated(98), limits));
+    EXPECT_ERROR(rendering_of(repeated(100), limits), Errc::limit, "more than 100 objects");
+  }
 
   limits = {};
   limits.max_pickle_bytes = 100'000;

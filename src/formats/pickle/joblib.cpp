@@ -44,13 +44,15 @@ std::optional<Element> element_of(const Graph& graph, NodeId dtype) {
 
   constexpr std::size_t kBytes = 5, kFlags = 7;
   std::size_t i = 0;
+  std::int64_t bytes = 0;
   if (parts.state != kNoNode && graph.kind(parts.state) == Kind::tuple && graph.length(parts.state) <= 16) {
     for (const NodeId item : graph.items(parts.state)) {
       const std::int64_t number = graph.kind(item) == Kind::integer ? graph[item].integer : 0;
       if (i == kFlags && (number & 1) != 0) return Element{true, 0};  // some of its fields are objects
-      if (i++ == kBytes && number > 0 && code[0] == 'V') return Element{false, static_cast<std::uint64_t>(number)};
+      if (i++ == kBytes) bytes = number;
     }
   }
+  if (code[0] == 'V' && bytes > 0) return Element{false, static_cast<std::uint64_t>(bytes)};
   if (code == "?") return Element{false, 1};
   std::uint64_t size = 0;
   const auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), size);

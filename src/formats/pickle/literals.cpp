@@ -95,9 +95,9 @@ double beyond_doubles(std::string_view text) {
   return power > 0 ? sign * std::numeric_limits<double>::infinity() : sign * 0.0;
 }
 
-// Exactly `count` hexadecimal digits at `at`, or nothing.
+// Exactly `count` hexadecimal digits at `at`, which is not behind the end, or nothing.
 std::optional<std::uint32_t> hex_at(std::string_view text, std::size_t at, std::size_t count) {
-  if (at > text.size() || text.size() - at < count) return std::nullopt;
+  if (text.size() - at < count) return std::nullopt;
   std::uint32_t value = 0;
   for (const char c : text.substr(at, count)) {
     if (digit_value(c) >= 16) return std::nullopt;
