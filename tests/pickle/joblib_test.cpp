@@ -91,6 +91,37 @@ TEST(Joblib, GuessesNoElementType) {
   EXPECT_EQ(text_of(py::dict({{"shape", kTwoByThree}})), "nobody can tell");
 }
 
+TEST(Joblib, BelievesNoStateOfAnElementTypeThatNumPyDoesNotWrite) {
+  EXPECT_EQ(text_of(dtype_of_state("f4", -1, 0), kTwoByThree), "24 bytes");
+  EXPECT_EQ(text_of(dtype_of_state("S5", 5, 0), kTwoByThree), "30 bytes");
+  EXPECT_EQ(text_of(dtype_of_state("U5", 20, 8), kTwoByThree), "120 bytes");
+  EXPECT_EQ(text_of(dtype_of_state("O8", -1, 63), kTwoByThree), "a pickle");
+  for (const py::Ops& type :
+       {dtype_of_state("f4", 4, 0), dtype_of_state("f4", -1, 1), dtype_of_state("S1", 100, 0),
+        dtype_of_state("S5", 5, 1), dtype_of_state("U5", 5, 0), dtype_of_state("a5", 6, 0), dtype_of_state("V10", 9, 0),
+        dtype_of_state("V10", 11, 1), py::build(dtype_of_state("V10", 10, 0), py::none()),
+        py::build(dtype(py::text("f4")), py::none()), py::build(dtype(py::text("V10")), py::list({})),
+        py::global("numpy", "dtype") + py::tuple({py::text("f4")}) + py::dict({}) + "\x92"})
+    EXPECT_EQ(text_of(type, kTwoByThree), "nobody can tell");
+}
+
+TEST(Joblib, BelievesNoStateOfAnotherVersionOrLength) {
+  const auto bytes_of = [](const std::vector<py::Ops>& state) {
+    return text_of(py::build(dtype(py::text("V10")), py::tuple(state)), kTwoByThree);
+  };
+  const py::Ops n = py::none(), ten = py::integer(10), zero = py::integer(0);
+  EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n, zero}), "60 bytes");
+  EXPECT_EQ(bytes_of({py::integer(4), n, n, n, n, ten, n, zero, n}), "60 bytes");
+  EXPECT_EQ(bytes_of({py::integer(2), n, n, n, n, ten, n, zero}), "nobody can tell");
+  EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n}), "nobody can tell");
+  EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n, zero, n, n}), "nobody can tell");
+  for (const std::size_t other : {0U, 5U, 7U}) {
+    std::vector<py::Ops> state = {py::integer(3), n, n, n, n, ten, n, zero};
+    state[other] = py::text("a");
+    EXPECT_EQ(bytes_of(state), "nobody can tell") << other;
+  }
+}
+
 TEST(Joblib, LooksForAttributesInADictOfTheirNumber) {
   Attributes many(62, {"order", py::text("C")});
   EXPECT_EQ(text_of(kFloat, kTwoByThree, many), "24 bytes");
