@@ -37,6 +37,9 @@ TEST(CacheRecord, OfAnyBytesIsReadOrRefused) {
   EXPECT_EQ(decode_cache_record(sealed(content), "target").tensors.size(), 1u);
   EXPECT_ERROR(decode_cache_record("no base64", "target"), Errc::malformed, "the record");
   EXPECT_ERROR(decode_cache_record(to_base64(content), "target"), Errc::malformed, "the record");
+  std::vector<std::byte> other_digest = bytes;
+  other_digest[0] ^= std::byte{1};
+  EXPECT_ERROR(decode_cache_record(to_base64(other_digest), "target"), Errc::malformed, "the record");
   for (std::size_t size = 0; size < content.size(); ++size) {
     const std::vector<std::byte> part(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_ERROR(decode_cache_record(sealed(part), "target"), Errc::malformed, "");
@@ -132,6 +135,8 @@ TEST(CacheRecord, FitsTheTensorsThatAreStored) {
   expect_refusal({right, {.name = "v", .dtype = DType::f32, .shape = {1ULL << 62, 2}, .place = Place::nowhere}},
                  "the record does not fit tensor \"v\"");
   expect_refusal({right, right}, "the record does not fit the tensors");
+  expect_refusal({right, {.name = "w", .dtype = DType::f32, .shape = {6}, .place = Place::earlier}},
+                 "the record does not fit the tensors");
   expect_refusal({}, "the record does not fit the tensors");
   stored.insert("t", test::numbers({2, 3}).transpose());
   expect_refusal({right, {.name = "t", .dtype = DType::f32, .shape = {3, 2}}}, "the record does not fit tensor \"t\"");

@@ -13,6 +13,7 @@
 #include "cache/identity.hpp"
 #include "cache/location.hpp"
 #include "cache/seal.hpp"
+#include "cache/user_folders.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
@@ -89,6 +90,32 @@ TEST_F(CacheTrust, NoticesThatItWasDamaged) {
   std::ofstream(beside(), std::ios::binary | std::ios::trunc) << good;  // but whoever writes, changes the time
   EXPECT_FALSE(is_from_cache(open(path)));
   EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
+}
+
+TEST_F(CacheTrust, HasTheTimeThatItWasGiven) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  struct stat made = {};
+  ASSERT_EQ(stat(beside().c_str(), &made), 0);
+  const auto why_not_at = [&](time_t seconds, long nanoseconds) {
+    const struct timespec times[2] = {made.st_atim, {.tv_sec = seconds, .tv_nsec = nanoseconds}};
+    EXPECT_EQ(utimensat(AT_FDCWD, beside().c_str(), times, 0), 0);
+    return list_cache().at(0).why_not;
+  };
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec, 0), "");
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec + 1, 0), "was changed after it was made, or never finished");
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec, 1), "was changed after it was made, or never finished");
+}
+
+TEST_F(CacheTrust, IsNotMadeOfAFileThatChangesMeanwhile) {
+  const std::string path = dir.write("model.pt", strided_file());
+  OpenOptions options = kAlways;
+  options.progress = [&](const ProgressState&) {
+    const struct timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+    return utimensat(AT_FDCWD, path.c_str(), times, 0) == 0;
+  };
+  EXPECT_TRUE(test::has_note(open(path, options), "the file was changed while it was being read"));
+  EXPECT_FALSE(fs::exists(beside()));
 }
 
 TEST_F(CacheTrust, IsNotBelievedWhereOthersCanWrite) {
@@ -288,6 +315,7 @@ TEST_F(CacheTrust, HasASealInItsHeader) {
   EXPECT_ERROR(check(whole.size(), whole), Errc::mismatch, "was not made by this user");
   EXPECT_ERROR(check(cut.size(), cut), Errc::mismatch, "is not a conversion cache with a seal");
   EXPECT_ERROR(check(2, "{}"), Errc::mismatch, "is not a conversion cache with a seal");
+  EXPECT_ERROR(check(500, std::string(500, ' ')), Errc::mismatch, "is not a conversion cache with a seal");
   EXPECT_ERROR(check(whole.size() + 1, whole), Errc::mismatch, "the cache is not complete");
   EXPECT_ERROR(check(Limits{}.max_header_bytes, whole), Errc::mismatch, "the cache is not complete");
   EXPECT_ERROR(check(Limits{}.max_header_bytes + 1, whole), Errc::mismatch, "is not a conversion cache");
@@ -401,6 +429,11 @@ TEST_F(CacheTrust, NeedsNoHome) {
   EXPECT_TRUE(is_from_cache(open(dir.write("model.pt", strided_file()), kAutomatic)));
   EXPECT_TRUE(list_cache().empty());
   unsetenv("XDG_STATE_HOME");
+  const fs::path here = fs::current_path();
+  fs::current_path(dir.path());
+  dir.write("cache.key", std::string(32, 'k'));
+  EXPECT_EQ(read_user_secret(), std::nullopt) << "a key beside the program is nobody's";
+  fs::current_path(here);
   const Checkpoint without = open(dir.write("other.pt", strided_file()), kAutomatic);
   EXPECT_FALSE(is_from_cache(without));
   EXPECT_TRUE(test::has_note(without, "there is no folder for this user's key"));
@@ -442,6 +475,21 @@ TEST_F(CacheTrust, IsForTheOptionsThatItWasMadeWith) {
   limits.max_pickle_nodes = 1;
   EXPECT_ERROR(open(path, {.limits = limits}), Errc::limit, "");
   EXPECT_TRUE(is_from_cache(open(path, {.threads = 1})));
+}
+
+TEST_F(CacheTrust, IsRemovedIfItCanBe) {
+  EXPECT_FALSE(remove_cache(beside()));
+  EXPECT_FALSE(remove_cache(dir.write("file", "x") + "/cache"));
+  fs::create_directory(beside());
+  EXPECT_ERROR(remove_cache(beside()), Errc::io, "cannot be removed");
+}
+
+TEST_F(CacheTrust, LiesInAFolder) {
+  EXPECT_TRUE(is_private_folder(dir.path()));
+  const std::string file = dir.write("file", "x");
+  ASSERT_EQ(chmod(file.c_str(), 0700), 0);
+  EXPECT_FALSE(is_private_folder(file));
+  EXPECT_FALSE(is_private_folder(dir / "gone"));
 }
 
 TEST_F(CacheTrust, IsNeverTakenForSomethingElse) {

@@ -96,6 +96,7 @@ constexpr Row kRows[] = {
     {"plistlib", "codecs.open", Verdict::dangerous},
     {"model", "Net.pickle.loads", Verdict::dangerous},
     {"model", "Net.cPickle.loads", Verdict::dangerous},
+    {"model", "helper.run", Verdict::dangerous},
     {"model", "o.system", Verdict::dangerous},  // whatever somebody called it
     {"torch", "_utils.helper.run", Verdict::dangerous},
     {"urllib.parse", "sys.modules", Verdict::dangerous},  // even of what is harmless itself

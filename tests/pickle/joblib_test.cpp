@@ -69,6 +69,16 @@ TEST(Joblib, HidesNothingBehindAFieldOfObjects) {
   EXPECT_TRUE(std::ranges::any_of(scan.globals, [](const Global& g) { return g.verdict == Verdict::dangerous; }));
 }
 
+// Whoever reads the file by pickle alone takes the numbers for instructions, and these do no harm.
+TEST(Joblib, SaysNothingOfNumbersThatNameWhatIsKnown) {
+  const py::Ops wrapper = py::build(py::global("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81",
+                                    py::dict({{"dtype", kFloat}, {"shape", py::integers({7})}}));
+  const std::string bytes = py::pickle(wrapper + "ccollections\nOrderedDict\n000", 4);
+  pickle::Scan scan;
+  pickle::scan_pickles(test::source_of(bytes), 0, bytes.size(), "", {}, scan);
+  EXPECT_TRUE(scan.findings.empty());
+}
+
 TEST(Joblib, TakesTheLastAttributeOfAName) {
   EXPECT_EQ(text_of(kFloat, kTwoByThree, {{"shape", py::integers({5})}}), "20 bytes");
 }
@@ -78,6 +88,7 @@ TEST(Joblib, GuessesNoShape) {
                                py::tuple({py::real(2)}), py::tuple({py::boolean(true)}), py::integers({1LL << 62, 4}),
                                py::integers({1LL << 62, 2}), py::integers(std::vector<std::int64_t>(65, 1))})
     EXPECT_EQ(text_of(kFloat, shape), "nobody can tell");
+  EXPECT_EQ(text_of(dtype(py::text("u1")), py::integers({-1})), "nobody can tell");
   EXPECT_EQ(text_of(kFloat, py::integers(std::vector<std::int64_t>(64, 1))), "4 bytes");
   EXPECT_EQ(text_of(py::dict({{"dtype", kFloat}})), "nobody can tell");
 }
@@ -89,6 +100,8 @@ TEST(Joblib, GuessesNoElementType) {
         dtype(py::text("S1073741825")), py::call("numpy", "dtype", {}), py::call("model", "dtype", {py::text("f4")})})
     EXPECT_EQ(text_of(type, kTwoByThree), "nobody can tell");
   EXPECT_EQ(text_of(py::dict({{"shape", kTwoByThree}})), "nobody can tell");
+  // The wrapper is object number 0 here, and the element type that is not meant is number 1.
+  EXPECT_EQ(text_of(py::integer(1), kTwoByThree, {{"other", kFloat}}), "nobody can tell");
 }
 
 TEST(Joblib, BelievesNoStateOfAnElementTypeThatNumPyDoesNotWrite) {
@@ -113,6 +126,10 @@ TEST(Joblib, BelievesNoStateOfAnotherVersionOrLength) {
   EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n, zero}), "60 bytes");
   EXPECT_EQ(bytes_of({py::integer(4), n, n, n, n, ten, n, zero, n}), "60 bytes");
   EXPECT_EQ(bytes_of({py::integer(2), n, n, n, n, ten, n, zero}), "nobody can tell");
+  const std::vector<py::Ops> good = {py::integer(3), n, n, n, n, ten, n, zero};
+  const py::Ops twice = py::build(py::build(dtype(py::text("V10")), py::tuple(good)), py::tuple(good));
+  EXPECT_EQ(text_of(twice, kTwoByThree), "nobody can tell");
+  EXPECT_EQ(text_of(py::build(dtype(py::text("V10")), py::list(good)), kTwoByThree), "nobody can tell");
   EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n}), "nobody can tell");
   EXPECT_EQ(bytes_of({py::integer(3), n, n, n, n, ten, n, zero, n, n}), "nobody can tell");
   for (const std::size_t other : {0U, 5U, 7U}) {
@@ -128,6 +145,7 @@ TEST(Joblib, LooksForAttributesInADictOfTheirNumber) {
   many.emplace_back("order", py::text("C"));
   EXPECT_EQ(text_of(kFloat, kTwoByThree, many), "nobody can tell");
   EXPECT_EQ(text_of(py::none()), "nobody can tell");
+  EXPECT_EQ(text_of(py::ordered_dict({{"dtype", kFloat}, {"shape", kTwoByThree}})), "nobody can tell");
   EXPECT_EQ(text_of(py::tuple({py::text("dtype"), kFloat, py::text("shape"), kTwoByThree})), "nobody can tell");
 }
 

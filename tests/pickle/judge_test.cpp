@@ -145,6 +145,7 @@ TEST(Judge, AsksForAsManyArgumentsAsTheRowAllowsAndOfTheirKind) {
   const auto encode = [](const std::vector<py::Ops>& arguments) { return py::call("_codecs", "encode", arguments); };
   expect(Verdict::known, py::call("builtins", "range", std::vector<py::Ops>(16, py::integer(1))), "16 numbers");
   expect(Verdict::unknown, py::call("builtins", "range", std::vector<py::Ops>(17, py::integer(1))), "17 numbers");
+  expect(Verdict::unknown, py::call("builtins", "range", {numbers}), "a list");
   expect(Verdict::unknown, encode({text, py::text("latin1"), py::text("strict")}), "a codec and more");
   expect(Verdict::unknown, encode({py::bytes("a"), py::text("latin1")}), "a codec for bytes");
   expect(Verdict::unknown, encode({text, py::bytes("latin1")}), "a codec that is bytes");
@@ -219,6 +220,7 @@ TEST(Judge, DoesNotKnowAnUnknownClassThatIsGivenMoreThanEveryModuleHas) {
            {"a pair", stored(py::build(net, state), py::text("a"), py::none())},
            {"two states", py::build(py::build(net, py::dict({{"a", py::none()}})), state)},
            {"a tuple", py::build(net, py::tuple({state, py::none()}))},
+           {"an object with such pairs", py::build(net, py::call("collections", "OrderedDict", {}) + state.substr(1))},
            {"too few attributes", py::build(net, py::dict({{"_parameters", py::none()}, {"_buffers", py::none()}}))},
            {"more attributes than there are", py::build(net, module_state(sixteen))},
            {"another attribute", py::build(net, module_state({{"path", py::none()}}))},
@@ -263,6 +265,8 @@ TEST(Judge, AsksForTheClassThatANestedClassIsOf) {
   expect(Verdict::dangerous, py::call("builtins", "getattr", {outer}), "no name");
   expect(Verdict::dangerous, py::call("builtins", "getattr", {outer, inner, outer}), "something else if there is none");
   expect(Verdict::dangerous, py::call("builtins", "getattr", {inner, inner}), "of a text");
+  expect(Verdict::dangerous, py::call("builtins", "getattr", {inner, inner}) + ")R", "what that gives is called");
+  expect(Verdict::dangerous, nested(metadata, "Metadata", py::bytes("Inner")), "a name that is bytes");
 }
 
 TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
@@ -270,6 +274,8 @@ TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
   expect(Verdict::known, py::tuple({word, linear, py::text("file"), py::text("source")}) + "Q)\x81", "a tuple");
   expect(Verdict::known, py::tuple({linear}) + "Q)\x81", "without a word");
   expect(Verdict::unknown, py::list({word, linear}) + "Q)\x81", "a list");
+  expect(Verdict::unknown, py::tuple({}) + "Q)\x81", "nothing");
+  expect(Verdict::unknown, py::tuple({word}) + "Q)\x81", "a word and nothing");
   expect(Verdict::unknown, py::tuple({py::text("other"), linear}) + "Q)\x81", "another word");
 }
 
@@ -293,6 +299,7 @@ TEST(Judge, AsksWhatAFunctionIsCalledWithThatAnotherOneCalls) {
            {py::tuple({function}) + "Q", type, some, py::dict({})},
            {function, text, some, py::dict({})},
            {function, type, py::list({py::none()}), py::dict({})},
+           {load, type, py::tuple({}), py::dict({})},
        })
     EXPECT_NE(judged(py::call("torch._tensor", "_rebuild_from_type_v2", arguments)).weakest, Verdict::known);
 }

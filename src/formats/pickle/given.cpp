@@ -74,7 +74,7 @@ bool Arguments::are(Given given, NodeId arguments, NodeId keywords) const {
     case Given::plain_bytes:
       return count == 0 || (count == 1 && literal_bytes(first) != kNoNode) || is_latin1(arguments);
     case Given::one_value: return count == 1;
-    case Given::class_first: return count != 0 && class_node(first) != kNoNode;
+    case Given::class_first: return class_node(first) != kNoNode;
     case Given::calls_first:
       return count == kMost && graph_.kind(first) == Kind::global && class_node(first_of(arguments)[1]) != kNoNode &&
              graph_.kind(first_of(arguments)[2]) == Kind::tuple;

@@ -65,10 +65,11 @@ std::optional<Element> element_of(const Graph& graph, NodeId dtype) {
     return std::nullopt;
   const ObjectParts parts = graph.object(dtype);
   if (graph.is_altered(dtype) || parts.keywords != kNoNode) return std::nullopt;
-  const auto arguments = graph.items(parts.arguments);
-  if (!(arguments.begin() != arguments.end())) return std::nullopt;
-  const NodeId first = *arguments.begin();
-  std::string_view code = graph.kind(first) == Kind::text ? graph.chars(first) : std::string_view();
+  std::string_view code;
+  for (const NodeId first : graph.items(parts.arguments)) {
+    if (graph.kind(first) == Kind::text) code = graph.chars(first);
+    break;
+  }
   if (!code.empty() && std::string_view("<>=|").find(code[0]) != std::string_view::npos) code.remove_prefix(1);
   if (code.empty()) return std::nullopt;
   if (code[0] == 'O') return Element{true, 0};
