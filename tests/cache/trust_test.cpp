@@ -247,6 +247,9 @@ TEST_F(CacheTrust, IsMadeOfExactlyTheFilesThatTheTargetNames) {
   dir.write("a-00002-of-00002.bin", strided_file());
   const std::string index = dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin"}})");
   EXPECT_EQ(files_of_target(index, {}), (std::vector<std::string>{dir / "a-00001-of-00002.bin", index}));
+  const std::string of_folder = dir.write("b.bin.index.json", R"({"weight_map":{"w":"folder"}})");
+  fs::create_directory(dir / "folder");
+  EXPECT_ERROR(key_of(of_folder, {}), Errc::unsupported, "is no file");
   const CacheKey of_one = key_of(index, {});
   dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin","v":"a-00002-of-00002.bin"}})");
   EXPECT_ERROR(check_key(of_one, index, {}), Errc::mismatch, "the checkpoint consists of other files now");

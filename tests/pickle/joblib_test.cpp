@@ -79,6 +79,16 @@ TEST(Joblib, SaysNothingOfNumbersThatNameWhatIsKnown) {
   EXPECT_TRUE(scan.findings.empty());
 }
 
+TEST(Joblib, KnowsAWrapperByItsClassAndNothingBehindOneWithoutAState) {
+  const py::Ops wrapper = py::global("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81";
+  const std::string bytes = py::pickle(py::tuple({wrapper, py::integer(0)}), 4);  // the wrapper is object number 0
+  pickle::Graph graph(test::source_of(bytes));
+  const auto items = graph.item_list(pickle::run(graph, 0, bytes.size(), Limits{}).root);
+  EXPECT_TRUE(pickle::is_array_wrapper(graph, items.at(0)));
+  EXPECT_FALSE(pickle::is_array_wrapper(graph, items.at(1)));
+  EXPECT_FALSE(pickle::raw_array_behind(graph, items.at(0)).has_value());
+}
+
 TEST(Joblib, TakesTheLastAttributeOfAName) {
   EXPECT_EQ(text_of(kFloat, kTwoByThree, {{"shape", py::integers({5})}}), "20 bytes");
 }
