@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 // The number after the slash is the version of the cache: raise it with every change to what a cache holds, or to what
 // a reader makes of a file.
-constexpr std::string_view kKeyVersion = BALLAST_VERSION "/3";
+constexpr std::string_view kKeyVersion = BALLAST_VERSION "/4";
 
 constexpr std::uint64_t kEndBytes = 64 << 10;
 

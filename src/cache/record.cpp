@@ -242,10 +242,9 @@ void describe(auto& coder, CacheRecord& record, std::vector<RecordedNote>& notes
 }
 
 RecordedNote to_recorded(Note note, const Checkpoint& checkpoint, const std::string& target) {
-  const auto is_about = [&](const std::string& path) {
-    return note.where == path || note.where.starts_with(path + "!");
-  };
-  RecordedNote recorded{0, note.where, std::move(note)};
+  const std::string where = note.where;
+  const auto is_about = [&](const std::string& path) { return where == path || where.starts_with(path + "!"); };
+  RecordedNote recorded{0, where, std::move(note)};
   if (is_about(target)) recorded = {1, recorded.rest.substr(target.size()), std::move(recorded.note)};
   for (std::size_t i = 0; i < checkpoint.files.size() && recorded.of == 0; ++i) {
     const std::string& path = checkpoint.files[i].path;

@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "io/section.hpp"
+#include "tensor/checkpoint_parts.hpp"
 #include "tensor/doors.hpp"
 
 namespace ballast {
@@ -33,15 +34,9 @@ class Merger {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       Checkpoint& shard = shards[i];
       add_metadata(shard.metadata, last_component(paths[i]));
-      all_.notes.insert(all_.notes.end(), shard.notes.begin(), shard.notes.end());
       all_.files.push_back(shard.files.front());
-      all_.unused_bytes += shard.unused_bytes;
       if (i == 0) all_.format = shard.format;
-      std::move(shard.values.begin(), shard.values.end(), std::back_inserter(all_.values));
-      std::move(shard.composites.begin(), shard.composites.end(), std::back_inserter(all_.composites));
-      std::move(shard.dangerous.begin(), shard.dangerous.end(), std::back_inserter(all_.dangerous));
-      all_.aliases.merge(shard.aliases);
-      all_.unknown_ggml.merge(shard.unknown_ggml);
+      take_over(all_, shard);
       for (const MetadataEntry& field : shard.typed_metadata) {
         if (!all_.typed_metadata.contains(field.key)) all_.typed_metadata.set(field);
       }

@@ -71,6 +71,17 @@ Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed) {
   return checkpoint;
 }
 
+Checkpoint keep_names(Checkpoint checkpoint, const std::function<bool(std::string_view)>& is_kept) {
+  auto aliases = checkpoint.aliases;
+  Metadata metadata = checkpoint.metadata;
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
+    return is_kept(name) ? std::optional(std::string(name)) : std::nullopt;
+  });
+  checkpoint.aliases = std::move(aliases);
+  checkpoint.metadata = std::move(metadata);
+  return checkpoint;
+}
+
 MetadataEntry with_key(const MetadataEntry& field, std::string key) {
   struct Owner {
     std::string key;
@@ -83,28 +94,32 @@ MetadataEntry with_key(const MetadataEntry& field, std::string key) {
   return other;
 }
 
-void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
-  part = rename_names(std::move(part), renamed);
-  // The members are named one by one, so that a new member of Checkpoint has to be considered here. Quantization is
-  // recognized in the whole checkpoint, once all of it is there.
+void take_over(Checkpoint& all, Checkpoint& part) {
+  // Each member is named here, so that a member that Checkpoint gains has to be thought of. Quantization is recognized
+  // in the whole, when all of it is there; the others are named in the comment of this function.
   auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, roots, dangerous,
          notes, unused_bytes, files, target, format, shards] = part;
-  for (const auto& [name, tensor] : tensors) {
-    if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
-  }
-  for (auto& [key, value] : metadata) all.metadata.emplace(renamed(key), std::move(value));
-  for (const MetadataEntry& field : typed_metadata) all.typed_metadata.set(with_key(field, renamed(field.key)));
   all.aliases.merge(aliases);
   all.unknown_ggml.merge(unknown_ggml);
-  for (PlainValue& value : values) value.path = renamed(value.path);
-  for (Root& root : roots) root.path = renamed(root.path);
-  for (Global& global : dangerous) global.member = renamed(global.member);
   std::ranges::move(values, std::back_inserter(all.values));
   std::ranges::move(composites, std::back_inserter(all.composites));
-  std::ranges::move(roots, std::back_inserter(all.roots));
   std::ranges::move(dangerous, std::back_inserter(all.dangerous));
   std::ranges::move(notes, std::back_inserter(all.notes));
   all.unused_bytes += unused_bytes;
+}
+
+void absorb(Checkpoint& all, Checkpoint part, const std::function<std::string(std::string_view)>& renamed) {
+  part = rename_names(std::move(part), renamed);
+  for (const auto& [name, tensor] : part) {
+    if (!all.tensors.insert(name, tensor)) throw Error(Errc::malformed, "two tensors are called " + quote(name));
+  }
+  for (auto& [key, value] : part.metadata) all.metadata.emplace(renamed(key), std::move(value));
+  for (const MetadataEntry& entry : part.typed_metadata) all.typed_metadata.set(with_key(entry, renamed(entry.key)));
+  for (PlainValue& value : part.values) value.path = renamed(value.path);
+  for (Root& root : part.roots) root.path = renamed(root.path);
+  for (Global& global : part.dangerous) global.member = renamed(global.member);
+  std::ranges::move(part.roots, std::back_inserter(all.roots));
+  take_over(all, part);
 }
 
 }  // namespace ballast

@@ -19,6 +19,14 @@ using NewName = std::function<std::optional<std::string>(std::string_view)>;
 // Errc::invalid_argument, naming both.
 Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed);
 
+// Only the tensors that are kept. Aliases, and the metadata that list them, stay as they are: when the checkpoint is
+// saved, aliases of tensors that are gone are left out.
+Checkpoint keep_names(Checkpoint checkpoint, const std::function<bool(std::string_view)>& is_kept);
+
+// Moves what `part` says about its tensors by their names, its plain values, what is dangerous in it, its notes and its
+// unused bytes to `all`. The tensors, metadata, roots and files are the caller's business.
+void take_over(Checkpoint& all, Checkpoint& part);
+
 // Typed metadata with the same value under another key.
 MetadataEntry with_key(const MetadataEntry& field, std::string key);
 

@@ -33,16 +33,7 @@ bool Selection::matches(std::string_view name) const {
 
 Checkpoint select(Checkpoint checkpoint, const Selection& selection) {
   if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
-  // Aliases and the metadata that list them stay; when the checkpoint is saved, aliases of tensors that are gone are
-  // left out.
-  auto aliases = checkpoint.aliases;
-  Metadata metadata = checkpoint.metadata;
-  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
-    return selection.matches(name) ? std::optional(std::string(name)) : std::nullopt;
-  });
-  checkpoint.aliases = std::move(aliases);
-  checkpoint.metadata = std::move(metadata);
-  return checkpoint;
+  return keep_names(std::move(checkpoint), [&](std::string_view name) { return selection.matches(name); });
 }
 
 Checkpoint cast(Checkpoint checkpoint, DType dtype) {

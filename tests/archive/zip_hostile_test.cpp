@@ -6,6 +6,7 @@
 
 #include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
+#include "support/counting_source.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast::archive {
@@ -437,6 +438,56 @@ TEST(HostileZip, TruncatedAnywhereIsRefused) {
     const auto bytes = std::as_bytes(std::span(whole)).first(size);
     EXPECT_ERROR(read_zip(memory_source({bytes.begin(), bytes.end()}), {}), malformed, "");
   }
+}
+
+// Of what is far away, local headers are read later: what the directory alone says is checked at once.
+TEST(HostileZip, FarAwayIsRefusedByItsDirectory) {
+  const auto far = [](const ZipFile& file) {
+    return read_zip(std::make_shared<test::CountingSource>(file.source(), 1 << 20), {});
+  };
+  const auto data_of = [](std::uint32_t size) {
+    return with([=](ZipEntry& e) { e.central.packed_bytes = e.central.bytes = size; });
+  };
+  EXPECT_EQ(far(one()).members.size(), 1u);
+  EXPECT_EQ(far(ZipFile()).members.size(), 0u);
+  EXPECT_ERROR_AT(far(data_of(5)), malformed, "has 5 bytes of data, but the next thing begins at byte 35", 0);
+  const std::string huge = extra_record(1, u64(UINT64_MAX) + u64(UINT64_MAX));
+  EXPECT_ERROR_AT(far(with([&](ZipEntry& e) {
+                    e.central.packed_bytes = e.central.bytes = kIn64;
+                    e.central.extra = huge;
+                  })),
+                  malformed, "has 18446744073709551615 bytes of data, but the next thing begins at byte 35", 0);
+  for (const std::string before : {"x", "xx"})
+    EXPECT_ERROR_AT(far(with([&](ZipEntry& e) { e.before = before; })), malformed,
+                    std::to_string(before.size()) + " bytes lie before the first member", 0);
+}
+
+// One read of many fails, as on a disk that is damaged in one place.
+class DamagedSource final : public Source {
+ public:
+  DamagedSource(SourcePtr whole, std::size_t fails_at) : whole_(std::move(whole)), left_(fails_at) {}
+  const std::string& name() const override { return whole_->name(); }
+  std::uint64_t size_bytes() const override { return whole_->size_bytes(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (left_-- == 0) throw Error(Errc::io, "cannot be read");
+    whole_->read(offset, out);
+  }
+
+ private:
+  SourcePtr whole_;
+  mutable std::size_t left_;
+};
+
+TEST(LenientZip, IsNotReadPastAReadThatFails) {
+  const std::string text = one().stored("b", "more").text();
+  const SourcePtr cut = test::source_named("file", text.substr(0, text.find("PK\x01\x02")));
+  std::size_t reads = 0;
+  while (const auto error =
+             test::error_of([&] { read_zip(std::make_shared<DamagedSource>(cut, reads), {}, ZipReading::lenient); })) {
+    EXPECT_EQ(error->code(), Errc::io) << error->what();
+    ++reads;
+  }
+  EXPECT_GE(reads, 3u);
 }
 
 }  // namespace

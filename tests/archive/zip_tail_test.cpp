@@ -87,6 +87,17 @@ TEST(ZipTail, IsFoundByTheWholeOfItsRecordsAndNothingLess) {
   }
 }
 
+TEST(ZipTail, IsNotFoundByARecordThatTheFileEndsIn) {
+  std::string text = "w" + zip_of_one()
+                               .zip64([](test::Zip64End& e) { e.between = "x"; })
+                               .change_end([](ZipEnd& e) { e.directory_bytes = e.directory_offset = 0xFFFFFFFF; })
+                               .comment("PK\x06\x06")
+                               .text();
+  const auto locator = text.find("PK\x06\x07");
+  text.replace(locator + 8, 8, test::u64(text.size() - 4));
+  EXPECT_EQ(find_in(text), std::nullopt);
+}
+
 TEST(ZipTail, IsFoundByADirectoryThatHasRoomForAMemberAndIsNotLargerThanTheFile) {
   const auto saying = [](std::uint64_t bytes, std::uint64_t offset) {
     return find_in("w" + zip_of_one()

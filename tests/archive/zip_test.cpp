@@ -8,6 +8,7 @@
 #include "builders/temp_dir.hpp"
 #include "builders/zip_file.hpp"
 #include "formats/archive/zip.hpp"
+#include "formats/archive/zip_writer.hpp"
 #include "support/expect_error.hpp"
 #include "support/files.hpp"
 #include "support/fixtures.hpp"
@@ -226,6 +227,15 @@ TEST(Zip, ReadsEveryFileOfTorch2) {
   expect_all_zips_read(test::vector_files("torch2", ""), {"bad_truncated_zip.pt"});
   EXPECT_ERROR_AT(read_zip(file_source(test::vector_path("torch2/bad_truncated_zip.pt")), {}), Errc::malformed,
                   "without its end record", 5496);
+}
+
+TEST(ZipWriter, MakesNoFileThatIsLargerThanAnyCanBe) {
+  const auto place_of = [](std::uint64_t size) { return ZipWriter(ZipStyle::plain).add("a", size).data_offset; };
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const std::uint64_t before = place_of(kMost / 2);
+  EXPECT_EQ(place_of(kMost - before), before);
+  EXPECT_ERROR(place_of(kMost - before + 1), Errc::limit, "larger than any file can be");
+  EXPECT_ERROR(place_of(UINT64_MAX), Errc::limit, "larger than any file can be");
 }
 
 }  // namespace

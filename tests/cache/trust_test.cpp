@@ -9,8 +9,11 @@
 #include <fstream>
 #include <functional>
 
+#include "builders/safetensors_file.hpp"
 #include "cache/identity.hpp"
+#include "cache/location.hpp"
 #include "cache/seal.hpp"
+#include "cache/user_folders.hpp"
 #include "support/cache_test.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
@@ -90,6 +93,32 @@ TEST_F(CacheTrust, NoticesThatItWasDamaged) {
   EXPECT_TRUE(is_from_cache(open(path, kAutomatic)));
 }
 
+TEST_F(CacheTrust, HasTheTimeThatItWasGiven) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  struct stat made = {};
+  ASSERT_EQ(stat(beside().c_str(), &made), 0);
+  const auto why_not_at = [&](time_t seconds, long nanoseconds) {
+    const struct timespec times[2] = {made.st_atim, {.tv_sec = seconds, .tv_nsec = nanoseconds}};
+    EXPECT_EQ(utimensat(AT_FDCWD, beside().c_str(), times, 0), 0);
+    return list_cache().at(0).why_not;
+  };
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec, 0), "");
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec + 1, 0), "was changed after it was made, or never finished");
+  EXPECT_EQ(why_not_at(made.st_mtim.tv_sec, 1), "was changed after it was made, or never finished");
+}
+
+TEST_F(CacheTrust, IsNotMadeOfAFileThatChangesMeanwhile) {
+  const std::string path = dir.write("model.pt", strided_file());
+  OpenOptions options = kAlways;
+  options.progress = [&](const ProgressState&) {
+    const struct timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+    return utimensat(AT_FDCWD, path.c_str(), times, 0) == 0;
+  };
+  EXPECT_TRUE(test::has_note(open(path, options), "the file was changed while it was being read"));
+  EXPECT_FALSE(fs::exists(beside()));
+}
+
 TEST_F(CacheTrust, IsNotBelievedWhereOthersCanWrite) {
   const std::string path = dir.write("model.pt", strided_file());
   open(path, kAutomatic);
@@ -124,6 +153,33 @@ TEST_F(CacheTrust, BelongsToThisUserAndToNobodyElse) {
     ASSERT_EQ(chown(of.c_str(), 0, 0), 0);
     EXPECT_TRUE(is_from_cache(open(path))) << of;
   }
+}
+
+TEST_F(CacheTrust, IsAPlainFileOfThisUserThatNobodyElseCanWriteTo) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  const auto expect_refusal = [&](const char* why) {
+    EXPECT_ERROR(examine_cache(beside(), path), Errc::mismatch, why);
+  };
+  EXPECT_NO_THROW(examine_cache(beside(), path));
+  for (const mode_t mode : {0664u, 0646u}) {
+    ASSERT_EQ(chmod(beside().c_str(), mode), 0);
+    expect_refusal("others can write to it");
+  }
+  ASSERT_EQ(chmod(beside().c_str(), 0600), 0);
+  ASSERT_EQ(chmod(dir.path().c_str(), 0770), 0);
+  expect_refusal("others can write to its folder");
+  ASSERT_EQ(chmod(dir.path().c_str(), 0700), 0);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(beside().c_str(), 12345, 0), 0);
+    expect_refusal("belongs to another user");
+    ASSERT_EQ(chown(beside().c_str(), 0, 0), 0);
+  }
+  EXPECT_ERROR(examine_cache(beside(), dir / "gone.pt"), Errc::mismatch, "the source is gone");
+  EXPECT_ERROR(examine_cache(beside("gone.pt"), path), Errc::not_found, "cannot be examined");
+  fs::rename(beside(), dir / "elsewhere");
+  fs::create_symlink(dir / "elsewhere", beside());
+  expect_refusal("is not a plain file");
 }
 
 TEST_F(CacheTrust, IsNotTakenFromAnotherUser) {
@@ -172,6 +228,15 @@ TEST_F(CacheTrust, IsMadeOfExactlyTheFilesThatTheTargetNames) {
     return key;
   };
   check_key(key_with([](CacheKey&) {}), path, {});
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.version += "x"; }), path, {}), Errc::mismatch,
+               "was made by another version of Ballast");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { ++key.options_digest; }), path, {}), Errc::mismatch,
+               "was made by an open with other options");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { ++key.sources[0].ends_digest; }), path, {}), Errc::mismatch,
+               "the source has changed");
+  EXPECT_ERROR(check_key(key_with([](CacheKey& key) { ++key.sources[0].file.size_bytes; }), path, {}), Errc::mismatch,
+               "the source has changed");
+  EXPECT_ERROR(check_key(key_with([](CacheKey&) {}), dir / "gone.pt", {}), Errc::mismatch, "the source is gone");
   EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.clear(); }), path, {}), Errc::mismatch,
                "the checkpoint consists of other files now");
   EXPECT_ERROR(check_key(key_with([](CacheKey& key) { key.sources.push_back(key.sources[0]); }), path, {}),
@@ -183,6 +248,9 @@ TEST_F(CacheTrust, IsMadeOfExactlyTheFilesThatTheTargetNames) {
   dir.write("a-00002-of-00002.bin", strided_file());
   const std::string index = dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin"}})");
   EXPECT_EQ(files_of_target(index, {}), (std::vector<std::string>{dir / "a-00001-of-00002.bin", index}));
+  const std::string of_folder = dir.write("b.bin.index.json", R"({"weight_map":{"w":"folder"}})");
+  fs::create_directory(dir / "folder");
+  EXPECT_ERROR(key_of(of_folder, {}), Errc::unsupported, "is no file");
   const CacheKey of_one = key_of(index, {});
   dir.write("a.bin.index.json", R"({"weight_map":{"w":"a-00001-of-00002.bin","v":"a-00002-of-00002.bin"}})");
   EXPECT_ERROR(check_key(of_one, index, {}), Errc::mismatch, "the checkpoint consists of other files now");
@@ -219,6 +287,58 @@ TEST_F(CacheTrust, IsNotBelievedAfterItsBytesWereReplaced) {
   }
 }
 
+// Seals it so that this many seconds have passed since, to the second.
+void seal_exactly(const std::string& path, std::int64_t passed) {
+  struct stat before = {}, after = {};
+  do {
+    ASSERT_EQ(stat(path.c_str(), &before), 0);
+    seal_cache(path, *read_user_secret(), -passed);
+    ASSERT_EQ(stat(path.c_str(), &after), 0);
+  } while (before.st_ctim.tv_sec != after.st_ctim.tv_sec);
+}
+
+TEST_F(CacheTrust, IsSealedInAMinute) {
+  open(dir.write("model.pt", strided_file()), kAutomatic);
+  for (const std::int64_t passed : {0, 60}) {
+    seal_exactly(beside(), passed);
+    EXPECT_NO_THROW(check_seal(beside(), *read_user_secret())) << passed;
+  }
+  for (const std::int64_t passed : {-1, 61}) {
+    seal_exactly(beside(), passed);
+    EXPECT_ERROR(check_seal(beside(), *read_user_secret()), Errc::mismatch, "was changed, copied or restored");
+  }
+}
+
+TEST_F(CacheTrust, HasASealInItsHeader) {
+  const UserSecret secret{};
+  const auto check = [&](std::uint64_t length, const std::string& header) {
+    check_seal(dir.write("cache", test::u64(length) + header), secret);
+  };
+  const std::string key = '"' + std::string(kSealKey) + "\":\"";
+  const std::string whole = key + blank_seal(), cut = whole.substr(0, whole.size() - 1);
+  EXPECT_ERROR(check(whole.size(), whole), Errc::mismatch, "was not made by this user");
+  EXPECT_ERROR(check(cut.size(), cut), Errc::mismatch, "is not a conversion cache with a seal");
+  EXPECT_ERROR(check(2, "{}"), Errc::mismatch, "is not a conversion cache with a seal");
+  EXPECT_ERROR(check(500, std::string(500, ' ')), Errc::mismatch, "is not a conversion cache with a seal");
+  EXPECT_ERROR(check(whole.size() + 1, whole), Errc::mismatch, "the cache is not complete");
+  EXPECT_ERROR(check(Limits{}.max_header_bytes, whole), Errc::mismatch, "the cache is not complete");
+  EXPECT_ERROR(check(Limits{}.max_header_bytes + 1, whole), Errc::mismatch, "is not a conversion cache");
+  EXPECT_ERROR(check_seal(dir.write("cache", "1234567"), secret), Errc::mismatch, "the cache is not complete");
+  EXPECT_ERROR(check_seal(dir / "gone", secret), Errc::not_found, "cannot be opened");
+  EXPECT_ERROR(seal_cache(dir / "gone", secret), Errc::not_found, "cannot be opened");
+}
+
+TEST_F(CacheTrust, HasARecordUnderItsSeal) {
+  const std::string path = dir.write("model.pt", strided_file());
+  open(path, kAutomatic);
+  dir.write(fs::path(beside()).filename().string(),
+            test::SafetensorsFile().tensor("w", "F32", {1}).metadata({{kSealKey, blank_seal()}}).text());
+  seal_cache(beside(), *read_user_secret());
+  ASSERT_EQ(list_cache().size(), 1u);
+  EXPECT_EQ(list_cache()[0].why_not, "is not a conversion cache");
+  EXPECT_FALSE(is_from_cache(open(path)));
+}
+
 TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
   const std::string path = dir.write("model.pt", strided_file());
   const fs::path folder = home / "state/ballast", key = folder / "cache.key";
@@ -245,8 +365,19 @@ TEST_F(CacheTrust, NeedsAKeyThatNobodyElseCanRead) {
   ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
   EXPECT_TRUE(is_from_cache(open(path)));
 
-  std::ofstream(key, std::ios::app) << "x";
-  expect_none("it has another size");
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(key.c_str(), 12345, 0), 0);
+    expect_none("it is not a file of this user");
+    ASSERT_EQ(chown(key.c_str(), 0, 0), 0);
+  }
+  for (const std::size_t size : {0u, 31u, 33u}) {
+    fs::resize_file(key, size);
+    expect_none("it has another size");
+  }
+  fs::remove(key);
+  fs::create_directory(key);
+  ASSERT_EQ(chmod(key.c_str(), 0700), 0);
+  expect_none("it is not a file of this user");
   fs::remove(key);
   fs::create_symlink("/dev/null", key);
   expect_none("cannot be opened");
@@ -302,6 +433,11 @@ TEST_F(CacheTrust, NeedsNoHome) {
   EXPECT_TRUE(is_from_cache(open(dir.write("model.pt", strided_file()), kAutomatic)));
   EXPECT_TRUE(list_cache().empty());
   unsetenv("XDG_STATE_HOME");
+  const fs::path here = fs::current_path();
+  fs::current_path(dir.path());
+  dir.write("cache.key", std::string(32, 'k'));
+  EXPECT_EQ(read_user_secret(), std::nullopt) << "a key beside the program is nobody's";
+  fs::current_path(here);
   const Checkpoint without = open(dir.write("other.pt", strided_file()), kAutomatic);
   EXPECT_FALSE(is_from_cache(without));
   EXPECT_TRUE(test::has_note(without, "there is no folder for this user's key"));
@@ -343,6 +479,21 @@ TEST_F(CacheTrust, IsForTheOptionsThatItWasMadeWith) {
   limits.max_pickle_nodes = 1;
   EXPECT_ERROR(open(path, {.limits = limits}), Errc::limit, "");
   EXPECT_TRUE(is_from_cache(open(path, {.threads = 1})));
+}
+
+TEST_F(CacheTrust, IsRemovedIfItCanBe) {
+  EXPECT_FALSE(remove_cache(beside()));
+  EXPECT_FALSE(remove_cache(dir.write("file", "x") + "/cache"));
+  fs::create_directory(beside());
+  EXPECT_ERROR(remove_cache(beside()), Errc::io, "cannot be removed");
+}
+
+TEST_F(CacheTrust, LiesInAFolder) {
+  EXPECT_TRUE(is_private_folder(dir.path()));
+  const std::string file = dir.write("file", "x");
+  ASSERT_EQ(chmod(file.c_str(), 0700), 0);
+  EXPECT_FALSE(is_private_folder(file));
+  EXPECT_FALSE(is_private_folder(dir / "gone"));
 }
 
 TEST_F(CacheTrust, IsNeverTakenForSomethingElse) {

@@ -54,6 +54,35 @@ TEST(Aliases, CountOnlyIfTheKeyIsNotATensorAndTheValueIsATensor) {
   EXPECT_TRUE(SafetensorsFile().metadata({{"a", "b"}, {"b", "a"}}).tensor("w", "U8", {1}).open().aliases.empty());
 }
 
+TEST(Aliases, AreKeptAsTensorsIfTheyAreOther) {
+  const StoragePtr bytes = memory_storage(std::vector<std::byte>(64));
+  const Tensor kept(DType::f32, {2, 2}, bytes);
+  const auto names_with = [&](const std::string& name, const Tensor& tensor) {
+    Checkpoint checkpoint;
+    checkpoint.tensors.insert("kept", kept);
+    checkpoint.tensors.insert(name, tensor);
+    checkpoint.aliases.emplace(name, "kept");
+    return fold_aliases(std::move(checkpoint)).size();
+  };
+  EXPECT_EQ(names_with("same", kept), 1u);
+  EXPECT_EQ(names_with("same", Tensor(DType::f32, {2, 2}, Strides{2, 1}, bytes)), 1u);
+  EXPECT_EQ(names_with("format", kept), 2u) << "which means something else there";
+  for (const Tensor& other :
+       {Tensor(DType::f32, {2, 2}, memory_storage(std::vector<std::byte>(64))), Tensor(DType::f32, {2, 2}, bytes, 4),
+        Tensor(DType::f32, {2, 2}, bytes, 1), Tensor(DType::i32, {2, 2}, bytes), Tensor(DType::f32, {4}, bytes),
+        Tensor(DType::f32, {2, 2}, Strides{1, 2}, bytes), Tensor(DType::f32, {2, 2}, Strides{4, 1}, bytes)})
+    EXPECT_EQ(names_with("other", other), 2u);
+}
+
+TEST(Aliases, AreKeptAsTensorsIfTheirStridesAreOther) {
+  const StoragePtr bytes = memory_storage(std::vector<std::byte>(64));
+  Checkpoint checkpoint;
+  checkpoint.tensors.insert("kept", Tensor(DType::f32, {2, 2}, Strides{1, 2}, bytes));
+  checkpoint.tensors.insert("other", Tensor(DType::f32, {2, 2}, Strides{1, 4}, bytes));
+  checkpoint.aliases.emplace("other", "kept");
+  EXPECT_EQ(fold_aliases(std::move(checkpoint)).size(), 2u);
+}
+
 TEST(Aliases, AreNeverOfAliases) {
   EXPECT_EQ(SafetensorsFile().metadata({{"b", "w"}, {"c", "b"}}).tensor("w", "U8", {1}).open().aliases,
             (Aliases{{"b", "w"}}));

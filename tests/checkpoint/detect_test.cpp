@@ -9,6 +9,7 @@
 
 #include "builders/safetensors_file.hpp"
 #include "builders/zip_file.hpp"
+#include "checkpoint/recognize/detect.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast {
@@ -236,6 +237,35 @@ TEST(Detect, RefusesAtOnceWhatIsNotAFile) {
   EXPECT_ERROR(open(folder / "pipe.safetensors"), Errc::invalid_argument, "is a");
   EXPECT_ERROR(open("/dev/zero"), Errc::invalid_argument, "not a file");
   EXPECT_ERROR(open(folder / "missing.safetensors"), Errc::not_found, "missing.safetensors");
+}
+
+TEST(Detect, TakesForAContainerOnlyWhatCanHoldFiles) {
+  const auto is_container = [](const std::string& text) {
+    return begins_like_a_container(std::as_bytes(std::span(text)));
+  };
+  const std::string empty_zip = test::ZipFile().text(), zip = test::ZipFile().stored("a", "data").text();
+  ASSERT_EQ(empty_zip.size(), 22u);
+  EXPECT_TRUE(is_container(empty_zip));
+  EXPECT_TRUE(is_container(zip.substr(0, 23)));
+  EXPECT_FALSE(is_container(zip.substr(0, 21)));
+  EXPECT_TRUE(is_container(tar_of("a")));
+  EXPECT_FALSE(is_container(std::string(600, 'x')));
+  EXPECT_FALSE(is_container(SafetensorsFile().tensor("w", "F32", {2}).text()));
+}
+
+TEST(Detect, TakesForAnOldPickleOnlyWhatBeginsAsPythonWritesOne) {
+  EXPECT_EQ(open_text("(I1\nt.").size(), 0u);
+  EXPECT_FALSE(open_text("(I1\nt.").values.empty());
+  for (const std::string& other : {"\x8c\x01x."s, "C\x01x."s, "Pid\n."s})
+    EXPECT_TRUE(test::error_of([&] { open_text(other); })) << testing::PrintToString(other);
+}
+
+TEST(Detect, SaysThatAnOldPickleIsTooLargeForTheLimitsThatWereSet) {
+  OpenOptions options;
+  options.limits.max_pickle_nodes = 100;
+  const std::string text = "(" + std::string(200, 'N') + "t.";
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_ERROR(open_bytes({bytes.begin(), bytes.end()}, "file", options), Errc::limit, "more than 100 objects");
 }
 
 }  // namespace

@@ -384,5 +384,24 @@ TEST(Scan, LooksIntoTextsOfSixtyFourMebibytesAndNoMore) {
       has_finding(scan(dir.write("long.jinja", text + ' ')), "long.jinja", "text of this size is not looked into"));
 }
 
+TEST(Scan, TellsOfAStreamThatUnpacksToMoreThanIsAllowed) {
+  // A frame of zstd with one block: 1000 times the same byte.
+  const std::string frame("\x28\xb5\x2f\xfd\x60\xe8\x02\x43\x1f\x00x", 11);
+  ScanOptions options;
+  const auto finds_a_bomb = [&](std::uint64_t most) {
+    options.limits.max_inflated_bytes = most;
+    const ScanReport report = scan_bytes(test::to_bytes(ZipFile().stored("x.zst", frame).text()), "file", options);
+    return has_finding(report, "x.zst", "that unpacks to more than");
+  };
+  EXPECT_TRUE(finds_a_bomb(999));
+  EXPECT_FALSE(finds_a_bomb(1000));
+}
+
+TEST(Scan, LooksAtWhatThereIs) {
+  Checkpoint checkpoint;
+  checkpoint.files.push_back({"/no/such/file", 1});
+  EXPECT_NO_THROW(refuse_dangerous(checkpoint));
+}
+
 }  // namespace
 }  // namespace ballast

@@ -230,6 +230,8 @@ TEST(Shards, CountTowardsTheLimitOfTensorsTogether) {
   OpenOptions options;
   options.limits.max_tensors = 2;
   EXPECT_ERROR(open(folder.path(), options), Errc::limit, "more than 2 tensors");
+  options.limits.max_tensors = 3;
+  EXPECT_EQ(open(folder.path(), options).size(), 3u);
 }
 
 // A large mixture of experts: 92 000 tensors in 163 files.

@@ -75,5 +75,11 @@ TEST(GgufEdit, LeavesOldAndBigEndianFilesAlone) {
                "big-endian file");
 }
 
+TEST(GgufEdit, RemovesWhatIsThere) {
+  EXPECT_NO_THROW(gguf::edit(test::source_of(kFile.text()), {.set = {}, .unset = {"general.name"}}, {}));
+  EXPECT_ERROR(gguf::edit(test::source_of(kFile.text()), {.set = {}, .unset = {"general.nom"}}, {}), Errc::not_found,
+               "the metadata has no \"general.nom\"");
+}
+
 }  // namespace
 }  // namespace ballast

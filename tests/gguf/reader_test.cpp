@@ -193,5 +193,13 @@ TEST(GgufReader, RefusesMoreThanTheLimitsAllow) {
   EXPECT_ERROR(read_gguf(file, options), Errc::limit, "more than the 100 bytes");
 }
 
+TEST(GgufReader, TakesATensorWithoutBytesBehindPaddingThatNobodyWrote) {
+  const auto with_empty_at = [](std::uint64_t offset) {
+    return GgufBuilder().tensor_at("w", kF32, {1}, 0).tensor_at("empty", kF32, {0}, offset).data(4);
+  };
+  EXPECT_EQ(read_gguf(with_empty_at(32)).checkpoint.at("empty").nbytes(), 0u);
+  EXPECT_ERROR(read_gguf(with_empty_at(64)), Errc::malformed, "from byte 64 of the data on, but there are 4");
+}
+
 }  // namespace
 }  // namespace ballast

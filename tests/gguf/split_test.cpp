@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "builders/temp_dir.hpp"
 #include "read_bytes.hpp"
 #include "support/expect_error.hpp"
@@ -54,6 +56,7 @@ TEST(GgufSplit, OpensAFileThatIsNotAPartAsItIs) {
   GgufBuilder joined;
   joined.kv_raw("split.count", test::kU16, joined.number(std::uint16_t{0}));  // as gguf-split --merge leaves it
   EXPECT_FALSE(test::open_set(dir.write("joined.gguf", joined.text())).split);
+  EXPECT_EQ(test::open_set(dir.write("one.gguf", part(0, 1, 1).text())).checkpoint.size(), 1u);
 }
 
 TEST(GgufSplit, NamesThePartThatIsMissing) {
@@ -61,6 +64,15 @@ TEST(GgufSplit, NamesThePartThatIsMissing) {
   const std::string path = dir.write("m-00001-of-00003.gguf", part(0, 3, 3).text());
   dir.write("m-00003-of-00003.gguf", part(2, 3, 3).text());
   EXPECT_ERROR(test::open_set(path), Errc::not_found, "m-00002-of-00003.gguf: part 2 of 3 is missing");
+}
+
+TEST(GgufSplit, DoesNotCallAPartMissingThatIsThere) {
+  const TempDir dir;
+  const std::string path = dir.write("m-00001-of-00002.gguf", part(0, 2, 2).text());
+  std::filesystem::create_directory(dir / "m-00002-of-00002.gguf");
+  const auto error = test::error_of([&] { test::open_set(path); });
+  ASSERT_TRUE(error);
+  EXPECT_NE(error->code(), Errc::not_found) << error->what();
 }
 
 TEST(GgufSplit, RefusesPartsThatContradictTheirNames) {
@@ -94,6 +106,7 @@ TEST(GgufSplit, RefusesMorePartsThanTheLimitsAllow) {
   options.limits.max_shards = 2;
   const std::string path = dir.write("m-00001-of-00003.gguf", part(0, 3, 3).text());
   EXPECT_ERROR(test::open_set(path, options), Errc::limit, "3 parts");
+  EXPECT_EQ(gguf::set_of("m-00001-of-00002.gguf", options.limits).size(), 2u);
 }
 
 TEST(GgufSplit, HasNoMorePartsAndTensorsThanItsKeysCanHold) {
@@ -106,9 +119,26 @@ TEST(GgufSplit, HasNoMorePartsAndTensorsThanItsKeysCanHold) {
 TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNotGgufFiles) {
   EXPECT_EQ(gguf::raw_split_hint("d/m.gguf.part1of2"), "join the pieces first: cat m.gguf.part{1..2}of2 > m.gguf");
   EXPECT_EQ(gguf::raw_split_hint("m.gguf-split-b"), "join the pieces first: cat m.gguf-split-* > m.gguf");
-  for (const char* other : {"m.gguf", "m-00001-of-00002.gguf", "m.gguf.part", "split-a", "m.bin.part1of2", "of2", "2",
-                            "-split-a", "xsplit-a", "", "m.gguf.part1if2", "m.gguf.partof2", "m.gguf.cart1of2",
-                            "m.gguf-spliT-b", "m.gguf_split-b", "part1of2"})
+  for (const char* other : {"m.gguf",
+                            "m-00001-of-00002.gguf",
+                            "m.gguf.part",
+                            "split-a",
+                            "m.bin.part1of2",
+                            "of2",
+                            "2",
+                            "-split-a",
+                            "xsplit-a",
+                            "",
+                            "m.gguf.part1if2",
+                            "m.gguf.partof2",
+                            "m.gguf.cart1of2",
+                            "m.gguf-spliT-b",
+                            "m.gguf_split-b",
+                            "part1of2",
+                            "m.gguf-1of2",
+                            "m.gguf.part12",
+                            "m.gguf.1part2",
+                            "a"})
     EXPECT_FALSE(gguf::raw_split_hint(other)) << other;
 
   const std::string whole = GgufBuilder().tensor("w", kF32, {100}).text();

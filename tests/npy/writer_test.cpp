@@ -8,7 +8,9 @@
 #include <ballast/ballast.hpp>
 
 #include "builders/temp_dir.hpp"
+#include "formats/npy/layout.hpp"
 #include "formats/npy/npz_layout.hpp"
+#include "formats/npy/reader.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
 #include "support/tensor_values.hpp"
@@ -150,6 +152,13 @@ TEST(NpzWriter, WritesZip64FieldsIfAndOnlyIfTheyAreNeeded) {
   EXPECT_EQ(text_of_bytes(plan_save(some_arrays(), "x.npz").files[0].finish(std::vector<std::uint32_t>(6)).back().bytes)
                 .find("PK\6\6"),
             std::string::npos);
+}
+
+TEST(Npy, HasItsMagicAndATypeThatNumPyNames) {
+  EXPECT_ERROR_AT(npy::read_header(*memory_source(std::vector<std::byte>(100)), {}), Errc::malformed,
+                  "not a NumPy file", 0);
+  EXPECT_ERROR(npy::encode_header(Tensor(DType::bf16, {1}, memory_storage(std::vector<std::byte>(2)))),
+               Errc::unsupported, "NumPy has no name for BF16");
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ constexpr Row kRows[] = {
     {"builtins", "dict.fromkeys", Verdict::unknown},
     {"mport __torch__.torch", "import __torch__.torch.nn", Verdict::unknown},  // TorchScript's code, taken for a pickle
 
+    {"model", "FloatTensor", Verdict::unknown},
+    {"torch", "FloatWriter", Verdict::unknown},
+    {"torch", "ModelTensor", Verdict::unknown},
+    {"torch", "QInt8Tensor", Verdict::unknown},  // only a storage has such elements
+    {"torch", "ComplexFloatTensor", Verdict::unknown},
+    {"torch.nn.modules.linear", "_", Verdict::unknown},
+    {"torch.nn.modules.linear", "@", Verdict::unknown},
+    {"torch.nn.modules.linear", "[", Verdict::unknown},
+    {"torch.nn.modules.linear", "Linear.forward", Verdict::unknown},
+    {"torch.nn.modules.linear", "Zero", Verdict::known},
+    {"torch.nn.modules.linear", "All", Verdict::known},
+
+    {"datetime", "Zone.datetime.fromisoformat", Verdict::dangerous},  // no longer the class of that module
     {"os", "system", Verdict::dangerous},
     {"osmium", "system", Verdict::dangerous},  // whichever module exports it again
     {"model", "Net.eval", Verdict::dangerous},
@@ -83,6 +96,7 @@ constexpr Row kRows[] = {
     {"plistlib", "codecs.open", Verdict::dangerous},
     {"model", "Net.pickle.loads", Verdict::dangerous},
     {"model", "Net.cPickle.loads", Verdict::dangerous},
+    {"model", "helper.run", Verdict::dangerous},
     {"model", "o.system", Verdict::dangerous},  // whatever name the module has
     {"torch", "_utils.helper.run", Verdict::dangerous},
     {"urllib.parse", "sys.modules", Verdict::dangerous},  // even by way of a harmless module

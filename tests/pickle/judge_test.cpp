@@ -140,6 +140,99 @@ TEST(Judge, CallsDangerousWhatLeadsToCodeUnderAnyName) {
   }
 }
 
+TEST(Judge, AsksForAsManyArgumentsAsTheRowAllowsAndOfTheirKind) {
+  const py::Ops text = py::text("a"), numbers = py::list({py::integer(1)});
+  const auto encode = [](const std::vector<py::Ops>& arguments) { return py::call("_codecs", "encode", arguments); };
+  expect(Verdict::known, py::call("builtins", "range", std::vector<py::Ops>(16, py::integer(1))), "16 numbers");
+  expect(Verdict::unknown, py::call("builtins", "range", std::vector<py::Ops>(17, py::integer(1))), "17 numbers");
+  expect(Verdict::unknown, py::call("builtins", "range", {numbers}), "a list");
+  expect(Verdict::unknown, encode({text, py::text("latin1"), py::text("strict")}), "a codec and more");
+  expect(Verdict::unknown, encode({py::bytes("a"), py::text("latin1")}), "a codec for bytes");
+  expect(Verdict::unknown, encode({text, py::bytes("latin1")}), "a codec that is bytes");
+  expect(Verdict::dangerous, py::call("torch.storage", "_load_from_bytes", {py::bytes("a"), text}), "two to load");
+  expect(Verdict::dangerous, py::call("torch.storage", "_load_from_bytes", {}), "nothing to load");
+  for (const py::Ops& first : {text, numbers, py::ordered_dict()})
+    expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {first, text, text}), "no class to make");
+  expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {}), "nothing to make");
+  expect(Verdict::unknown, py::call("builtins", "type", {}), "the class of nothing");
+}
+
+TEST(Judge, AsksForArgumentsWithNamesToo) {
+  const auto with = [](const py::Ops& keywords) {
+    return py::global("builtins", "int") + py::tuple({py::text("1")}) + keywords + "\x92";
+  };
+  expect(Verdict::known, with(py::dict({})), "none");
+  expect(Verdict::unknown, with(py::dict({{"base", py::integer(16)}})), "one");
+}
+
+TEST(Judge, TakesNoBytesForLiteralThatWereChanged) {
+  const py::Ops bytes = latin1("abc");
+  expect(Verdict::dangerous, loaded(appended(bytes, py::integer(1))), "appended to");
+  expect(Verdict::dangerous, loaded(stored(bytes, py::text("a"), py::none())), "stored in");
+  expect(Verdict::dangerous, loaded(py::build(bytes, py::dict({}))), "given a state");
+  expect(Verdict::dangerous, loaded(py::list({py::bytes("abc")})), "in a list");
+  expect(Verdict::dangerous, loaded(py::call("_codecs", "decode", {py::text("a"), py::text("latin1")})), "decoded");
+}
+
+TEST(Judge, KnowsAFunctionOfNumPyByTwoTextsOnly) {
+  const auto ufunc = [](const std::vector<py::Ops>& arguments) {
+    return py::call("numpy.core", "_ufunc_reconstruct", arguments);
+  };
+  const py::Ops numpy = py::text("numpy"), add = py::text("add");
+  expect(Verdict::known, ufunc({numpy, add}), "numpy.add");
+  expect(Verdict::known, ufunc({py::text("scipy.special._ufuncs"), py::text("expit")}), "scipy.special");
+  for (const auto& [what, arguments] : std::vector<std::pair<std::string, std::vector<py::Ops>>>{
+           {"one text", {numpy}},
+           {"three texts", {numpy, add, add}},
+           {"a module that is no text", {py::bytes("numpy"), add}},
+           {"a name that is no text", {numpy, py::bytes("add")}},
+           {"another module", {py::text("model"), add}},
+           {"a name that leads elsewhere", {numpy, py::text("Core.Add")}},
+           {"a name that is dangerous", {numpy, py::text("load")}},
+       })
+    EXPECT_NE(judged(ufunc(arguments)).weakest, Verdict::known) << what;
+}
+
+py::Ops module_state(const std::vector<std::pair<std::string, py::Ops>>& more = {}) {
+  std::vector<std::pair<std::string, py::Ops>> all = {
+      {"_parameters", py::ordered_dict()}, {"_buffers", py::ordered_dict()}, {"_modules", py::ordered_dict()}};
+  all.insert(all.end(), more.begin(), more.end());
+  return py::dict(all);
+}
+
+TEST(Judge, KnowsAnUnknownClassThatIsGivenWhatEveryModuleHas) {
+  EXPECT_EQ(judged(py::build(built("model", "Net"), module_state())).rule, "a module's own attributes");
+  const std::vector<std::pair<std::string, py::Ops>> fifteen(15, {"training", py::boolean(true)});
+  expect(Verdict::known, py::build(built("model", "Net"), module_state(fifteen)), "as many attributes as there are");
+  expect(Verdict::dangerous, py::build(built("os", "Net"), module_state()), "a dangerous class");
+}
+
+TEST(Judge, DoesNotKnowAnUnknownClassThatIsGivenMoreThanEveryModuleHas) {
+  const py::Ops net = built("model", "Net"), state = module_state();
+  const py::Ops named = py::global("model", "Net") + py::tuple({}) + py::dict({{"a", py::none()}}) + "\x92";
+  std::vector<std::pair<std::string, py::Ops>> sixteen(16, {"training", py::boolean(true)});
+  for (const auto& [what, object] : std::vector<std::pair<std::string, py::Ops>>{
+           {"no state", net},
+           {"called", py::build(py::call("model", "Net", {}), state)},
+           {"an argument", py::build(built("model", "Net", {py::none()}), state)},
+           {"an argument with a name", py::build(named, state)},
+           {"an item", appended(py::build(net, state), py::none())},
+           {"a pair", stored(py::build(net, state), py::text("a"), py::none())},
+           {"two states", py::build(py::build(net, py::dict({{"a", py::none()}})), state)},
+           {"a tuple", py::build(net, py::tuple({state, py::none()}))},
+           {"an object with such pairs", py::build(net, py::call("collections", "OrderedDict", {}) + state.substr(1))},
+           {"too few attributes", py::build(net, py::dict({{"_parameters", py::none()}, {"_buffers", py::none()}}))},
+           {"more attributes than there are", py::build(net, module_state(sixteen))},
+           {"another attribute", py::build(net, module_state({{"path", py::none()}}))},
+           {"text", py::build(net, module_state({{"training", py::text("a")}}))},
+           {"bytes", py::build(net, module_state({{"training", py::bytes("a")}}))},
+           {"a bytearray", py::build(net, module_state({{"training", byte_array("a")}}))},
+           {"a name", py::build(net, module_state({{"training", py::global("model", "make")}}))},
+           {"a key that is no text", py::build(net, state + py::integer(1) + py::none() + "s")},
+       })
+    EXPECT_EQ(name(judged(object).weakest), name(Verdict::unknown)) << what;
+}
+
 TEST(Judge, TrustsNamesForOneRun) {
   EXPECT_EQ(judged(built("mine.layers", "Net")).weakest, Verdict::unknown);
   const Seen seen = judged(built("mine.layers", "Net"), {"other.*", "mine.*"});
@@ -159,6 +252,31 @@ TEST(Judge, JudgesANestedClassByItsOuterClass) {
   expect(Verdict::dangerous, nested("model", "Net", py::text("forward")), "a function");
   expect(Verdict::dangerous, nested("model", "Net", latin1("Inner")), "a name that is computed");
   expect(Verdict::dangerous, py::list({py::global("builtins", "getattr")}), "only named");
+  const std::string metadata = "torch.distributed.checkpoint.metadata";
+  for (const char* inner : {"A", "Z", "_Inner"})
+    expect(Verdict::known, nested(metadata, "Metadata", py::text(inner)), inner);
+  for (const char* inner : {"", "_", "__Inner", "inner", "@", "[", "Inner.__globals__", "Inner.Other"})
+    expect(Verdict::dangerous, nested(metadata, "Metadata", py::text(inner)), inner);
+  for (const char* outer : {"metadata", "_metadata", "Metadata.forward", "Metadata.__Inner"})
+    expect(Verdict::dangerous, nested(metadata, outer, py::text("Inner")), outer);
+  expect(Verdict::dangerous, nested("string", "Template", py::text("Formatter")), "a dangerous class beside it");
+  expect(Verdict::dangerous, nested("string", "Formatter", py::text("Inner")), "of a dangerous class");
+  const py::Ops outer = py::global(metadata, "Metadata"), inner = py::text("Inner");
+  expect(Verdict::dangerous, py::call("builtins", "getattr", {outer}), "no name");
+  expect(Verdict::dangerous, py::call("builtins", "getattr", {outer, inner, outer}), "something else if there is none");
+  expect(Verdict::dangerous, py::call("builtins", "getattr", {inner, inner}), "of a text");
+  expect(Verdict::dangerous, py::call("builtins", "getattr", {inner, inner}) + ")R", "what that gives is called");
+  expect(Verdict::dangerous, nested(metadata, "Metadata", py::bytes("Inner")), "a name that is bytes");
+}
+
+TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
+  const py::Ops word = py::text("module"), linear = py::global("torch.nn.modules.linear", "Linear");
+  expect(Verdict::known, py::tuple({word, linear, py::text("file"), py::text("source")}) + "Q)\x81", "a tuple");
+  expect(Verdict::known, py::tuple({linear}) + "Q)\x81", "without a word");
+  expect(Verdict::unknown, py::list({word, linear}) + "Q)\x81", "a list");
+  expect(Verdict::unknown, py::tuple({}) + "Q)\x81", "nothing");
+  expect(Verdict::unknown, py::tuple({word}) + "Q)\x81", "a word and nothing");
+  expect(Verdict::unknown, py::tuple({py::text("other"), linear}) + "Q)\x81", "another word");
 }
 
 TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
@@ -172,6 +290,18 @@ TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
   const py::Ops load = py::global("torch.storage", "_load_from_bytes");
   EXPECT_EQ(judged(from_type(load, py::bytes("abc"))).loaded, 1U);
   expect(Verdict::dangerous, from_type(load, py::call("builtins", "bytes", {py::list({})})), "computed bytes");
+  const py::Ops function = py::global("torch._utils", "_rebuild_tensor_v2"), type = py::global("torch", "Tensor");
+  const py::Ops some = py::tuple({py::none()}), text = py::text("a");
+  for (const std::vector<py::Ops>& arguments : std::vector<std::vector<py::Ops>>{
+           {function, type, some},
+           {function, type, some, py::dict({}), py::none()},
+           {text, type, some, py::dict({})},
+           {py::tuple({function}) + "Q", type, some, py::dict({})},
+           {function, text, some, py::dict({})},
+           {function, type, py::list({py::none()}), py::dict({})},
+           {load, type, py::tuple({}), py::dict({})},
+       })
+    EXPECT_NE(judged(py::call("torch._tensor", "_rebuild_from_type_v2", arguments)).weakest, Verdict::known);
 }
 
 // Python calls attributes of what it is given: dict(x) calls x.keys(), Parameter(x) calls x.detach().

@@ -76,11 +76,15 @@ constexpr Good kGood[] = {
     {"S'a' \r\n."sv, "text(61)"},
     {"T\1\0\0\0a."sv, "text(61)"},
     {"T\1\0\0\0\xff."sv, "bytes(ff)"},
+    {"T\0\0\0\0."sv, "text()"},
     {"U\1a."sv, "text(61)"},
     {"Va\\u00e9\\U0001f600\\\\u0041\xe9\\n\n."sv, "text(61c3a9f09f98805c5c7530303431c3a95c6e)"},
     {"V\\ud800\n."sv, "text(eda080)"},
+    {"V\\U0010ffff\n."sv, "text(f48fbfbf)"},
+    {"S''\n."sv, "text()"},
     {"X\2\0\0\0\xc3\xa9."sv, "text(c3a9)"},
     {"X\3\0\0\0\xed\xa0\x80."sv, "text(eda080)"},
+    {"X\3\0\0\0\xed\xbf\xbf."sv, "text(edbfbf)"},
     {"]K\1a."sv, "#0[1]"},
     {"cm\nn\n)RK\1a."sv, "#0reduce(m.n,())[1]"},
     {"cm\nn\n)R}b."sv, "#0reduce(m.n,())|#1{}"},
@@ -194,6 +198,7 @@ constexpr Bad kBad[] = {
     {"}K\1s"sv, Errc::malformed, "SETITEM needs 3", 3},
     {"R"sv, Errc::malformed, "REDUCE needs 2", 0},
     {"b"sv, Errc::malformed, "BUILD needs 2", 0},
+    {"cm\nn\n)\x92"sv, Errc::malformed, "NEWOBJ_EX needs 3 values, the stack holds 2", 6},
     {"(o"sv, Errc::malformed, "OBJ finds no class above the MARK", 1},
     {"im\nn\n"sv, Errc::malformed, "INST finds no MARK", 0},
     {"Q"sv, Errc::malformed, "BINPERSID needs 1", 0},
@@ -215,7 +220,13 @@ constexpr Bad kBad[] = {
     {"cm\nn\n))\x92"sv, Errc::malformed, "NEWOBJ_EX needs a tuple of arguments, and a dict", 7},
     {"K\1\x8c\1n\x93"sv, Errc::malformed,
      "STACK_GLOBAL needs a module and a name, both short text, and finds an integer", 5},
+    {"\x8c\1mK\1\x93"sv, Errc::malformed, "both short text, and finds text and an integer", 5},
     {"X\1\0\0\0\xff"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\2\0\0\0\xed\xa0"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xa0\x7f"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xa0\xc0"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xed\xc0\x80"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
+    {"X\3\0\0\0\xf5\xa0\x80"sv, Errc::malformed, "BINUNICODE holds text that is not UTF-8", 0},
     {"h\1"sv, Errc::malformed, "BINGET finds nothing under 1 in the memo", 0},
     {"g18446744073709551616\n"sv, Errc::malformed, "GET has no index", 0},
     {"Np-1\n"sv, Errc::malformed, "PUT has no index", 1},
@@ -227,10 +238,22 @@ constexpr Bad kBad[] = {
     {"LL\n"sv, Errc::malformed, "LONG cannot read the integer", 0},
     {"F1.5x\n"sv, Errc::malformed, "FLOAT cannot read the float \"1.5x\"", 0},
     {"F\n"sv, Errc::malformed, "FLOAT cannot read the float", 0},
+    {"I+-1\n"sv, Errc::malformed, "INT cannot read the integer \"+-1\"", 0},
+    {"L+-1L\n"sv, Errc::malformed, "LONG cannot read the integer \"+-1\"", 0},
+    {"F+-1\n"sv, Errc::malformed, "FLOAT cannot read the float \"+-1\"", 0},
+    {"F++1\n"sv, Errc::malformed, "FLOAT cannot read the float \"++1\"", 0},
+    {"F+\n"sv, Errc::malformed, "FLOAT cannot read the float", 0},
+    {"Fnan(1)\n"sv, Errc::malformed, "FLOAT cannot read the float \"nan(1)\"", 0},
+    {"I1_\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I08\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I0x1G\n"sv, Errc::malformed, "INT cannot read the integer", 0},
+    {"I0x8000000000000000\n"sv, Errc::malformed, "INT cannot read the integer", 0},
     {"Sabc\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'abc\"\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"S'\\x4'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
+    {"S'\\x4g'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
+    {"S'a\\'\n"sv, Errc::malformed, "STRING holds no string in quotes", 0},
     {"V\\u12\n"sv, Errc::malformed, "UNICODE has a broken \\u escape", 0},
     {"V\\U00110000\n"sv, Errc::malformed, "UNICODE has a broken \\u escape", 0},
 };
@@ -297,6 +320,12 @@ TEST(PickleMachine, LeavesLargeStringsInTheFile) {
   EXPECT_EQ(graph.chars(items[2]), fits);
 }
 
+TEST(PickleMachine, TakesNoLargeStringForAName) {
+  const std::string large(pickle::kNearBytes + 1, 'x');
+  EXPECT_ERROR(rendering_of(PickleWriter(4).stack_global("m", large).stop()), Errc::malformed, "both short text");
+  EXPECT_ERROR(rendering_of(PickleWriter(4).stack_global(large, "n").stop()), Errc::malformed, "both short text");
+}
+
 TEST(PickleMachine, ReadsLinesThatAreLongerThanItsWindow) {
   const std::string words(1 << 20, 'w');
   const auto source = PickleWriter().raw("V").raw(words).raw("\n.").source();
@@ -324,6 +353,19 @@ TEST(PickleMachine, KeepsToItsLimits) {
     EXPECT_ERROR(rendering_of(PickleWriter(2).repeat(1000, instruction), limits), Errc::limit, "more than 100 objects");
   }
   EXPECT_ERROR(rendering_of(PickleWriter(2).empty_list().repeat(60, "(N2222e"), limits), Errc::limit, "objects");
+
+  // One less than what is refused.
+  for (const auto& [instruction, most] : {std::pair{"]0", 98}, {"N", 98}, {"(", 99}}) {
+    SCOPED_TRACE(instruction);
+    const auto repeated = [&](int count) {
+      return PickleWriter().repeat(static_cast<std::size_t>(count), instruction).none().stop();
+    };
+    EXPECT_NO_THROW(rendering_of(repeated(most), limits));
+    EXPECT_ERROR(rendering_of(repeated(most + 1), limits), Errc::limit, "more than 100 objects");
+  }
+  EXPECT_NO_THROW(rendering_of(PickleWriter(2).empty_list().repeat(59, "(N2222e").raw("(N22e").stop(), limits));
+  EXPECT_ERROR(rendering_of(PickleWriter(2).empty_list().repeat(59, "(N2222e").raw("(N222e").stop(), limits),
+               Errc::limit, "more than 100 objects");
 
   limits = {};
   limits.max_pickle_bytes = 100'000;

@@ -100,6 +100,84 @@ TEST(PickleScan, ReportsBytesBehindTheLastPickleOnce) {
   }
 }
 
+TEST(PickleScan, TakesNoNamesThatPythonWouldNotTakeForAPickleBehindTheLastOne) {
+  const auto named = [](const std::string& module, const std::string& name) {
+    return scan_of("N.c" + module + "\n" + name + "\n0000").globals.size();
+  };
+  EXPECT_EQ(named("a", "b"), 1U);
+  EXPECT_EQ(named(std::string(512, 'a'), "b"), 1U);
+  EXPECT_EQ(named(std::string(513, 'a'), "b"), 0U);
+  for (const char* word : {"", "\xff", "a\xff", "a b"}) {
+    EXPECT_EQ(named(word, "b"), 0U) << word;
+    EXPECT_EQ(named("a", word), 0U) << word;
+  }
+}
+
+TEST(PickleScan, TellsOfTheLastBytesHoweverFewTheyAre) {
+  for (const std::string tail : {"\x80", "\x80\2", "\x80\2N"})
+    EXPECT_EQ(findings_of(scan_of("N." + tail)), Lines{fmt::format(":2 {} bytes follow the last pickle", tail.size())});
+}
+
+TEST(PickleScan, TellsOfMorePicklesThanItLooksAt) {
+  std::string many;
+  for (int i = 0; i <= 1'000'000; ++i) many += "N.";
+  EXPECT_EQ(findings_of(scan_of(many)), Lines{":2000000 more than 1000000 pickles, one after the other"});
+}
+
+TEST(PickleScan, ListsDangerousFindingsHoweverManyOthersThereAre) {
+  const std::string calls = PickleWriter(2).global("a", "B").empty_tuple().reduce().repeat(999, ")R").stop().bytes();
+  EXPECT_EQ(scan_of(calls).findings.size(), 999U);
+  const std::string one = PickleWriter(2).global("a", "B").empty_tuple().reduce().raw(")R").stop().bytes();
+  EXPECT_EQ(scan_of(calls + one).findings.back().what, "calls what it has computed, whatever that is");
+  const Scan more = scan_of(calls + one + one + one);
+  ASSERT_EQ(more.findings.size(), 1001U);
+  EXPECT_EQ(more.findings.back().what, "more findings, which are not listed");
+  const std::string computed = PickleWriter(4).global("a", "B").text("b").op('\x93').stop().bytes();
+  const Scan dangerous = scan_of(calls + one + one + computed);
+  EXPECT_EQ(dangerous.findings.size(), 1002U);
+  EXPECT_EQ(dangerous.findings.back().verdict, Verdict::dangerous);
+}
+
+TEST(PickleScan, SaysNothingOfBytesBehindThePickleInAString) {
+  const auto scan = scan_of(PickleWriter(3).bytes(attack() + "junk\xff").stop());
+  EXPECT_EQ(globals_of(scan), Lines{"@7:2 os.system"});
+  EXPECT_EQ(findings_of(scan), Lines{});
+}
+
+TEST(PickleScan, TellsOfAStringThatBeginsLikeAPickleAndGoesOnTooLong) {
+  Limits limits;
+  limits.max_pickle_nodes = 100;
+  const std::string inner = PickleWriter(2).repeat(200, "]0").none().stop().bytes();
+  EXPECT_EQ(findings_of(scan_of(PickleWriter(3).bytes(inner).stop(), limits)),
+            Lines{":7 a string that begins like a pickle: the pickle holds more than 100 objects"});
+}
+
+// Its bytes cannot be read: that says nothing about what they are.
+class BrokenSource final : public Source {
+ public:
+  const std::string& name() const override { return name_; }
+  std::uint64_t size_bytes() const override { return 100; }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(Errc::io, "the disk is gone"); }
+
+ private:
+  std::string name_ = "broken";
+};
+
+TEST(PickleScan, DoesNotTakeAReadThatFailsForTheEndOfAPickle) {
+  EXPECT_ERROR(scan_of(std::make_shared<BrokenSource>()), Errc::io, "the disk is gone");
+}
+
+TEST(PickleScan, IsToldByNamesThatPythonWouldTake) {
+  const auto is_telling = [](const std::string& module, const std::string& name) {
+    return scan_of(PickleWriter(2).global(module, name).stop()).is_telling();
+  };
+  EXPECT_TRUE(is_telling("os", "system"));
+  EXPECT_TRUE(is_telling("collections", "OrderedDict"));
+  EXPECT_FALSE(is_telling("model", "Net"));
+  EXPECT_FALSE(is_telling("os.a b", "system"));
+  EXPECT_FALSE(is_telling("os", "sys tem"));
+}
+
 TEST(PickleScan, SaysWhereAPickleBreaksAndWhatItNamedBefore) {
   const auto scan = scan_of(PickleWriter(2).global("os", "system").raw("\xff").global("a", "b"));
   EXPECT_EQ(globals_of(scan), Lines{":2 os.system"});

@@ -270,7 +270,8 @@ class Finder:
         source = self.source
 
         def is_edge(i):
-            return source.words[i] in LOOSER or source.words[i] in ORDERED and source.is_spaced(i)
+            needs_spaces = source.words[i] in ORDERED or source.words[i] == "&"  # which takes an address without them
+            return source.words[i] in LOOSER.union(ORDERED) and (source.is_spaced(i) or not needs_spaces)
 
         begin = k
         while begin > first and source.words[begin - 1] not in PARTNERS and not is_edge(begin - 1):

@@ -43,6 +43,9 @@ class FindRefusals(unittest.TestCase):
         self.assertEqual(changes_in('if (f<int>(a) || b == " < ") throw 1;  // if (a < b) throw'),
                          ["f<int>(a) off", 'b == " < " off'])
 
+    def test_what_has_an_address_is_no_size(self):
+        self.assertEqual(changes_in("if (a.format == &kFormat) throw 1;"), ["a.format == &kFormat off"])
+
     def test_a_switch_is_put_around_what_it_changes(self):
         text = "void f() { if (const auto a = g()) throw 1; if (b + 1 < h(c, d)) throw 2; }"
         self.assertEqual(

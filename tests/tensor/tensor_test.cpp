@@ -248,8 +248,8 @@ TEST(TensorValues, AreTheNumbersOfAnyNumericTensor) {
   EXPECT_EQ(integers.values<std::int64_t>(), (std::vector<std::int64_t>{-3, 0, 7}));
   const Tensor half = Tensor::from_values<float>(DType::f32, {2}, std::vector<float>{1.5F, -2}).to(DType::bf16);
   EXPECT_EQ(half.values<float>(), (std::vector<float>{1.5F, -2}));
-  const Tensor blocks = Tensor::from_values<float>(DType::f32, {1, 32}, std::vector<float>(32, 1)).to(DType::q8_0);
-  EXPECT_EQ(blocks.values<float>(), std::vector<float>(32, 1));
+  const Tensor blocks = Tensor::from_values<float>(DType::f32, {1, 32}, std::vector<float>(32, 127)).to(DType::q8_0);
+  EXPECT_EQ(blocks.values<float>(), std::vector<float>(32, 127));
   const Tensor matrix = Tensor::from_values<float>(DType::f32, {2, 2}, std::vector<float>{1, 2, 3, 4});
   EXPECT_EQ(matrix.transpose().values<float>(), (std::vector<float>{1, 3, 2, 4}));
   EXPECT_EQ(Tensor().values<float>(), std::vector<float>());

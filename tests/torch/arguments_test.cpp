@@ -31,6 +31,16 @@ py::Ops whole_numbers(const std::vector<std::int64_t>& shape, const std::vector<
   return py::tensor(py::storage("Long", "1", 3), 0, shape, strides);
 }
 
+TEST(Arguments, AreReadOnlyIfTheyAreThere) {
+  pickle::Graph graph(test::source_of(py::pickle(py::tuple({py::integer(1)}))));
+  const auto root = pickle::run(graph, 0, graph.source()->size_bytes(), Limits{}).root;
+  const torch::Arguments arguments(graph, root, "f");
+  EXPECT_EQ(arguments.integer(0, "a"), 1);
+  EXPECT_ERROR(arguments.integer(1, "b"), Errc::malformed, "takes 2 arguments, but has 1");
+  EXPECT_ERROR(arguments.real(1, "b"), Errc::malformed, "takes 2 arguments, but has 1");
+  EXPECT_EQ(torch::callee_of(graph, pickle::kNoNode), std::nullopt);
+}
+
 // With all of its arguments a call opens; with `least` of them it may; with fewer it is an error, or left out with a
 // note.
 void expect_at_least(std::size_t least, const std::function<py::Ops(const Given&)>& call, const Given& all) {

@@ -6,6 +6,7 @@
 
 #include "builders/tar_file.hpp"
 #include "builders/torch_file.hpp"
+#include "formats/pickle/graph.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
@@ -93,6 +94,30 @@ TEST(TorchPickle, HoldsValuesAndArraysButNoStorages) {
   const Checkpoint lost = test::open_text(object_pickle());
   EXPECT_TRUE(lost.tensors.empty());
   EXPECT_TRUE(test::has_note(lost, "\"w\" is left out: a storage that lies in no file"));
+  const auto other = test::error_of([] {
+    const Checkpoint left = test::open_text(py::pickle(dict({{"w", py::tensor(py::text("no id"), 0, {2}, {1})}})));
+    for (const Note& note : left.notes) throw Error(Errc::malformed, note.text);
+  });
+  ASSERT_TRUE(other);
+  EXPECT_EQ(std::string_view(other->what()).find("lies in no file"), std::string_view::npos) << other->what();
+}
+
+TEST(TorchPickle, HoldsFilesInTextsUpToALimit) {
+  const std::string text(pickle::kNearBytes + 1, 'x');
+  const Ops bytes = py::call("_codecs", "encode", {py::text(text), py::text("latin1")});
+  const std::string file = py::pickle(dict({{"w", py::call("torch.storage", "_load_from_bytes", {bytes})}}));
+  const auto said_with = [&](std::uint64_t most) {
+    OpenOptions options;
+    options.limits.max_inflated_bytes = most;
+    std::string said;
+    const auto error = test::error_of([&] {
+      for (const Note& note : test::open_text(file, options).notes) said += note.text;
+    });
+    return error ? std::string(error->what()) : said;
+  };
+  const std::string_view too_much = "bytes of text hold a file of their own";
+  EXPECT_EQ(said_with(text.size()).find(too_much), std::string::npos) << said_with(text.size());
+  EXPECT_NE(said_with(text.size() - 1).find(too_much), std::string::npos) << said_with(text.size() - 1);
 }
 
 TEST(TorchPickle, OfAnOldProtocolIsRecognisedByRunningIt) {

@@ -33,6 +33,17 @@ PlainValue value(const Ops& object) {
   return plain_value(run.graph, run.root);
 }
 
+TEST(PythonText, ShowsAsACallWhatHasNoShorterForm) {
+  const std::string large(pickle::kNearBytes + 1, '1');
+  EXPECT_EQ(repr(py::call("decimal", "Decimal", {})), "decimal.Decimal()");
+  EXPECT_NE(repr(py::call("decimal", "Decimal", {py::text(large)})), "Decimal('')");
+  EXPECT_EQ(repr(py::call("torch", "device", {})), "torch.device()");
+  EXPECT_EQ(repr(py::call("fractions", "Fraction", {})), "fractions.Fraction()");
+  EXPECT_EQ(repr(py::call("datetime", "date", {})), "datetime.date()");
+  EXPECT_EQ(repr(py::call("builtins", "complex", {py::real(1)})), "complex(1.0)");
+  EXPECT_EQ(repr(py::call("builtins", "complex", {py::real(1), py::text("a")})), "complex(1.0, 'a')");
+}
+
 TEST(PythonText, ShowsValuesAsPythonDoes) {
   EXPECT_EQ(repr(py::none()), "None");
   EXPECT_EQ(repr(py::boolean(false)), "False");

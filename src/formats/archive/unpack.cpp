@@ -104,7 +104,7 @@ Unpacked decompress_all(const Source& source, std::uint64_t most) {
         unpacked.end = End::too_large;
         return unpacked;
       }
-      is_full = out.pos == out.size;
+      is_full = left != 0 && out.pos == out.size;  // behind its end, a frame has nothing more to give
     }
   }
   if (left == 0) unpacked.end = End::whole;

@@ -35,7 +35,7 @@ void HeaderText::load(std::uint64_t size, std::string_view what) {
         .at_byte(at_)
         .hint("the file was cut short: an interrupted download or copy?");
   }
-  if (at_ > max_bytes_ || size > max_bytes_ - at_) {
+  if (size > max_bytes_ - at_) {
     throw Error(Errc::limit, fmt::format("the header has more than the {} bytes that are allowed", max_bytes_))
         .at_byte(at_);
   }

@@ -35,7 +35,7 @@ std::string_view take_digits(std::string_view& text) {
 
 void check_part(const GgufFile& part, const ShardName& name, const std::string& path) {
   const std::uint64_t count = part.split ? part.split->count : 0, index = part.split ? part.split->number : 0;
-  if (part.split && count == name.count && index == name.number - 1) return;
+  if (count == name.count && index == name.number - 1) return;
   const std::string says =
       part.split ? fmt::format("says that it is part {} of {}", index + 1, count) : "says that it is not a part";
   throw Error(Errc::malformed, fmt::format("a file called part {} of {} {}", name.number, name.count, says))

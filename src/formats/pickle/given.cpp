@@ -78,7 +78,7 @@ bool Arguments::are(Given given, NodeId arguments, NodeId keywords) const {
     case Given::plain_bytes:
       return count == 0 || (count == 1 && literal_bytes(first) != kNoNode) || is_latin1(arguments);
     case Given::one_value: return count == 1;
-    case Given::class_first: return count != 0 && class_node(first) != kNoNode;
+    case Given::class_first: return class_node(first) != kNoNode;
     case Given::class_and_base: return is_class_and_base(arguments);
     case Given::class_and_arguments: return is_class_and_arguments(arguments);
     case Given::calls_first:

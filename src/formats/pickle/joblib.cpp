@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <vector>
 
 #include "core/checked.hpp"
 
@@ -28,34 +29,53 @@ struct Element {
   std::uint64_t bytes = 0;
 };
 
-// Reads numpy.dtype("f8", …) with the state (version, order, sub-array, names, fields, bytes, alignment, flags).
+// What a code such as "f8" or "U5" says of an element, or nothing.
+std::optional<std::uint64_t> bytes_of_code(std::string_view code) {
+  if (code == "?") return 1;
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), size);
+  if (error != std::errc() || end != code.data() + code.size() || size > (1U << 30)) return std::nullopt;
+  return code[0] == 'U' ? 4 * size : size;
+}
+
+// The state that NumPy writes: (version, order, sub-array, names, fields, bytes, alignment, flags), and the unit of a
+// time. NumPy believes it, so it must say of the size what the code says: of any other one, nobody can tell where
+// joblib would go on.
+std::optional<Element> checked_by_state(const Graph& graph, NodeId state, char kind, std::uint64_t bytes) {
+  constexpr std::size_t kVersion = 0, kBytes = 5, kFlags = 7, kLength = 8, kLengthOfTime = 9;
+  if (graph.kind(state) != Kind::tuple) return std::nullopt;
+  if (graph.length(state) != kLength && graph.length(state) != kLengthOfTime) return std::nullopt;
+  const std::vector<NodeId> items = graph.item_list(state);
+  for (const std::size_t i : {kVersion, kBytes, kFlags}) {
+    if (graph.kind(items[i]) != Kind::integer) return std::nullopt;
+  }
+  const auto number = [&](std::size_t i) { return graph[items[i]].integer; };
+  const bool has_any_size = kind == 'S' || kind == 'U' || kind == 'V' || kind == 'a';
+  const bool has_objects = (number(kFlags) & 1) != 0;
+  if (number(kVersion) < 3) return std::nullopt;  // older ones have no flags
+  if (number(kBytes) != (has_any_size ? static_cast<std::int64_t>(bytes) : -1)) return std::nullopt;
+  if (has_objects && kind != 'V') return std::nullopt;
+  return Element{has_objects, bytes};
+}
+
+// numpy.dtype("f8", …), which nothing but a state has changed.
 std::optional<Element> element_of(const Graph& graph, NodeId dtype) {
   if (dtype == kNoNode || graph.kind(dtype) != Kind::object ||
       !graph.is_global(graph.object(dtype).callee, "numpy", "dtype"))
     return std::nullopt;
   const ObjectParts parts = graph.object(dtype);
-  const auto arguments = graph.items(parts.arguments);
-  if (!(arguments.begin() != arguments.end())) return std::nullopt;
-  const NodeId first = *arguments.begin();
-  std::string_view code = graph.kind(first) == Kind::text ? graph.chars(first) : std::string_view();
+  if (graph.is_altered(dtype) || parts.keywords != kNoNode) return std::nullopt;
+  std::string_view code;
+  for (const NodeId first : graph.items(parts.arguments)) {
+    if (graph.kind(first) == Kind::text) code = graph.chars(first);
+    break;
+  }
   if (!code.empty() && std::string_view("<>=|").find(code[0]) != std::string_view::npos) code.remove_prefix(1);
   if (code.empty()) return std::nullopt;
   if (code[0] == 'O') return Element{true, 0};
-
-  constexpr std::size_t kBytes = 5, kFlags = 7;
-  std::size_t i = 0;
-  if (parts.state != kNoNode && graph.kind(parts.state) == Kind::tuple && graph.length(parts.state) <= 16) {
-    for (const NodeId item : graph.items(parts.state)) {
-      const std::int64_t number = graph.kind(item) == Kind::integer ? graph[item].integer : 0;
-      if (i == kFlags && (number & 1) != 0) return Element{true, 0};  // some of its fields are objects
-      if (i++ == kBytes && number > 0 && code[0] == 'V') return Element{false, static_cast<std::uint64_t>(number)};
-    }
-  }
-  if (code == "?") return Element{false, 1};
-  std::uint64_t size = 0;
-  const auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), size);
-  if (error != std::errc() || end != code.data() + code.size() || size > (1U << 30)) return std::nullopt;
-  return Element{false, code[0] == 'U' ? 4 * size : size};
+  const auto bytes = bytes_of_code(code);
+  if (!bytes) return std::nullopt;
+  return parts.state == kNoNode ? Element{false, *bytes} : checked_by_state(graph, parts.state, code[0], *bytes);
 }
 
 }  // namespace

@@ -95,9 +95,9 @@ double beyond_doubles(std::string_view text) {
   return power > 0 ? sign * std::numeric_limits<double>::infinity() : sign * 0.0;
 }
 
-// Exactly `count` hexadecimal digits at `at`, or nothing.
+// Exactly `count` hexadecimal digits at `at`, which is not behind the end, or nothing.
 std::optional<std::uint32_t> hex_at(std::string_view text, std::size_t at, std::size_t count) {
-  if (at > text.size() || text.size() - at < count) return std::nullopt;
+  if (text.size() - at < count) return std::nullopt;
   std::uint32_t value = 0;
   for (const char c : text.substr(at, count)) {
     if (digit_value(c) >= 16) return std::nullopt;
@@ -160,8 +160,9 @@ Integer integer_from_twos_complement(std::span<const std::byte> bytes) {
 
 std::optional<double> parse_real(std::string_view text) {
   text = strip(text);
+  // from_chars takes no plus, and takes "nan(1)" as C does.
+  if (text.find('(') != std::string_view::npos || text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty() || text.starts_with('+')) return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;

@@ -33,8 +33,7 @@ std::optional<Callee> callee_of(const Graph& graph, NodeId object) {
 
 NodeId first_argument(const Graph& graph, NodeId object) {
   const NodeId arguments = graph.object(object).arguments;
-  if (arguments == kNoNode || graph.kind(arguments) != Kind::tuple || graph.length(arguments) == 0) return kNoNode;
-  return *graph.items(arguments).begin();
+  return graph.length(arguments) == 0 ? kNoNode : *graph.items(arguments).begin();
 }
 
 Construction construction_of(const Graph& graph, NodeId object) {

@@ -263,13 +263,11 @@ Rebuilt Rebuilder::quantized(const Call& call) {
   const auto scheme = global_of(graph_, quantizer[0]);
   const std::string_view kind = scheme ? scheme->name : std::string_view();
   if (kind.starts_with("per_tensor_")) {
-    quantizer.require(3);
     composite.scale = quantizer.real(1, "scale");
     composite.zero_point = quantizer.integer(2, "zero point");
     return rebuilt;
   }
   if (!kind.starts_with("per_channel_")) throw Error(Errc::unsupported, "a quantizer of an unknown scheme");
-  quantizer.require(4);
   composite.axis = static_cast<std::size_t>(quantizer.count(3, "axis of a quantizer"));
   if (*composite.axis >= composite.shape.rank()) quantizer.complain(3, "the axis is not one of the tensor's");
   rebuilt.parts.push_back({"scales", numbers(quantizer[1], "scales")});

@@ -92,7 +92,6 @@ std::optional<PersistentId> parse_persistent_id(const Graph& graph, NodeId node)
   parsed.numel = id.count(4, "size of a storage");
   if (id.size() > 5 && graph.kind(id[5]) == Kind::tuple) {
     const Arguments view(graph, id[5], "storage view");
-    view.require(3);
     parsed.view = {view.count(1, "offset of a storage view"), view.count(2, "size of a storage view")};
   }
   return parsed;
