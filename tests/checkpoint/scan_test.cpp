@@ -401,6 +401,10 @@ TEST(Scan, LooksAtWhatThereIs) {
   Checkpoint checkpoint;
   checkpoint.files.push_back({"/no/such/file", 1});
   EXPECT_NO_THROW(refuse_dangerous(checkpoint));
+  const TempDir dir;
+  const std::string attack = "cos\nsystem\n(S'id'\ntR.";
+  checkpoint.files = {{dir.write("model.pkl", attack), attack.size()}};
+  EXPECT_ERROR(refuse_dangerous(checkpoint), Errc::unsafe, "os.system");
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ TEST(GgufSplit, SaysWhatToDoAboutPiecesThatAreNotGgufFiles) {
                             "m.gguf-1of2",
                             "m.gguf.part12",
                             "m.gguf.1part2",
+                            "m.gguf-b",
                             "a"})
     EXPECT_FALSE(gguf::raw_split_hint(other)) << other;
 

@@ -69,6 +69,17 @@ TEST(Joblib, HidesNothingBehindAFieldOfObjects) {
   EXPECT_TRUE(std::ranges::any_of(scan.globals, [](const Global& g) { return g.verdict == Verdict::dangerous; }));
 }
 
+TEST(Joblib, TellsOfNumbersThatAreAnAttackOnWhoeverReadsTheFileByPickleAlone) {
+  const py::Ops wrapper = py::build(py::global("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81",
+                                    py::dict({{"dtype", kFloat}, {"shape", py::integers({6})}}));
+  const std::string bytes = py::pickle(wrapper + "cos\nsystem\n(S'id'\ntR0222", 4);
+  pickle::Scan scan;
+  pickle::scan_pickles(test::source_of(bytes), 0, bytes.size(), "", {}, scan);
+  EXPECT_TRUE(std::ranges::any_of(scan.globals, [](const Global& g) { return g.verdict == Verdict::dangerous; }));
+  ASSERT_FALSE(scan.findings.empty());
+  EXPECT_EQ(scan.findings[0].what, "the file can be read as a plain pickle, too");
+}
+
 // Whoever reads the file by pickle alone takes the numbers for instructions, and these do no harm.
 TEST(Joblib, SaysNothingOfNumbersThatNameWhatIsKnown) {
   const py::Ops wrapper = py::build(py::global("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81",

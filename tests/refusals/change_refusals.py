@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Changes every refusal in src/formats and src/checkpoint in turn, and says which changes no test notices.
+"""Changes every refusal in src/formats, src/checkpoint and src/cache in turn, and says which changes no test notices.
 
 Usage: ./dev refusals [--jobs N] [--list] [--again] [--tests REGEX] [PATH…]
 

@@ -94,12 +94,8 @@ TEST(TorchPickle, HoldsValuesAndArraysButNoStorages) {
   const Checkpoint lost = test::open_text(object_pickle());
   EXPECT_TRUE(lost.tensors.empty());
   EXPECT_TRUE(test::has_note(lost, "\"w\" is left out: a storage that lies in no file"));
-  const auto other = test::error_of([] {
-    const Checkpoint left = test::open_text(py::pickle(dict({{"w", py::tensor(py::text("no id"), 0, {2}, {1})}})));
-    for (const Note& note : left.notes) throw Error(Errc::malformed, note.text);
-  });
-  ASSERT_TRUE(other);
-  EXPECT_EQ(std::string_view(other->what()).find("lies in no file"), std::string_view::npos) << other->what();
+  const Checkpoint other = test::open_text(py::pickle(dict({{"a", py::text("no storage") + "Q"}})));
+  EXPECT_FALSE(test::has_note(other, "lies in no file"));
 }
 
 TEST(TorchPickle, HoldsFilesInTextsUpToALimit) {

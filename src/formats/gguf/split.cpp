@@ -167,8 +167,7 @@ std::optional<std::string> raw_split_hint(const std::string& path) {
     if (!take(rest, "of") || take_digits(rest).empty() || !take(rest, "part")) return std::nullopt;
     pieces = fmt::format("part{{1..{0}}}of{0}", count);
   } else {
-    if (rest.empty()) return std::nullopt;
-    rest.remove_suffix(1);  // a letter
+    if (!rest.empty()) rest.remove_suffix(1);  // a letter
     if (!take(rest, "split-")) return std::nullopt;
     pieces = "split-*";
   }
