@@ -129,14 +129,19 @@ TEST(Load, LooksAtThePageCacheWhenItMayChoose) {
     EXPECT_TRUE(warm.at("large").storage()->location()) << "a view of what is in memory already";
     expect_equal(warm, some_checkpoint());
   }
-  make_cold(folder / "m.safetensors");  // a file that somebody has mapped would not become cold
-  const int file = ::open((folder / "m.safetensors").c_str(), O_RDONLY);
-  const bool is_cold = io::is_cold(file, 0, 9 << 20);
-  close(file);
-  if (!is_cold) GTEST_SKIP() << "nothing is dropped from the page cache here";
-  const StateDict cold = load(folder / "m.safetensors", {.mode = LoadMode::automatic});
-  EXPECT_FALSE(cold.at("large").storage()->location()) << "read, not mapped";
-  expect_equal(cold, some_checkpoint());
+  // The system may fetch the file again at any moment, so one of a few attempts must see that it is cold.
+  bool was_cold = false;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    make_cold(folder / "m.safetensors");  // a file that somebody has mapped would not become cold
+    const int file = ::open((folder / "m.safetensors").c_str(), O_RDONLY);
+    was_cold |= io::is_cold(file, 0, 9 << 20);
+    close(file);
+    const StateDict cold = load(folder / "m.safetensors", {.mode = LoadMode::automatic});
+    expect_equal(cold, some_checkpoint());
+    if (!cold.at("large").storage()->location()) return;  // read, not mapped
+  }
+  if (!was_cold) GTEST_SKIP() << "nothing is dropped from the page cache here";
+  FAIL() << "a cold file was mapped ten times";
 }
 
 TEST(Load, SaysThatTheFileShrankMeanwhile) {
