@@ -320,6 +320,8 @@ TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
   const py::Ops partial = py::build(py::call("functools", "partial", {py::global("builtins", "dict")}),
                                     py::tuple({name, py::tuple({}), py::dict({}), py::none()}));
   expect(Verdict::unknown, py::call("builtins", "dict", {namespace_with(partial)}), "a partial that dict() calls");
+  const py::Ops module_id = py::tuple({py::text("module"), name, py::text(""), py::text("")}) + "Q";
+  expect(Verdict::unknown, namespace_with(module_id), "a class by a persistent id");
   const py::Ops layers = py::dict({{"_parameters", py::dict({})},
                                    {"_buffers", py::dict({})},
                                    {"_modules", py::dict({})},

@@ -246,6 +246,9 @@ class Judge {
         case Kind::object:  // a class inside of a class is a name, too
           if (const auto nested = subject_of(node)) hand_over_name(*nested);
           break;
+        case Kind::persistent:
+          if (const auto named = is_module_id(node) ? subject_of(node) : std::nullopt) hand_over_name(*named);
+          break;
         case Kind::tuple:
         case Kind::list:
         case Kind::set:
@@ -267,6 +270,14 @@ class Judge {
       else
         left_.push_back(item);
     }
+  }
+
+  // The persistent id ("module", class, file, source), for which torch's loader of legacy streams gives back the class.
+  bool is_module_id(NodeId persistent) const {
+    const NodeId id = graph_.persistent_id(persistent);
+    if (graph_.kind(id) != Kind::tuple || graph_.length(id) == 0) return false;
+    const NodeId first = arguments_.first_of(id)[0];
+    return graph_.kind(first) == Kind::text && graph_.chars(first) == "module";
   }
 
   // ("storage", torch.FloatStorage, key, ...): some writers spell the id of a storage as a tuple, whose class says the
