@@ -51,12 +51,12 @@ constexpr std::array kRows = {
     Row{Remedy::weights_only, "Safety::strict"},
 };
 
-constexpr bool is_in_enum_order() {
+constexpr bool rows_follow_the_enum() {
   for (std::size_t i = 0; i < kRows.size(); ++i)
     if (static_cast<std::size_t>(kRows[i].remedy) != i) return false;
   return kRows.size() == kRemedyCount;
 }
-static_assert(is_in_enum_order(), "name_in_library() indexes the table by the remedy");
+static_assert(rows_follow_the_enum(), "name_in_library() indexes the table by the remedy");
 
 // A control character, which quoted text from files never has. A letter for the remedy follows it, then the argument.
 constexpr char kMark = '\x1a';
