@@ -286,8 +286,8 @@ class Judge {
     if (graph_.kind(tuple) != Kind::tuple || graph_.length(tuple) < 3) return false;
     const auto first = arguments_.first_of(tuple);
     if (graph_.kind(first[0]) != Kind::text || graph_.chars(first[0]) != "storage") return false;
-    const auto elements = subject_of(first[1]);
-    const Allowed* row = elements ? elements->standing.row() : nullptr;
+    if (graph_.kind(first[1]) != Kind::global || !graph_.global(first[1]).name.ends_with("Storage")) return false;
+    const Allowed* row = all_.standings[graph_.global_number(first[1])].row();
     return row != nullptr && row->path == kElementClass.path;
   }
 
