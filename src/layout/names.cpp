@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "checkpoint/quantization/packed_parts.hpp"
@@ -15,6 +16,7 @@
 #include "core/text.hpp"
 #include "layout/names_match.hpp"
 #include "layout/names_values.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -162,9 +164,7 @@ class Renaming {
     tensors_.reserve(checkpoint_.size());
     find_query_rows();
     for (const auto& [name, tensor] : checkpoint_) take(name, tensor);
-    take_aliases();
-    checkpoint_.tensors = std::move(tensors_);
-    checkpoint_.unknown_ggml = std::move(unknown_ggml_);
+    take_names();
     say_notes();
   }
 
@@ -195,7 +195,6 @@ class Renaming {
                                                    quote(name), unknown->second.id))
             .hint(leave_it_out());
       }
-      unknown_ggml_.emplace(match.name, unknown->second);
     }
     if (match.change != Change::none) packed_.refuse(name, tensor, "changed with its name");
     try {
@@ -252,16 +251,20 @@ class Renaming {
   }
 
   // Two names of one tensor still share it, if the same change is made to both.
-  void take_aliases() {
-    std::map<std::string, std::string, std::less<>> aliases;
+  void take_names() {
+    std::set<std::string, std::less<>> parted;
     for (const auto& [removed, kept] : checkpoint_.aliases) {
-      checkpoint_.metadata.erase(removed);  // written anew, under the new names, when the checkpoint is saved
       const auto a = matches_.find(removed), b = matches_.find(kept);
-      if (a == matches_.end() || b == matches_.end() || a->second.change != b->second.change) continue;
-      tensors_.replace(a->second.name, Tensor(tensors_.at(b->second.name)));
-      aliases.emplace(a->second.name, b->second.name);
+      if (a == matches_.end() || b == matches_.end()) continue;
+      const bool is_shared = a->second.change == b->second.change;
+      if (is_shared) tensors_.replace(a->second.name, Tensor(tensors_.at(b->second.name)));
+      if (!is_shared) parted.insert(a->second.name);
     }
-    checkpoint_.aliases = std::move(aliases);
+    checkpoint_ = rename_names(std::move(checkpoint_), [&](std::string_view name) -> std::optional<std::string> {
+      const auto match = matches_.find(name);
+      return match == matches_.end() ? std::nullopt : std::optional(match->second.name);
+    });
+    replace_tensors(checkpoint_, std::move(tensors_), [&](std::string_view name) { return !parted.contains(name); });
   }
 
   void say_notes() const {
@@ -289,7 +292,6 @@ class Renaming {
   bool allow_unknown_heads_;
   std::optional<std::uint64_t> query_rows_;
   StateDict tensors_;
-  std::map<std::string, UnknownGgml, std::less<>> unknown_ggml_;
   std::map<std::string, std::string, std::less<>> origins_;  // by the new name
   std::map<std::string, Match, std::less<>> matches_;        // by the old name
   std::map<std::uint64_t, std::uint64_t> head_rows_;         // by the block

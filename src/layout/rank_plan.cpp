@@ -11,6 +11,7 @@
 #include "layout/dimension_range.hpp"
 #include "layout/file_ranges.hpp"
 #include "layout/pattern.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
@@ -187,8 +188,11 @@ Checkpoint take_slice(Checkpoint checkpoint, const RankSlice& slice) {
             .hint("make the plan of this checkpoint");
     }
   }
-  checkpoint.tensors = std::move(tensors);
-  checkpoint.aliases.clear();
+  const auto is_whole = [&](std::string_view name) {
+    const Tensor *now = tensors.find(name), *then = checkpoint.find(name);
+    return now != nullptr && then != nullptr && now->shape() == then->shape();
+  };
+  replace_tensors(checkpoint, tensors, is_whole);
   return checkpoint;
 }
 

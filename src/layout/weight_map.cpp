@@ -231,10 +231,11 @@ class Pass {
   std::vector<Slot> slots_;
 };
 
-// Refuses a map that changes composites, packed parts or tensors of unknown ggml types; forgets aliases that are gone.
-void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
-  const auto is_same = [&](const std::string& name) {
-    const Tensor *now = checkpoint.find(name), *then = before.find(name);
+// Puts the tensors that a rule made in the place of those that were there. A rule may not change composites, packed
+// parts or tensors of unknown ggml types.
+void take_changed(Checkpoint& checkpoint, const StateDict& changed) {
+  const auto is_same = [&](std::string_view name) {
+    const Tensor *now = changed.find(name), *then = checkpoint.find(name);
     return now != nullptr && then != nullptr && now->storage() == then->storage() && now->shape() == then->shape();
   };
   for (const Composite& composite : checkpoint.composites) {
@@ -245,8 +246,8 @@ void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
     }
   }
   const PackedParts packed(checkpoint);
-  for (const auto& [name, tensor] : checkpoint) {
-    const Tensor* then = checkpoint.quantization ? before.find(name) : &tensor;
+  for (const auto& [name, tensor] : changed) {
+    const Tensor* then = checkpoint.quantization ? checkpoint.find(name) : &tensor;
     if (then == nullptr || then->storage() != tensor.storage()) packed.refuse(name, tensor, "changed by a map");
   }
   for (const auto& [name, unknown] : checkpoint.unknown_ggml) {
@@ -256,11 +257,7 @@ void forget_what_is_gone(Checkpoint& checkpoint, const StateDict& before) {
           .hint(leave_it_out());
     }
   }
-  std::erase_if(checkpoint.aliases, [&](const auto& alias) {
-    const bool is_gone = !is_same(alias.first) || !is_same(alias.second);
-    if (is_gone) checkpoint.metadata.erase(alias.first);
-    return is_gone;
-  });
+  replace_tensors(checkpoint, changed, is_same);
 }
 
 Checkpoint renamed_by_expression(Checkpoint checkpoint, const WeightRule& rule) {
@@ -296,11 +293,9 @@ Checkpoint apply_rule(Checkpoint checkpoint, const WeightRule& rule, std::uint64
     return renamed_by_expression(std::move(checkpoint), rule);
   }
   if (rule.change == WeightChange::rename) return renamed_by_pattern(std::move(checkpoint), rule, matched);
-  const StateDict before = checkpoint.tensors;
   Pass pass(rule);
-  checkpoint.tensors = pass.run(before);
+  take_changed(checkpoint, pass.run(checkpoint.tensors));
   matched = pass.matched();
-  forget_what_is_gone(checkpoint, before);
   return checkpoint;
 }
 

@@ -60,15 +60,31 @@ void rename_unknown_types(Checkpoint& checkpoint, const NewName& renamed) {
   checkpoint.unknown_ggml = std::move(unknown_ggml);
 }
 
+// Everything that is said about tensors by their names, but for the tensors themselves.
+void rename_what_is_said(Checkpoint& checkpoint, const NewName& renamed) {
+  // Each member is named here, so that a member that Checkpoint gains has to be thought of. Quantization holds the
+  // tensors as they were opened; the values, metadata and roots are named by paths, which stay as they are.
+  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, roots, dangerous,
+         notes, unused_bytes, files, target, format, shards] = checkpoint;
+  if (!aliases.empty()) rename_aliases(checkpoint, renamed);
+  if (!composites.empty()) rename_composites(checkpoint, renamed);
+  if (!unknown_ggml.empty()) rename_unknown_types(checkpoint, renamed);
+}
+
 }  // namespace
 
 Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed) {
   StateDict tensors = renamed_tensors(checkpoint, renamed);
-  rename_aliases(checkpoint, renamed);
-  rename_composites(checkpoint, renamed);
-  rename_unknown_types(checkpoint, renamed);
+  rename_what_is_said(checkpoint, renamed);
   checkpoint.tensors = std::move(tensors);
   return checkpoint;
+}
+
+void replace_tensors(Checkpoint& checkpoint, StateDict tensors, const std::function<bool(std::string_view)>& is_same) {
+  rename_what_is_said(checkpoint, [&](std::string_view name) {
+    return is_same(name) ? std::optional(std::string(name)) : std::nullopt;
+  });
+  checkpoint.tensors = std::move(tensors);
 }
 
 Checkpoint keep_names(Checkpoint checkpoint, const std::function<bool(std::string_view)>& is_kept) {

@@ -19,6 +19,10 @@ using NewName = std::function<std::optional<std::string>(std::string_view)>;
 // Errc::invalid_argument, naming both.
 Checkpoint rename_names(Checkpoint checkpoint, const NewName& renamed);
 
+// Other tensors in the place of those that were there. Whatever the checkpoint says about a tensor that is not the
+// same any more is forgotten: an alias of it, the composite that it was a part of, its unknown type.
+void replace_tensors(Checkpoint& checkpoint, StateDict tensors, const std::function<bool(std::string_view)>& is_same);
+
 // Only the tensors that are kept. Aliases, and the metadata that list them, stay as they are: when the checkpoint is
 // saved, aliases of tensors that are gone are left out.
 Checkpoint keep_names(Checkpoint checkpoint, const std::function<bool(std::string_view)>& is_kept);

@@ -11,6 +11,7 @@
 #include "core/name_hash.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 #include "tensor/dequantized_storage.hpp"
 #include "tensor/sparse_storage.hpp"
 
@@ -55,7 +56,6 @@ class Densifier {
   void run() {
     make_wholes();
     place_wholes();
-    forget_parts();
   }
 
  private:
@@ -99,7 +99,8 @@ class Densifier {
         whole.is_placed = true;
       }
     }
-    checkpoint_.tensors = std::move(tensors);
+    replace_tensors(checkpoint_, std::move(tensors),
+                    [&](std::string_view name) { return !wholes_of_part_.contains(name); });
   }
 
   // As everywhere, the second tensor of the same name gets "~2".
@@ -119,26 +120,11 @@ class Densifier {
     return other;
   }
 
-  void forget_parts() {
-    std::erase_if(checkpoint_.aliases, [&](const auto& alias) {
-      if (!wholes_of_part_.contains(alias.first) && !wholes_of_part_.contains(alias.second)) return false;
-      checkpoint_.metadata.erase(alias.first);
-      return true;
-    });
-    std::set<const Composite*> made;
-    for (const Whole& whole : wholes_) made.insert(whole.composite);
-    std::vector<Composite> others;
-    for (Composite& composite : checkpoint_.composites) {
-      if (!made.contains(&composite)) others.push_back(std::move(composite));
-    }
-    checkpoint_.composites = std::move(others);
-  }
-
   Checkpoint& checkpoint_;
   Expansion expansion_;
   std::vector<Whole> wholes_;
-  NameMap<std::uint64_t> last_number_;                    // the last number that was given to a name that was taken
-  NameViewMap<std::vector<std::size_t>> wholes_of_part_;  // the names lie in the composites
+  NameMap<std::uint64_t> last_number_;  // the last number that was given to a name that was taken
+  NameMap<std::vector<std::size_t>> wholes_of_part_;
 };
 
 }  // namespace

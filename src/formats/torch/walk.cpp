@@ -151,33 +151,34 @@ class Walker {
     }
   }
 
-  // Adds a whole file that lies in the bytes of this one: its names go under this path.
+  // Adds a whole file that lies in the bytes of this one: its names go under this path. A file that is met again is
+  // listed again, but its notes are not.
   void add_file(const Checkpoint& file) {
     NameViewMap<std::string> names;
     for (const auto& [name, tensor] : file) names.emplace(name, add_tensor(part_name(std::string(name)), tensor));
-    for (Composite composite : file.composites) {
-      composite.name = part_name(composite.name);
-      for (std::string& part : composite.parts) part = names.at(part);
-      checkpoint_.composites.push_back(std::move(composite));
-    }
-    for (PlainValue value : file.values) {
+    budget_.spend_bytes(sizeof(Note) * (file.notes.size() + file.dangerous.size() + file.composites.size()));
+    Checkpoint part = rename_names(file, [&](std::string_view name) {
+      const auto found = names.find(name);
+      return found != names.end() ? found->second : part_name(std::string(name));
+    });
+    for (PlainValue& value : std::exchange(part.values, {})) {
       value.path = part_name(value.path);
       keep_value(std::move(value));
     }
-    for (const auto& [name, unknown] : file.unknown_ggml) checkpoint_.unknown_ggml.emplace(names.at(name), unknown);
-    for (const auto& [removed, kept] : file.aliases) checkpoint_.aliases.emplace(names.at(removed), names.at(kept));
-    for (const MetadataEntry& field : file.typed_metadata) {
+    for (const MetadataEntry& field : part.typed_metadata) {
       budget_.spend_bytes(path_.size() + field.key.size());
       checkpoint_.typed_metadata.set(with_key(field, part_name(std::string(field.key))));
     }
-    for (const auto& [key, value] : file.metadata) {
+    for (const auto& [key, value] : part.metadata) {
       budget_.spend_bytes(path_.size() + key.size() + value.size());
-      if (!file.aliases.contains(key)) checkpoint_.metadata.emplace(part_name(key), value);
+      checkpoint_.metadata.emplace(part_name(key), value);
     }
-    if (!files_.insert(&file).second) return;  // the notes about this file have been added already
-    checkpoint_.notes.insert(checkpoint_.notes.end(), file.notes.begin(), file.notes.end());
-    checkpoint_.unused_bytes += file.unused_bytes;
-    checkpoint_.dangerous.insert(checkpoint_.dangerous.end(), file.dangerous.begin(), file.dangerous.end());
+    if (!files_.insert(&file).second) {
+      part.notes.clear();
+      part.dangerous.clear();
+      part.unused_bytes = 0;
+    }
+    take_over(checkpoint_, part);
   }
 
   void add_value(NodeId node) {

@@ -5,21 +5,24 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
 
-// Whatever the checkpoint says of names that are gone.
-void forget_names(Checkpoint& model) {
-  for (const auto& [removed, kept] : model.aliases) model.metadata.erase(removed);
-  model.aliases.clear();
-  if (model.composites.empty()) return;
+// The model with the state that the adapter was set in.
+void take_state(Checkpoint& model, const StateDict& state) {
+  const std::vector<Composite> composites = model.composites;
+  replace_tensors(model, state, [&](std::string_view name) {
+    const Tensor *now = state.find(name), *then = model.find(name);
+    return now != nullptr && then != nullptr && now->storage() == then->storage();
+  });
+  if (composites.size() == model.composites.size()) return;
   model.notes.push_back(
       {"",
        fmt::format("what holds the parts of sparse and quantized tensors together is left out, such as of {}",
-                   quote(model.composites.front().name)),
+                   quote(composites.front().name)),
        Note::Kind::remark});
-  model.composites.clear();
 }
 
 }  // namespace
@@ -30,8 +33,7 @@ InjectedAdapter inject_adapter(Checkpoint base, const Adapter& adapter, std::str
   if (has_gguf_names(base)) base = to_names(std::move(base), NameStyle::huggingface, options.names);
   try {
     SetAdapterResult set = set_adapter_state_dict(base.tensors, adapter.tensors, adapter.config, name, options);
-    base.tensors = std::move(set.state);
-    forget_names(base);
+    take_state(base, set.state);
     if (adapter.config.peft_type() == "SHIRA")
       base.notes.push_back({adapter.source,
                             "a state dict does not hold the indices of SHiRA's weights: keep the adapter's own file",
