@@ -18,6 +18,7 @@
 
 #include "arguments.hpp"
 #include "help.hpp"
+#include "host.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "remedies.hpp"
@@ -26,6 +27,9 @@
 
 namespace ballast::cli {
 namespace {
+
+constexpr std::string_view kSummary =
+    "Opens model checkpoints safely and lazily: looks into them, compares them, converts them.";
 
 // Describes the command with all of its verbs. Only the verbs that the words may mean get their arguments, because
 // describing all of them takes as long as the rest of a start; completion describes all of them.
@@ -99,15 +103,10 @@ std::vector<std::string> words_given(int argc, char** argv) {
   return words;
 }
 
-int dispatch(Session& session, int argc, char** argv) {
-  if (argc <= 1) {
-    fmt::print(stderr, "{}", short_usage());
-    return info(Errc::invalid_argument).exit_code;
-  }
-
-  Command root("ballast", "Opens model checkpoints safely and lazily: looks into them, compares them, converts them.");
+// Carries out what the words say.
+int dispatch(Session& session, const std::vector<std::string>& words) {
+  Command root("ballast", std::string(kSummary));
   bool show_limits = false;
-  const std::vector<std::string> words = words_given(argc, argv);
   describe(root, session, show_limits, words);
   const Parsed parsed = parse(root, words);
   if (parsed.answer == Answer::help) {
@@ -124,8 +123,10 @@ int dispatch(Session& session, int argc, char** argv) {
   }
   if (!parsed.problem.empty()) throw usage_error(root, parsed);
 
-  session.screen = terminal_on(STDOUT_FILENO, session.color);
-  session.errors = terminal_on(STDERR_FILENO, session.color);
+  if (session.host == nullptr) {
+    session.screen = terminal_on(STDOUT_FILENO, session.color);
+    session.errors = terminal_on(STDERR_FILENO, session.color);
+  }
   return parsed.command->run();
 }
 
@@ -161,9 +162,13 @@ void allow_many_files() {
 int run(int argc, char** argv) {
   catch_signals();
   allow_many_files();
+  if (argc <= 1) {
+    fmt::print(stderr, "{}", short_usage());
+    return info(Errc::invalid_argument).exit_code;
+  }
   Session session;
   try {
-    const int exit_code = dispatch(session, argc, argv);
+    const int exit_code = dispatch(session, words_given(argc, argv));
     session.out.flush();
     return exit_code;
   } catch (const ReaderGone&) {
@@ -177,6 +182,28 @@ int run(int argc, char** argv) {
     report(session, error.what(), "");
     return info(Errc::io).exit_code;
   }
+}
+
+Answered run_for(const Host& host, const std::vector<std::string>& words) {
+  Answered answered;
+  Session session;
+  session.host = &host;
+  session.out = Output(&answered.out);
+  try {
+    answered.exit_code = dispatch(session, words);
+  } catch (Error& error) {
+    throw Error(error).hint(Advice(worded(error.hint())));
+  }
+  session.out.flush();
+  return answered;
+}
+
+void visit_commands(const std::function<void(const Command&)>& look) {
+  Session session;
+  bool ignored = false;
+  Command root("ballast", std::string(kSummary));
+  describe(root, session, ignored, {"completion"});
+  look(root);
 }
 
 }  // namespace ballast::cli

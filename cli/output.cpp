@@ -27,6 +27,11 @@ void Output::write_through(std::string_view text) {
 
 void Output::flush() {
   std::string_view rest(buffer_.get(), used_);
+  if (text_ != nullptr) {
+    text_->append(rest);
+    used_ = 0;
+    return;
+  }
   while (!rest.empty()) {
     throw_if_interrupted();
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());

@@ -1,11 +1,12 @@
-// Standard output, buffered. If a verb fails, the buffer is not written, so that an error leaves no half document
-// behind.
+// Standard output, or a text, buffered. If a verb fails, the buffer is not written, so that an error leaves no half
+// document behind.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ballast::cli {
@@ -15,6 +16,9 @@ struct ReaderGone {};
 
 class Output {
  public:
+  Output() = default;                                  // standard output
+  explicit Output(std::string* text) : text_(text) {}  // the end of `text`
+
   void write(std::string_view text) {
     if (text.size() > kBufferBytes - used_) return write_through(text);
     std::memcpy(buffer_.get() + used_, text.data(), text.size());
@@ -44,6 +48,7 @@ class Output {
   static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBufferBytes);
   std::size_t used_ = 0;
+  std::string* text_ = nullptr;
 };
 
 }  // namespace ballast::cli

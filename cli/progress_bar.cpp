@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,8 +44,11 @@ std::string bar(double share, std::size_t columns) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(const Terminal& terminal, bool visible)
-    : terminal_(terminal), visible_(visible && terminal.interactive), next_(start_ + kPatience) {}
+ProgressBar::ProgressBar(const Terminal& terminal, bool visible, Progress host)
+    : terminal_(terminal),
+      host_(std::move(host)),
+      visible_(visible && terminal.interactive),
+      next_(start_ + kPatience) {}
 
 Progress ProgressBar::callback() {
   return [this](const ProgressState& state) { return update(state); };
@@ -59,6 +63,7 @@ Progress ProgressBar::part_of(std::uint64_t total_bytes) {
 }
 
 bool ProgressBar::update(ProgressState state) {
+  if (host_) return host_(state);
   if (interrupted() != 0) return false;
   const auto now = Clock::now();
   if (!visible_ || now < next_) return true;

@@ -14,8 +14,8 @@ namespace ballast::cli {
 
 class ProgressBar {
  public:
-  // If `visible` is false, the bar draws nothing, but still cancels.
-  ProgressBar(const Terminal& terminal, bool visible);
+  // If `visible` is false, the bar draws nothing, but still cancels. If there is a `host`, it is told instead.
+  ProgressBar(const Terminal& terminal, bool visible, Progress host = {});
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -34,6 +34,7 @@ class ProgressBar {
   void draw(const ProgressState& state, double seconds);
 
   const Terminal& terminal_;
+  Progress host_;
   bool visible_;
   bool drawn_ = false;
   std::uint64_t before_ = 0;  // bytes of the jobs that are done

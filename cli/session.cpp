@@ -15,6 +15,7 @@
 #include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
+#include "host.hpp"
 #include "interrupt.hpp"
 #include "remedies.hpp"
 
@@ -89,17 +90,27 @@ SaveOptions Session::save_options() const {
   return options;
 }
 
+ProgressBar Session::progress_bar() const {
+  return ProgressBar(errors, !quiet, host == nullptr ? Progress() : host->progress);
+}
+
 void Session::say(std::string_view text) const {
+  if (host != nullptr) return host->say(text);
   if (!quiet) fmt::print(stderr, "{}\n", escape_for_terminal(text));
 }
 
 void Session::note(std::string_view text) const {
+  if (host != nullptr) return host->say(text);
   if (!quiet) fmt::print(stderr, "{} {}\n", errors.paint(Color::yellow, "note:"), escape_for_terminal(text));
 }
 
 namespace {
 
 Checkpoint open_with(const Session& session, const std::string& target, const OpenOptions& options) {
+  if (session.host != nullptr) {
+    const auto given = session.host->targets.find(target);
+    if (given != session.host->targets.end()) return given->second;
+  }
   const auto start = std::chrono::steady_clock::now();
   Checkpoint checkpoint = target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open(target, options);
   if (session.verbose) {

@@ -19,7 +19,11 @@
 
 namespace ballast::cli {
 
+struct Host;
+
 struct Session {
+  const Host* host = nullptr;  // the other program that the verb runs in, if there is one
+
   bool json = false;
   bool quiet = false;
   bool verbose = false;
@@ -47,9 +51,9 @@ struct Session {
   SaveOptions save_options() const;
   // Whether long values and lists are shown in full: a program gets everything.
   bool shows_all() const noexcept { return verbose || !screen.interactive; }
-  ProgressBar progress_bar() const { return ProgressBar(errors, !quiet); }
+  ProgressBar progress_bar() const;
 
-  // Writes a line for people to stderr, escaped; silent with -q.
+  // A line for people: to stderr, escaped, and silent with -q; or to the host.
   void say(std::string_view text) const;
   void note(std::string_view text) const;
 };

@@ -14,7 +14,7 @@ constexpr std::array kErrcs = {
     ErrcInfo{Errc::not_found, "not_found", 3, "FileNotFoundError"},
     ErrcInfo{Errc::changed, "changed", 3, "OSError"},
     ErrcInfo{Errc::malformed, "malformed", 4, "ValueError"},
-    ErrcInfo{Errc::limit, "limit", 4, "MemoryError"},
+    ErrcInfo{Errc::limit, "limit", 4, "ValueError"},
     ErrcInfo{Errc::unsafe, "unsafe", 5, "ValueError"},
     ErrcInfo{Errc::unsupported, "unsupported", 6, "NotImplementedError"},
     ErrcInfo{Errc::mismatch, "mismatch", 1, "RuntimeError"},

@@ -1,0 +1,37 @@
+// A verb in another program: the Python module runs the verbs of the command, so that both mean the same.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/progress.hpp>
+
+#include "arguments.hpp"
+
+namespace ballast::cli {
+
+// What the other program brings along. A verb uses it from the thread that runs the verb, and its progress as
+// progress.hpp says.
+struct Host {
+  std::function<void(std::string_view)> say{};  // a note, or another line that the command would write to stderr
+  Progress progress{};
+  std::map<std::string, Checkpoint, std::less<>> targets{};  // that are open already, by what the words call them
+};
+
+struct Answered {
+  int exit_code = 0;
+  std::string out;  // what the command would write to stdout
+};
+
+// Runs the verb that the words name, without signal handlers, colours or standard streams. Throws Error, whose hint
+// speaks of the command's flags.
+Answered run_for(const Host& host, const std::vector<std::string>& words);
+
+// Describes the whole command, and calls `look` with it.
+void visit_commands(const std::function<void(const Command&)>& look);
+
+}  // namespace ballast::cli

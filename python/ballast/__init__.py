@@ -1,0 +1,121 @@
+"""Ballast opens every model checkpoint: safely, lazily, without copies, and without torch or NumPy.
+
+    import ballast
+
+    with ballast.open("model.safetensors") as checkpoint:
+        for name, tensor in checkpoint.items():
+            print(name, tensor.dtype, tensor.shape)
+        row = checkpoint["embed.weight"][0].numpy()
+
+Arrays live on after the checkpoint is closed, and may be written to: the file stays as it is.
+"""
+
+from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+
+from . import _native
+from ._native import (
+    Cancelled,
+    Changed,
+    Checkpoint,
+    Error,
+    IOFailed,
+    InvalidArgument,
+    Malformed,
+    Mismatch,
+    NoPermission,
+    NoSuchTensor,
+    NotFound,
+    OverLimit,
+    Tensor,
+    Unsafe,
+    Unsupported,
+)
+
+__version__ = _native.version
+
+_VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan")
+_MODULES = ("adapter", "cache", "gguf", "meta", "peft", "safetensors")
+
+__all__ = [
+    "Cancelled", "Changed", "Checkpoint", "Error", "IOFailed", "InvalidArgument", "Malformed", "Mismatch",
+    "NoPermission", "NoSuchTensor", "NotFound", "OverLimit", "Report", "Tensor", "Unsafe", "Unsupported", "open", "save",
+    *_VERBS, *_MODULES,
+]  # fmt: skip
+
+
+def open(
+    target, *, device="cpu", root=None, safety="inert", cache="use", lenient=False, limits=None, threads=0, progress=None
+):
+    """Opens a checkpoint of any format: a file, a folder, an index, bytes, or an object with read(offset, size).
+
+    Only headers are read. The result is a mapping of names to lazy tensors, and a context manager.
+
+        device: where t.torch() puts tensors
+        root: a subtree of a nested checkpoint ("state_dict"), whose prefix is dropped
+        safety: "inert", or "strict" to refuse what torch.load(weights_only=True) refuses
+        cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
+        lenient: forgive what real files are known to get wrong, with a note for each
+        limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}
+    """
+    if hasattr(target, "__fspath__"):
+        import os
+
+        target = os.fsdecode(os.fspath(target))
+    if progress is not None:
+        from ._run import _progress
+
+        progress = _progress(progress)
+    return _native.open(target, str(device), root or "", safety, cache, lenient, limits or {}, threads, progress)
+
+
+def save(tensors, path, *, metadata=None, **options):
+    """Saves a dict of tensors (of torch, NumPy, or any producer of DLPack or buffers) or a checkpoint to a file.
+
+    The format follows from the ending of the path; options are those of convert().
+    """
+    from ._interop import checkpoint_of
+    from ._verbs import convert
+
+    return convert(checkpoint_of(tensors, metadata or {}), path, **options)
+
+
+# A class of pybind11 cannot have an abstract base class, so what Mapping would add is added here.
+Mapping.register(Checkpoint)
+Checkpoint.keys = lambda self: KeysView(self)
+Checkpoint.values = lambda self: ValuesView(self)
+Checkpoint.items = lambda self: ItemsView(self)
+
+
+def _repr_html_(self):
+    from ._interop import html_table
+
+    return html_table(self)
+
+
+Checkpoint._repr_html_ = _repr_html_
+del _repr_html_
+
+
+def __getattr__(name):
+    if name in _VERBS:
+        from . import _verbs
+
+        value = getattr(_verbs, name)
+    elif name == "Report":
+        from ._run import Report as value
+    elif name in _MODULES:
+        from importlib import import_module
+
+        value = import_module("." + name, __name__)
+    elif name in ("load", "patch"):
+        from importlib import import_module
+
+        value = getattr(import_module("._" + name, __name__), name)
+    else:
+        raise AttributeError(f"module 'ballast' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

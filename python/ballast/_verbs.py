@@ -1,0 +1,293 @@
+"""The verbs of the command as functions.
+
+This file is written by python/tools/make_verbs.py from the command itself.
+"""
+
+from ._run import run as _run
+
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan"]
+
+
+def info(
+    target, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """What is this: format, tensors, parameters, dtypes, metadata, patterns.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('info',),
+        [("target", target)],
+        {
+            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def ls(
+    target, globs=None, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """One tensor a line: name, dtype, shape, bytes.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        globs: only tensors whose whole name matches one of these
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('ls',),
+        [("target", target), ("texts", globs)],
+        {
+            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def stats(
+    target, globs=None, *, histogram=False, bins=None, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, lenient=False, limits=None, progress=None
+):
+    """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        globs: only tensors whose whole name matches one of these
+        histogram: a small histogram for each tensor; one tensor always has a large one
+        bins: of the histogram; implies histogram
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('stats',),
+        [("target", target), ("texts", globs)],
+        {
+            "histogram": histogram, "bins": bins, "include": include, "exclude": exclude, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def hash(
+    target, globs=None, *, digest=False, decoded=False, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, lenient=False, limits=None, progress=None
+):
+    """A SHA-256 for each tensor and one for the whole, whatever the format or sharding.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        globs: only tensors whose whole name matches one of these
+        digest: only the digest of the whole
+        decoded: of ggml's blocks, hash the F32 values that they stand for
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('hash',),
+        [("target", target), ("texts", globs)],
+        {
+            "digest": digest, "decoded": decoded, "include": include, "exclude": exclude, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def scan(
+    *targets, trust=None, policy=None, sarif=False, allowlist=False, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    lenient=False, limits=None, progress=None
+):
+    """Every global that a pickle names, with a verdict; runs nothing.
+
+        targets: files, folders (every file of which is looked at, in their folders too), or - for standard input
+        trust: names that are known for this run, as in 'ultralytics.*'; dangerous ones stay dangerous; repeatable
+        policy: the same, one pattern a line; # begins a comment
+        sarif: a SARIF 2.1.0 document, for programs that show findings
+        allowlist: show what is known, for which uses, and why; scan nothing
+    """
+    return _run(
+        ('scan',),
+        [("targets", targets)],
+        {
+            "trust": trust, "policy": policy, "sarif": sarif, "allowlist": allowlist, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )
+
+
+def verify(
+    target, *, manifest=None, no_data=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """Check the structure, the index against its shards, every byte, a manifest.
+
+        target: a file, a folder or an …index.json
+        manifest: compare with what `ballast hash` printed or `ballast convert manifest` wrote earlier
+        no_data: check the structure, and do not read the tensors
+    """
+    return _run(
+        ('verify',),
+        [("target", target)],
+        {
+            "manifest": manifest, "no-data": no_data, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )
+
+
+def diff(
+    a, b, *, tolerance=None, no_values=False, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, lenient=False, limits=None, progress=None
+):
+    """What differs between two checkpoints: names, dtypes, shapes, values.
+
+        a: a checkpoint
+        b: another
+        tolerance: values that differ by at most this are equal
+        no_values: compare names, dtypes and shapes only
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('diff',),
+        [("target", a), ("target", b)],
+        {
+            "tolerance": tolerance, "no-values": no_values, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def convert(
+    source, out, *, include=None, exclude=None, rename=None, map=None, map_back=None, names=None,
+    architecture=None, heads=None, kv_heads=None, strip_prefix=None, add_prefix=None, dtype=None, dense=False,
+    raw=False, dedupe=False, keep_values=False, compress=False, max_shard_size=None, metadata=None,
+    remove_metadata=None, memory=None, allow_dangerous=False, strict=False, allow_empty=False, force=False,
+    verify=False, manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    lenient=False, limits=None, progress=None
+):
+    """Copy, select, rename, cast and shard, streamed in bounded memory.
+
+        source: a file, a folder, an …index.json, or - for standard input
+        out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder (one that is there, or NAME/)
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+        rename: replace in every name, \\1 for groups; in order
+        map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename
+        map_back: the same rules, the other way
+        names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf
+        architecture: for names, where the file does not say it: llama
+        heads: for names: heads of attention
+        kv_heads: for names: heads of keys and values
+        strip_prefix: take this from the beginning of names
+        add_prefix: put this before every name
+        dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        dense: sparse tensors as dense ones, quantized ones as their values
+        raw: ggml's blocks into safetensors as bytes, to become the same GGUF again
+        dedupe: safetensors: tensors that share their bytes once, the other names agreed
+        keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
+        compress: safetensors: what shrinks as zstd frames, which ballast opens as it is
+        max_shard_size: split into shards of at most this much
+        metadata: set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2
+        remove_metadata: leave metadata out
+        memory: for all buffers together; 64MiB by default
+        allow_dangerous: go on although the file names something dangerous
+        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        allow_empty: write a file although there is no tensor to write
+        force: overwrite what is there
+        verify: read everything back and compare, before anything is replaced
+        manifest: write down what every tensor is, for ballast verify manifest
+        dry_run: show what would be written, and write nothing
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('convert',),
+        [("target", source), ("text", out)],
+        {
+            "include": include, "exclude": exclude, "rename": rename, "map": map, "map-back": map_back,
+            "names": names, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
+            "strip-prefix": strip_prefix, "add-prefix": add_prefix, "dtype": dtype, "dense": dense, "raw": raw,
+            "dedupe": dedupe, "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
+            "metadata": metadata, "remove-metadata": remove_metadata, "memory": memory,
+            "allow-dangerous": allow_dangerous, "strict": strict, "allow-empty": allow_empty, "force": force,
+            "verify": verify, "manifest": manifest, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def plan(
+    target, *, ranks=None, rules=None, rank=None, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, lenient=False, limits=None, progress=None
+):
+    """Which part of which tensor each rank of a parallel model needs, and where it lies.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        ranks: how many there are; must be given
+        rules: how tensors are cut: see docs/ranks.md; without it none is
+        rank: only what this one needs, counted from 0
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('plan',),
+        [("target", target)],
+        {
+            "ranks": ranks, "rules": rules, "rank": rank, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )

@@ -1,0 +1,250 @@
+"""What fine-tuning adds to a model: look at it, take it out, put it in, convert it.
+
+This file is written by python/tools/make_verbs.py from the command itself.
+"""
+
+from ._run import run as _run
+
+__all__ = ["info", "extract", "inject", "convert", "merge", "from_diff"]
+
+
+def info(
+    adapter, *, subfolder=None, key_mapping=None, initial_adapter=None, allow_dangerous=False, architecture=None,
+    heads=None, kv_heads=None, threads=None, root=None, weights_only=False, single=False, block_endian=None,
+    cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """Type, rank, alpha, scaling, modules, dtypes, base, and what is wrong.
+
+        adapter: the folder that PEFT saved, or a file of any dialect
+        subfolder: of the adapter's folder, where several lie in one
+        key_mapping: replace in the adapter's names, without base_model.model.; the first that matches counts
+        initial_adapter: of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted
+        allow_dangerous: go on although the file names something dangerous
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
+    """
+    return _run(
+        ('adapter', 'info'),
+        [("target", adapter)],
+        {
+            "subfolder": subfolder, "key-mapping": key_mapping, "initial-adapter": initial_adapter,
+            "allow-dangerous": allow_dangerous, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def extract(
+    state, *, config=None, name=None, save_embeddings=None, base_vocabulary=None, initial_adapter=None,
+    portable=False, allow_dangerous=False, output=None, force=False, dry_run=False, no_sync=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """The adapter in an adapted model's checkpoint, as PEFT saves it.
+
+        state: the checkpoint of the adapted model
+        config: its adapter_config.json
+        name: of the adapter; default where it is not given
+        save_embeddings: whether those of the base go along: auto (where they are adapted or resized), always or
+            never
+        base_vocabulary: rows of the embeddings before training, to tell whether they were resized
+        initial_adapter: of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted
+        portable: names without base_model.model.
+        allow_dangerous: go on although the file names something dangerous
+        output: the folder to write
+        force: overwrite what is there
+        dry_run: show what would be written, and write nothing
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('adapter', 'extract'),
+        [("target", state)],
+        {
+            "config": config, "name": name, "save-embeddings": save_embeddings, "base-vocabulary": base_vocabulary,
+            "initial-adapter": initial_adapter, "portable": portable, "allow-dangerous": allow_dangerous,
+            "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def inject(
+    base, adapter, *, name=None, dtype=None, ignore_mismatched=False, subfolder=None, key_mapping=None,
+    initial_adapter=None, allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None,
+    force=False, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """A base with an adapter in it, as the state dict of a PeftModel.
+
+        base: the base, or a model that has adapters already
+        adapter: the folder that PEFT saved, or a file of any dialect
+        name: of the adapter; default where it is not given
+        dtype: cast the base, and decode ggml's blocks
+        ignore_mismatched: leave out what does not fit the base
+        subfolder: of the adapter's folder, where several lie in one
+        key_mapping: replace in the adapter's names, without base_model.model.; the first that matches counts
+        initial_adapter: of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted
+        allow_dangerous: go on although the file names something dangerous
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
+        output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
+        force: overwrite what is there
+        dry_run: show what would be written, and write nothing
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('adapter', 'inject'),
+        [("target", base), ("target", adapter)],
+        {
+            "name": name, "dtype": dtype, "ignore-mismatched": ignore_mismatched, "subfolder": subfolder,
+            "key-mapping": key_mapping, "initial-adapter": initial_adapter, "allow-dangerous": allow_dangerous,
+            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "output": output, "force": force,
+            "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def convert(
+    adapter, *, to=None, base=None, portable=False, subfolder=None, key_mapping=None, initial_adapter=None,
+    allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False,
+    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """From any dialect to another; the scaling of every module stays.
+
+        adapter: the folder that PEFT saved, or a file of any dialect
+        to: peft (a folder), diffusers, kohya or gguf (a file)
+        base: for kohya: the base, whose names tell flat ones apart
+        portable: for peft: names without base_model.model.
+        subfolder: of the adapter's folder, where several lie in one
+        key_mapping: replace in the adapter's names, without base_model.model.; the first that matches counts
+        initial_adapter: of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted
+        allow_dangerous: go on although the file names something dangerous
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
+        output: the folder or file to write
+        force: overwrite what is there
+        dry_run: show what would be written, and write nothing
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('adapter', 'convert'),
+        [("target", adapter)],
+        {
+            "to": to, "base": base, "portable": portable, "subfolder": subfolder, "key-mapping": key_mapping,
+            "initial-adapter": initial_adapter, "allow-dangerous": allow_dangerous, "architecture": architecture,
+            "heads": heads, "kv-heads": kv_heads, "output": output, "force": force, "dry-run": dry_run,
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def merge(
+    base, adapters=None, *, output=None, weight=None, initial_adapter=None, peft_exact=False, unmerge=False,
+    dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
+    allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False, no_sync=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """Adapters into the weights of their base, streamed in bounded memory.
+
+        base: the base: any format and dtype, sharded or not, quantized or not
+        adapters: folders that PEFT saved, or files of any dialect; in order
+        output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
+        weight: how much of an adapter: one for each, in their order, or none for 1
+        initial_adapter: of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted
+        peft_exact: round where PEFT's merge_and_unload rounds, not once at the end
+        unmerge: take them out of a base that they were merged into
+        dtype: cast the result, and decode ggml's blocks
+        max_shard_size: split into shards of at most this much
+        memory: for all buffers together; 64MiB by default
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
+        allow_dangerous: go on although a file names something dangerous
+        verify: read everything back and compare, before anything is replaced
+        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        force: overwrite what is there
+        dry_run: show what would be written, and write nothing
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('adapter', 'merge'),
+        [("target", base), ("targets", adapters)],
+        {
+            "output": output, "weight": weight, "initial-adapter": initial_adapter, "peft-exact": peft_exact,
+            "unmerge": unmerge, "dtype": dtype, "max-shard-size": max_shard_size, "memory": memory,
+            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "allow-dangerous": allow_dangerous,
+            "verify": verify, "strict": strict, "force": force, "dry-run": dry_run, "no-sync": no_sync,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def from_diff(
+    base, tuned, *, rank=None, fan_in_fan_out=False, architecture=None, heads=None, kv_heads=None, include=None,
+    exclude=None, output=None, force=False, dry_run=False, allow_dangerous=False, no_sync=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """A LoRA of what changed between two checkpoints, and how much it leaves out.
+
+        base: the model before training
+        tuned: the model after it
+        rank: of every matrix; 16 where it is not given
+        fan_in_fan_out: matrices are [in, out], as GPT-2 has them
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+        output: the folder to write
+        force: overwrite what is there
+        dry_run: show the error of every layer, and write nothing
+        allow_dangerous: go on although a file names something dangerous
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('adapter', 'from-diff'),
+        [("target", base), ("target", tuned)],
+        {
+            "rank": rank, "fan-in-fan-out": fan_in_fan_out, "architecture": architecture, "heads": heads,
+            "kv-heads": kv_heads, "include": include, "exclude": exclude, "output": output, "force": force,
+            "dry-run": dry_run, "allow-dangerous": allow_dangerous, "no-sync": no_sync, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )

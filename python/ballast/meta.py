@@ -1,0 +1,81 @@
+"""Read or edit metadata, in place where it fits.
+
+This file is written by python/tools/make_verbs.py from the command itself.
+"""
+
+from ._run import run as _run
+
+__all__ = ["get", "set", "unset"]
+
+
+def get(
+    target, key=None, *, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+):
+    """All metadata, or the value of one key.
+
+        target: a file, a folder, an …index.json, or - for standard input
+        key: print only the value of this key
+    """
+    return _run(
+        ('meta', 'get'),
+        [("target", target), ("text", key)],
+        {
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )
+
+
+def set(
+    target, metadata=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """Add or replace keys.
+
+        target: a file
+        metadata: what to set
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('meta', 'set'),
+        [("target", target), ("texts", metadata)],
+        {
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )
+
+
+def unset(
+    target, keys=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, progress=None
+):
+    """Remove keys.
+
+        target: a file
+        keys: what to remove
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('meta', 'unset'),
+        [("target", target), ("texts", keys)],
+        {
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )

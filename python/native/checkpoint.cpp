@@ -1,0 +1,297 @@
+#include <pybind11/stl.h>
+
+#include "checkpoint.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ballast/error.hpp>
+#include <ballast/open.hpp>
+#include <ballast/suggest.hpp>
+#include <ballast/summary.hpp>
+#include <ballast/text.hpp>
+
+#include "errors.hpp"
+#include "job.hpp"
+#include "memory.hpp"
+#include "tensor.hpp"
+#include "words.hpp"
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+py::list names_of(const PyCheckpoint& self) {
+  const Checkpoint& checkpoint = self.get();
+  py::list names(checkpoint.size());
+  Py_ssize_t i = 0;
+  for (const auto& [name, tensor] : checkpoint) PyList_SET_ITEM(names.ptr(), i++, to_text(name).release().ptr());
+  return names;
+}
+
+PyTensor tensor_of(const PyCheckpoint& self, const Tensor& tensor) { return {tensor, self.maps(), self.device()}; }
+
+// The name as the file spells it, or nothing if it is no text.
+std::optional<std::string> name_of(py::handle key) {
+  if (PyUnicode_Check(key.ptr()) == 0) return std::nullopt;
+  const auto bytes =
+      py::reinterpret_steal<py::object>(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes) throw py::error_already_set();
+  return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+}
+
+const Tensor* find(const PyCheckpoint& self, py::handle key) {
+  const auto name = name_of(key);
+  return name ? self.get().find(*name) : nullptr;
+}
+
+PyTensor at(const PyCheckpoint& self, py::handle key) {
+  if (const Tensor* tensor = find(self, key)) return tensor_of(self, *tensor);
+  const std::string name = name_of(key).value_or(py::repr(key).cast<std::string>());
+  std::vector<std::string_view> names;
+  for (const auto& [other, tensor] : self.get()) names.push_back(other);
+  Error error(Errc::not_found, "there is no tensor " + quoted(name));
+  error.in(self.get().target);
+  if (const auto near = nearest(name, names)) error.hint("did you mean " + quoted(*near) + "?");
+  raise_no_tensor(error, name);
+}
+
+std::string repr_of(const PyCheckpoint& self) {
+  if (self.is_closed()) return "<ballast.Checkpoint, closed>";
+  const Checkpoint& checkpoint = self.get();
+  const Summary summary = summarize(checkpoint);
+  std::string text = "<ballast.Checkpoint " + quoted(checkpoint.target) + ": " + std::string(name(checkpoint.format)) +
+                     ", " + std::to_string(summary.tensors) + (summary.tensors == 1 ? " tensor, " : " tensors, ") +
+                     format_count(summary.parameters) + " parameters, " + format_bytes(summary.bytes);
+  if (checkpoint.shards > 1) text += ", " + std::to_string(checkpoint.shards) + " shards";
+  return text + ">";
+}
+
+// (name, dtype, shape, tensors, bytes) of each pattern, for a table.
+py::list patterns_of(const PyCheckpoint& self) {
+  py::list rows;
+  for (const Summary::Pattern& pattern : summarize(self.get()).patterns) {
+    rows.append(py::make_tuple(to_text(pattern.name), std::string(name(pattern.dtype)), to_tuple(pattern.shape),
+                               pattern.tensors, pattern.bytes));
+  }
+  return rows;
+}
+
+py::object value_of(const PlainValue& value) {
+  return std::visit(
+      [](const auto& held) -> py::object {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, std::monostate>)
+          return py::none();
+        else if constexpr (std::is_same_v<Held, std::string>)
+          return to_text(held);
+        else
+          return py::cast(held);
+      },
+      value.value);
+}
+
+py::dict metadata_of(const PyCheckpoint& self) {
+  py::dict result;
+  for (const auto& [key, value] : self.get().metadata) result[to_text(key)] = to_text(value);
+  return result;
+}
+
+py::list notes_of(const PyCheckpoint& self) {
+  py::list notes;
+  for (const Note& note : self.get().notes)
+    notes.append(to_text(note.where.empty() ? note.text : note.where + ": " + note.text));
+  return notes;
+}
+
+Limits limits_of(const py::dict& given) {
+  Limits limits;
+  const std::pair<const char*, std::uint64_t Limits::*> fields[] = {
+      {"max_header_bytes", &Limits::max_header_bytes},
+      {"max_index_bytes", &Limits::max_index_bytes},
+      {"max_tensors", &Limits::max_tensors},
+      {"max_rank", &Limits::max_rank},
+      {"max_json_depth", &Limits::max_json_depth},
+      {"max_shards", &Limits::max_shards},
+      {"max_metadata_keys", &Limits::max_metadata_keys},
+      {"max_archive_members", &Limits::max_archive_members},
+      {"max_archive_depth", &Limits::max_archive_depth},
+      {"max_inflated_bytes", &Limits::max_inflated_bytes},
+      {"max_pickle_bytes", &Limits::max_pickle_bytes},
+      {"max_pickle_nodes", &Limits::max_pickle_nodes},
+      {"max_values", &Limits::max_values},
+      {"max_expansion_bytes", &Limits::max_expansion_bytes},
+      {"max_expansion_ratio", &Limits::max_expansion_ratio},
+  };
+  for (const auto& [key, value] : given) {
+    const auto name = py::str(key).cast<std::string>();
+    const auto field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const auto& f) { return name == f.first; });
+    if (field == std::end(fields)) throw Error(Errc::invalid_argument, "there is no limit called " + quoted(name));
+    limits.*field->second = value.cast<std::uint64_t>();
+  }
+  return limits;
+}
+
+Cache cache_of(const std::string& word) {
+  if (word == "ignore") return Cache::ignore;
+  if (word == "use") return Cache::use;
+  if (word == "automatic") return Cache::automatic;
+  if (word == "always") return Cache::always;
+  throw Error(Errc::invalid_argument, "cache=" + quoted(word) + " is no choice")
+      .hint("\"ignore\", \"use\", \"automatic\" or \"always\"");
+}
+
+Safety safety_of(const std::string& word) {
+  if (word == "inert") return Safety::inert;
+  if (word == "strict") return Safety::strict;
+  throw Error(Errc::invalid_argument, "safety=" + quoted(word) + " is no choice").hint("\"inert\" or \"strict\"");
+}
+
+// `target` is a path as text, bytes of a whole file, or an object with read(offset, size).
+std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::string& device, const std::string& root,
+                                       const std::string& safety, const std::string& cache, bool lenient,
+                                       const py::dict& limits, unsigned threads, const py::object& progress) {
+  OpenOptions options;
+  options.root = root;
+  options.safety = safety_of(safety);
+  options.cache = cache_of(cache);
+  options.lenient = lenient;
+  options.limits = limits_of(limits);
+  options.threads = threads;
+  Checkpoint opened;
+  if (py::isinstance<py::str>(target)) {
+    const std::string path = name_of(target).value();
+    // Making a cache may take as long as a conversion; anything else is done before a person could press Ctrl-C.
+    if (options.cache == Cache::automatic || options.cache == Cache::always) {
+      run_job(progress, [&](const Progress& told) {
+        options.progress = told;
+        opened = open(path, options);
+      });
+    } else {
+      py::gil_scoped_release unlocked;
+      opened = open(path, options);
+    }
+  } else if (PyObject_CheckBuffer(target.ptr()) != 0) {
+    const py::buffer_info bytes = py::reinterpret_borrow<py::buffer>(target).request();
+    const auto* first = static_cast<const std::byte*>(bytes.ptr);
+    std::vector<std::byte> copy(first, first + bytes.size * bytes.itemsize);
+    py::gil_scoped_release unlocked;
+    opened = open_bytes(std::move(copy), "<memory>", options);
+  } else {
+    SourcePtr source = source_of(target);
+    py::gil_scoped_release unlocked;
+    opened = open(std::move(source), options);
+  }
+  return std::make_unique<PyCheckpoint>(std::move(opened), device);
+}
+
+// A checkpoint of tensors that lie in memory or in other checkpoints: for save() and the verbs.
+std::unique_ptr<PyCheckpoint> made_of(const py::dict& tensors, const py::dict& metadata) {
+  StateDict state;
+  for (const auto& [key, value] : tensors) {
+    const std::string name = name_of(key).value();
+    state.insert(name, value.cast<const PyTensor&>().tensor());
+  }
+  Checkpoint checkpoint(std::move(state));
+  for (const auto& [key, value] : metadata) checkpoint.metadata.emplace(name_of(key).value(), name_of(value).value());
+  checkpoint.target = "<memory>";
+  return std::make_unique<PyCheckpoint>(std::move(checkpoint), "cpu");
+}
+
+}  // namespace
+
+const Checkpoint& PyCheckpoint::get() const {
+  if (!checkpoint_) throw py::value_error("the checkpoint is closed");
+  return *checkpoint_;
+}
+
+py::object to_text(std::string_view text) {
+  PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+void add_checkpoint(py::module_& module) {
+  py::class_<PyCheckpoint>(module, "Checkpoint", "An open checkpoint: a mapping of names to lazy tensors.")
+      .def("__getitem__", &at)
+      .def("__contains__", [](const PyCheckpoint& self, py::handle key) { return find(self, key) != nullptr; })
+      .def("__len__", [](const PyCheckpoint& self) { return self.get().size(); })
+      .def("__iter__", [](const PyCheckpoint& self) { return py::iter(names_of(self)); })
+      .def("__bool__", [](const PyCheckpoint& self) { return self.get().size() != 0; })
+      .def(
+          "get",
+          [](const PyCheckpoint& self, py::handle key, const py::object& otherwise) {
+            const Tensor* tensor = find(self, key);
+            return tensor == nullptr ? otherwise : py::cast(tensor_of(self, *tensor));
+          },
+          py::arg("name"), py::arg("default") = py::none())
+      .def("_names", &names_of)
+      .def("_patterns", &patterns_of)
+      .def("__repr__", &repr_of)
+      .def("close", &PyCheckpoint::close, "Lets go of the file; tensors that were taken from it live on.")
+      .def_property_readonly("closed", &PyCheckpoint::is_closed)
+      .def("__enter__", [](const py::object& self) { return self; })
+      .def("__exit__", [](PyCheckpoint& self, const py::args&) { self.close(); })
+      .def_property_readonly("metadata", &metadata_of, "The metadata that are texts, as a dict.")
+      .def_property_readonly("notes", &notes_of, "What is odd about the file, one sentence each.")
+      .def_property_readonly("format", [](const PyCheckpoint& self) { return std::string(name(self.get().format)); })
+      .def_property_readonly("target", [](const PyCheckpoint& self) { return to_text(self.get().target); })
+      .def_property_readonly("device", [](const PyCheckpoint& self) { return *self.device(); })
+      .def_property_readonly("shards", [](const PyCheckpoint& self) { return self.get().shards; })
+      .def_property_readonly("files",
+                             [](const PyCheckpoint& self) {
+                               py::list files;
+                               for (const CheckpointFile& file : self.get().files) files.append(to_text(file.path));
+                               return files;
+                             })
+      .def_property_readonly(
+          "aliases",
+          [](const PyCheckpoint& self) {
+            py::dict aliases;
+            for (const auto& [name, kept] : self.get().aliases) aliases[to_text(name)] = to_text(kept);
+            return aliases;
+          },
+          "The name whose tensor another name shares by agreement.")
+      .def_property_readonly(
+          "values_beside",
+          [](const PyCheckpoint& self) {
+            py::dict values;
+            for (const PlainValue& value : self.get().values) values[to_text(value.path)] = value_of(value);
+            return values;
+          },
+          "The plain values that stand beside the tensors of a pickle, such as an epoch.")
+      .def_property_readonly(
+          "roots",
+          [](const PyCheckpoint& self) {
+            py::list roots;
+            for (const Root& root : self.get().roots) roots.append(to_text(root.path));
+            return roots;
+          },
+          "The state dicts in a nested checkpoint, the likeliest first: what root= takes.")
+      .def_property_readonly(
+          "dangerous",
+          [](const PyCheckpoint& self) {
+            py::list names;
+            for (const Global& global : self.get().dangerous) names.append(to_text(global.module + "." + global.name));
+            return names;
+          },
+          "What the file names that would run code if somebody else opened it.");
+
+  module.def("open", &open_any, py::arg("target"), py::arg("device"), py::arg("root"), py::arg("safety"),
+             py::arg("cache"), py::arg("lenient"), py::arg("limits"), py::arg("threads"), py::arg("progress"));
+  module.def("checkpoint_of", &made_of, py::arg("tensors"), py::arg("metadata"));
+  module.def(
+      "tensor_of_memory",
+      [](py::object owner, std::uintptr_t address, std::uint64_t nbytes, const std::string& dtype,
+         const std::vector<std::uint64_t>& shape) {
+        return PyTensor(tensor_of_memory(std::move(owner), address, nbytes, dtype, shape),
+                        std::make_shared<PrivateMaps>());
+      },
+      py::arg("owner"), py::arg("address"), py::arg("nbytes"), py::arg("dtype"), py::arg("shape"));
+}
+
+}  // namespace ballast::python

@@ -1,0 +1,139 @@
+#include "dlpack.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+// The structures of DLPack 1.0, as its specification lays them out in memory.
+struct Device {
+  std::int32_t type, id;
+};
+struct DataType {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
+struct Array {
+  void* data;
+  Device device;
+  std::int32_t rank;
+  DataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements
+  std::uint64_t byte_offset;
+};
+struct Managed {
+  Array array;
+  void* context;
+  void (*deleter)(Managed*);
+};
+struct Versioned {
+  std::uint32_t major, minor;
+  void* context;
+  void (*deleter)(Versioned*);
+  std::uint64_t flags;
+  Array array;
+};
+
+constexpr std::int32_t kCpu = 1;
+constexpr std::uint64_t kCopied = 2;
+
+// Code, bits and lanes; bits 0 if DLPack has no such type.
+DataType data_type(DType dtype) {
+  switch (dtype) {
+    case DType::i8: return {0, 8, 1};
+    case DType::i16: return {0, 16, 1};
+    case DType::i32: return {0, 32, 1};
+    case DType::i64: return {0, 64, 1};
+    case DType::u8: return {1, 8, 1};
+    case DType::u16: return {1, 16, 1};
+    case DType::u32: return {1, 32, 1};
+    case DType::u64: return {1, 64, 1};
+    case DType::f16: return {2, 16, 1};
+    case DType::f32: return {2, 32, 1};
+    case DType::f64: return {2, 64, 1};
+    case DType::bf16: return {4, 16, 1};
+    case DType::c32: return {5, 32, 1};
+    case DType::c64: return {5, 64, 1};
+    case DType::c128: return {5, 128, 1};
+    case DType::boolean: return {6, 8, 1};
+    case DType::f8_e4m3: return {10, 8, 1};
+    case DType::f8_e4m3fnuz: return {11, 8, 1};
+    case DType::f8_e5m2: return {12, 8, 1};
+    case DType::f8_e5m2fnuz: return {13, 8, 1};
+    case DType::f8_e8m0: return {14, 8, 1};
+    default: return {0, 0, 0};
+  }
+}
+
+// Whatever a consumer holds on to. Nothing in it belongs to Python, so it may be freed without the interpreter's lock.
+template <class Struct>
+struct Held {
+  Struct managed{};
+  PrivateBytes bytes;
+  std::vector<std::int64_t> shape, strides;
+
+  explicit Held(const PrivateBytes& from) : bytes(from), shape(from.tensor.shape().begin(), from.tensor.shape().end()) {
+    const Strides own = from.tensor.strides();
+    strides.assign(own.begin(), own.end());
+    Array& array = managed.array;
+    array.data = bytes.data;
+    array.device = {kCpu, 0};
+    array.rank = static_cast<std::int32_t>(shape.size());
+    array.dtype = data_type(from.tensor.dtype());
+    array.shape = shape.data();
+    array.strides = strides.data();
+    managed.context = this;
+    managed.deleter = [](Struct* self) { delete static_cast<Held*>(self->context); };
+  }
+};
+
+// Frees a tensor that no consumer took: a consumer renames the capsule.
+template <class Struct>
+void free_unused(PyObject* capsule, const char* name) {
+  if (PyCapsule_IsValid(capsule, name) == 0) return;
+  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
+py::object capsule(void* managed, const char* name, PyCapsule_Destructor destructor) {
+  PyObject* made = PyCapsule_New(managed, name, destructor);
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+}  // namespace
+
+py::object dlpack_of(PyTensor& self, const py::object& stream, const py::object& max_version,
+                     const py::object& dl_device, const py::object& copy) {
+  static_cast<void>(stream);  // the memory is the processor's own, where there is nothing to wait for
+  const auto refuse = [](const std::string& text) {
+    PyErr_SetString(PyExc_BufferError, text.c_str());
+    throw py::error_already_set();
+  };
+  const bool is_elsewhere = !dl_device.is_none() && !dl_device.equal(py::make_tuple(kCpu, 0));
+  if (is_elsewhere) refuse("the tensor is in memory of the cpu, and DLPack cannot move it");
+  const DType dtype = self.tensor().dtype();
+  if (data_type(dtype).bits == 0) {
+    refuse("DLPack has no type for " + std::string(name(dtype)) + "; t.bitcast(\"U8\") is the same memory as bytes");
+  }
+  const bool must_copy = !copy.is_none() && copy.cast<bool>();
+  const PrivateBytes bytes = must_copy ? PrivateMaps().bytes_of(self.tensor().realize()) : self.bytes();
+  const bool knows_versions = !max_version.is_none() && max_version.cast<py::sequence>()[0].cast<int>() >= 1;
+  if (!knows_versions) {
+    return capsule(&(new Held<Managed>(bytes))->managed, "dltensor",
+                   [](PyObject* self_capsule) { free_unused<Managed>(self_capsule, "dltensor"); });
+  }
+  auto* held = new Held<Versioned>(bytes);
+  held->managed.major = 1;
+  held->managed.flags = must_copy ? kCopied : 0;
+  return capsule(&held->managed, "dltensor_versioned",
+                 [](PyObject* self_capsule) { free_unused<Versioned>(self_capsule, "dltensor_versioned"); });
+}
+
+}  // namespace ballast::python

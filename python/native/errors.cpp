@@ -1,0 +1,135 @@
+#include "errors.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "words.hpp"
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+struct Row {
+  Errc code;
+  const char* name;
+  const char* doc;
+};
+
+// In the order of Errc. The library's own table says which built-in exception each of them is, too.
+constexpr std::array kRows = {
+    Row{Errc::io, "IOFailed", "The system could not read or write."},
+    Row{Errc::not_found, "NotFound", "There is no such file."},
+    Row{Errc::changed, "Changed", "A file changed or shrank while it was being read."},
+    Row{Errc::malformed, "Malformed", "The bytes break the rules of their format."},
+    Row{Errc::limit, "OverLimit", "Well-formed, but over one of the limits on input."},
+    Row{Errc::unsafe, "Unsafe", "Names something dangerous, or leads outside its folder."},
+    Row{Errc::unsupported, "Unsupported", "Understood, but not something that Ballast can do."},
+    Row{Errc::mismatch, "Mismatch", "Two things that must agree do not."},
+    Row{Errc::invalid_argument, "InvalidArgument", "The call asks for something that makes no sense."},
+    Row{Errc::cancelled, "Cancelled", "The progress callback said stop."},
+};
+
+constexpr bool is_in_enum_order() {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (static_cast<std::size_t>(kRows[i].code) != i) return false;
+  return true;
+}
+static_assert(is_in_enum_order(), "classes are found by the code");
+
+// The classes live as long as the interpreter, and are found without a lookup by name.
+std::array<PyObject*, kRows.size()> classes;
+PyObject* no_tensor = nullptr;
+PyObject* no_permission = nullptr;
+
+PyObject* make_class(py::module_& module, const char* name, const char* doc, const py::tuple& bases) {
+  const std::string path = std::string("ballast.") + name;
+  // str() of a KeyError is the repr of its text, so every class says how it is printed.
+  PyObject* made = PyErr_NewExceptionWithDoc(path.c_str(), doc, bases.ptr(), nullptr);
+  if (made == nullptr) throw py::error_already_set();
+  module.add_object(name, py::reinterpret_borrow<py::object>(made));
+  return made;
+}
+
+py::object text_of(std::string_view text) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+}
+
+[[noreturn]] void raise_as(PyObject* type, const Error& error, const std::string& name) {
+  const std::string hint = in_keywords(error.hint().text(keyword_of));
+  std::string text = in_keywords(error.what());
+  if (!hint.empty()) text += "\n  hint: " + hint;
+  const py::object value = py::reinterpret_steal<py::object>(
+      PyObject_CallFunctionObjArgs(type, text_of(text).ptr(), static_cast<PyObject*>(nullptr)));
+  if (!value) throw py::error_already_set();
+  value.attr("code") = text_of(info(error.code()).name);
+  value.attr("where") = error.where().empty() ? py::object(py::none()) : text_of(error.where());
+  value.attr("offset") = error.offset() ? py::object(py::int_(*error.offset())) : py::object(py::none());
+  value.attr("hint") = hint.empty() ? py::object(py::none()) : text_of(hint);
+  value.attr("name") = name.empty() ? py::object(py::none()) : text_of(name);
+  if (PyObject_IsInstance(value.ptr(), PyExc_OSError) == 1 && !error.where().empty())
+    value.attr("filename") = text_of(error.where());
+  PyErr_SetObject(type, value.ptr());
+  throw py::error_already_set();
+}
+
+}  // namespace
+
+void add_errors(py::module_& module) {
+  py::object base = py::reinterpret_steal<py::object>(
+      PyErr_NewExceptionWithDoc("ballast.Error",
+                                "Whatever Ballast could not do. code is the kind (\"malformed\"), where the file, "
+                                "offset the byte in it, hint what "
+                                "to do, and name the tensor; each is None if it is unknown.",
+                                PyExc_Exception, nullptr));
+  if (!base) throw py::error_already_set();
+  // OSError and KeyError print their arguments in ways of their own; the text of an error is its first argument.
+  base.attr("__str__") = py::cpp_function(
+      [](const py::object& self) {
+        const py::tuple args = self.attr("args");
+        return args.empty() ? py::str("") : py::str(args[0]);
+      },
+      py::is_method(base));
+  for (const char* field : {"code", "where", "offset", "hint", "name"}) base.attr(field) = py::none();
+  module.add_object("Error", base);
+  const py::module_ builtins = py::module_::import("builtins");
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    const Row& row = kRows[i];
+    // Ctrl-C itself is raised as KeyboardInterrupt; Cancelled is for a program that stops a job by its callback.
+    const py::tuple bases = row.code == Errc::cancelled
+                                ? py::make_tuple(base)
+                                : py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
+    classes[i] = make_class(module, row.name, row.doc, bases);
+  }
+  no_permission =
+      make_class(module, "NoPermission", "The system does not allow it.",
+                 py::make_tuple(py::reinterpret_borrow<py::object>(classes[0]), builtins.attr("PermissionError")));
+  no_tensor = make_class(module, "NoSuchTensor", "There is no tensor, or no metadata, of this name.",
+                         py::make_tuple(base, builtins.attr("KeyError")));
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      try {
+        raise(error);
+      } catch (py::error_already_set& raised) {
+        raised.restore();
+      }
+    }
+  });
+}
+
+void raise(const Error& error, const std::string& name) {
+  // The system's words are part of the message.
+  const bool is_denied = error.code() == Errc::io && error.message().find(std::strerror(EACCES)) != std::string::npos;
+  if (is_denied) raise_as(no_permission, error, name);
+  raise_as(classes[static_cast<std::size_t>(error.code())], error, name);
+}
+
+void raise_no_tensor(const Error& error, const std::string& name) { raise_as(no_tensor, error, name); }
+
+}  // namespace ballast::python

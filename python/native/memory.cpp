@@ -1,0 +1,80 @@
+#include <pybind11/stl.h>
+
+#include "memory.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ballast/error.hpp>
+
+#include "tensor.hpp"
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+class PySource final : public Source {
+ public:
+  PySource(std::shared_ptr<const void> owner, py::handle object, std::string name, std::uint64_t size)
+      : owner_(std::move(owner)), object_(object), name_(std::move(name)), size_(size) {}
+
+  const std::string& name() const override { return name_; }
+  std::uint64_t size_bytes() const override { return size_; }
+  std::optional<FileLocation> location(std::uint64_t) const override { return std::nullopt; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size_ || out.size() > size_ - offset)
+      throw Error(Errc::malformed, "ends early").in(name_).at_byte(size_);
+    const py::gil_scoped_acquire locked;
+    try {
+      const py::object got = object_.attr("read")(offset, out.size());
+      const py::buffer_info bytes = py::reinterpret_borrow<py::buffer>(got).request();
+      const auto size = static_cast<std::uint64_t>(bytes.size * bytes.itemsize);
+      if (size != out.size()) {
+        throw Error(Errc::changed, "read(" + std::to_string(offset) + ", " + std::to_string(out.size()) + ") gave " +
+                                       std::to_string(size) + " bytes")
+            .in(name_);
+      }
+      std::memcpy(out.data(), bytes.ptr, out.size());
+    } catch (py::error_already_set& error) {
+      throw Error(Errc::io, std::string("cannot read: ") + error.what()).in(name_);
+    }
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  py::handle object_;
+  std::string name_;
+  std::uint64_t size_;
+};
+
+}  // namespace
+
+std::shared_ptr<const void> keep(py::object object) {
+  PyObject* held = object.release().ptr();
+  return {held, [](const void* pointer) {
+            // At the end of the program there is no interpreter any more to give it back to.
+            if (Py_IsInitialized() == 0) return;
+            const py::gil_scoped_acquire locked;
+            Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
+          }};
+}
+
+Tensor tensor_of_memory(py::object owner, std::uintptr_t address, std::uint64_t nbytes, const std::string& dtype,
+                        const std::vector<std::uint64_t>& shape) {
+  const std::span bytes(reinterpret_cast<const std::byte*>(address), nbytes);
+  return {dtype_of(dtype), Shape(std::span(shape)), memory_storage(bytes, keep(std::move(owner)))};
+}
+
+SourcePtr source_of(const py::object& object) {
+  const py::object size = py::hasattr(object, "size") ? object.attr("size") : py::int_(py::len(object));
+  const auto bytes = PyCallable_Check(size.ptr()) != 0 ? size().cast<std::uint64_t>() : size.cast<std::uint64_t>();
+  std::string name = "<object>";
+  if (py::hasattr(object, "name")) name = py::str(object.attr("name")).cast<std::string>();
+  return std::make_shared<PySource>(keep(object), object, std::move(name), bytes);
+}
+
+}  // namespace ballast::python

@@ -1,0 +1,23 @@
+// Memory and files that Python brings along: arrays as tensors, and objects with read(offset, size) as sources.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include <ballast/source.hpp>
+#include <ballast/tensor.hpp>
+
+namespace ballast::python {
+
+// Keeps an object alive from C++; whichever thread lets go of it takes the interpreter's lock.
+std::shared_ptr<const void> keep(pybind11::object object);
+
+// The memory at `address`, which `owner` keeps alive. Strides count elements; none means contiguous.
+Tensor tensor_of_memory(pybind11::object owner, std::uintptr_t address, std::uint64_t nbytes, const std::string& dtype,
+                        const std::vector<std::uint64_t>& shape);
+
+// An object with read(offset, size) -> bytes and size (or __len__), and perhaps a name.
+SourcePtr source_of(const pybind11::object& object);
+
+}  // namespace ballast::python

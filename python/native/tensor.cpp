@@ -1,0 +1,225 @@
+#include <pybind11/stl.h>
+
+#include "tensor.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <ballast/error.hpp>
+
+#include "dlpack.hpp"
+#include "index.hpp"
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+// The letter of the buffer protocol; null if it has none.
+const char* format_of(DType dtype) {
+  switch (dtype) {
+    case DType::boolean: return "?";
+    case DType::i8: return "b";
+    case DType::u8: return "B";
+    case DType::i16: return "h";
+    case DType::u16: return "H";
+    case DType::i32: return "i";
+    case DType::u32: return "I";
+    case DType::i64: return "q";
+    case DType::u64: return "Q";
+    case DType::f16: return "e";
+    case DType::f32: return "f";
+    case DType::f64: return "d";
+    case DType::c64: return "Zf";
+    case DType::c128: return "Zd";
+    default: return nullptr;
+  }
+}
+
+py::buffer_info buffer_of(PyTensor& self) {
+  const char* format = format_of(self.tensor().dtype());
+  if (format == nullptr) {
+    PyErr_Format(PyExc_BufferError,
+                 "the buffer protocol has no letter for %s; t.bitcast(\"U8\") is the same memory as bytes",
+                 std::string(name(self.tensor().dtype())).c_str());
+    throw py::error_already_set();
+  }
+  const PrivateBytes& bytes = self.bytes();
+  const auto size = static_cast<py::ssize_t>(info(bytes.tensor.dtype()).block_bytes);
+  std::vector<py::ssize_t> shape(bytes.tensor.shape().begin(), bytes.tensor.shape().end());
+  std::vector<py::ssize_t> strides;
+  for (const std::int64_t stride : bytes.tensor.strides()) strides.push_back(static_cast<py::ssize_t>(stride) * size);
+  const auto rank = static_cast<py::ssize_t>(shape.size());
+  return py::buffer_info(bytes.data, size, format, rank, std::move(shape), std::move(strides), false);
+}
+
+py::object location_of(const Tensor& tensor) {
+  const auto location = tensor.storage() ? tensor.storage()->location() : std::nullopt;
+  if (!location) return py::none();
+  return py::make_tuple(location->file, location->offset + tensor.offset());
+}
+
+py::tuple strides_of(const Tensor& tensor) {
+  const Strides strides = tensor.strides();
+  py::tuple result(strides.size());
+  for (std::size_t i = 0; i < strides.size(); ++i) result[i] = strides[i];
+  return result;
+}
+
+std::string repr_of(const PyTensor& self) {
+  return "<ballast.Tensor " + std::string(name(self.tensor().dtype())) + " " + to_string(self.tensor().shape()) + ">";
+}
+
+py::bytes bytes_of(const PyTensor& self) {
+  const std::uint64_t size = self.tensor().nbytes();
+  auto result = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+  if (!result) throw py::error_already_set();
+  const std::span out(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(result.ptr())), size);
+  py::gil_scoped_release unlocked;
+  self.tensor().read(0, out);
+  return result;
+}
+
+// The module of the Python side, which is imported when somebody first needs it.
+py::object interop(const char* function) { return py::module_::import("ballast._interop").attr(function); }
+
+py::object refuse_pickling(const PyTensor&, const py::object&) {
+  throw py::type_error("a ballast.Tensor cannot be pickled: it is a view of a file; pickle t.numpy() or t.torch()");
+}
+
+py::object to(const py::object& self, const std::string& dtype) {
+  const auto& tensor = self.cast<const PyTensor&>();
+  return py::cast(tensor.with(tensor.tensor().to(dtype_of(dtype))));
+}
+
+}  // namespace
+
+const PrivateBytes& PyTensor::bytes() {
+  if (bytes_) return *bytes_;
+  std::shared_ptr<const PrivateBytes> made;
+  {
+    py::gil_scoped_release unlocked;
+    made = std::make_shared<const PrivateBytes>(maps_->bytes_of(tensor_));
+  }
+  if (!bytes_) bytes_ = std::move(made);  // another thread may have been faster
+  return *bytes_;
+}
+
+DType dtype_of(const std::string& text) {
+  const std::string name = text.starts_with("torch.") ? text.substr(6) : text;
+  if (const auto dtype = parse_dtype(name)) return *dtype;
+  throw Error(Errc::invalid_argument, "there is no dtype \"" + text + "\"")
+      .hint("write it as in the file (\"BF16\", \"Q4_K\") or as torch does (\"bfloat16\")");
+}
+
+py::tuple to_tuple(const Shape& shape) {
+  py::tuple result(shape.rank());
+  for (std::size_t i = 0; i < shape.rank(); ++i) result[i] = shape[i];
+  return result;
+}
+
+void add_tensor(py::module_& module) {
+  py::class_<PyTensor>(
+      module, "Tensor", py::buffer_protocol(),
+      "A tensor that reads nothing until somebody touches its values. Indexing gives views, which read "
+      "only what they show. Arrays that are made of it may be written to: the file stays as it is.")
+      .def_property_readonly("shape", [](const PyTensor& self) { return to_tuple(self.tensor().shape()); })
+      .def_property_readonly(
+          "dtype", [](const PyTensor& self) { return std::string(name(self.tensor().dtype())); },
+          "The dtype as files spell it: \"BF16\", \"F8_E4M3\", \"Q4_K\".")
+      .def_property_readonly("ndim", [](const PyTensor& self) { return self.tensor().rank(); })
+      .def_property_readonly("nbytes", [](const PyTensor& self) { return self.tensor().nbytes(); })
+      .def_property_readonly("numel", [](const PyTensor& self) { return self.tensor().numel(); })
+      .def_property_readonly("device", &PyTensor::device)
+      .def_property_readonly(
+          "strides", [](const PyTensor& self) { return strides_of(self.tensor()); },
+          "How many elements lie between neighbours in each dimension.")
+      .def_property_readonly(
+          "location", [](const PyTensor& self) { return location_of(self.tensor()); },
+          "(file, byte) of the first element, or None if the bytes are compressed or computed.")
+      .def_property_readonly("is_contiguous", [](const PyTensor& self) { return self.tensor().is_contiguous(); })
+      .def("__repr__", &repr_of)
+      .def("__len__",
+           [](const PyTensor& self) {
+             if (self.tensor().rank() == 0) throw py::type_error("len() of a tensor without dimensions");
+             return self.tensor().shape()[0];
+           })
+      .def("__getitem__",
+           [](const PyTensor& self, const py::handle& index) { return self.with(indexed(self.tensor(), index)); })
+      .def("__bool__",
+           [](const py::object& self) {
+             if (self.cast<const PyTensor&>().tensor().numel() != 1)
+               throw py::value_error("the truth of a tensor that has not one value is ambiguous");
+             return py::bool_(self.attr("tolist")().attr("__bool__")());
+           })
+      .def("to", &to, py::arg("dtype"), "The same values in another dtype, made when they are read.")
+      .def(
+          "bitcast",
+          [](const PyTensor& self, const std::string& dtype) {
+            return self.with(self.tensor().bitcast(dtype_of(dtype)));
+          },
+          py::arg("dtype"),
+          "The same bytes as another dtype; the last dimension changes with the size of the elements.")
+      .def(
+          "reshape",
+          [](const PyTensor& self, const std::vector<std::uint64_t>& shape) {
+            return self.with(self.tensor().reshape(Shape(std::span(shape))));
+          },
+          py::arg("shape"))
+      .def(
+          "permute",
+          [](const PyTensor& self, const std::vector<std::size_t>& order) {
+            return self.with(self.tensor().permute(order));
+          },
+          py::arg("order"))
+      .def("contiguous",
+           [](const PyTensor& self) {
+             py::gil_scoped_release unlocked;
+             return self.with(self.tensor().contiguous());
+           })
+      .def("tobytes", &bytes_of, "The bytes of the contiguous little-endian form.")
+      .def("numpy", [](const py::object& self) { return interop("to_numpy")(self); })
+      .def("torch", [](const py::object& self) { return interop("to_torch")(self); })
+      .def("tolist", [](const py::object& self) { return interop("to_list")(self); })
+      .def("item", [](const py::object& self) { return interop("to_item")(self); })
+      .def(
+          "__array__",
+          [](const py::object& self, const py::object& dtype, const py::object& copy) {
+            return interop("to_array")(self, dtype, copy);
+          },
+          py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def("__dlpack__", &dlpack_of, py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+           py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
+      .def("__dlpack_device__", [](const PyTensor&) { return py::make_tuple(1, 0); })
+      .def("__reduce_ex__", &refuse_pickling)
+      .def_buffer(&buffer_of)
+      // For the Python side: the memory from the first to the last element as bytes, and where the first one lies in
+      // it.
+      .def("_memory", [](const py::object& self) {
+        auto& tensor = self.cast<PyTensor&>();
+        const PrivateBytes& bytes = tensor.bytes();
+        const Strides strides = bytes.tensor.strides();
+        std::int64_t low = 0, high = 0;
+        const std::int64_t size = info(bytes.tensor.dtype()).block_bytes;
+        for (std::size_t i = 0; i < strides.size(); ++i) {
+          const auto last = strides[i] * static_cast<std::int64_t>(bytes.tensor.shape()[i] - 1);
+          (last < 0 ? low : high) += last * size;
+        }
+        const std::int64_t end =
+            bytes.tensor.is_contiguous() ? static_cast<std::int64_t>(bytes.tensor.nbytes()) : high + size;
+        const std::int64_t span = bytes.tensor.nbytes() == 0 ? 0 : end - low;
+        return py::make_tuple(py::cast(MemorySpan{bytes.owner, bytes.data + low, static_cast<std::size_t>(span)}), -low,
+                              strides_of(bytes.tensor));
+      });
+
+  py::class_<MemorySpan>(module, "MemorySpan", py::buffer_protocol(), "Bytes that may be written to.")
+      .def("__len__", [](const MemorySpan& self) { return self.size; })
+      .def_property_readonly("address",
+                             [](const MemorySpan& self) { return reinterpret_cast<std::uintptr_t>(self.data); })
+      .def_buffer([](MemorySpan& self) {
+        return py::buffer_info(self.data, 1, "B", 1, {static_cast<py::ssize_t>(self.size)}, {1}, false);
+      });
+}
+
+}  // namespace ballast::python
