@@ -4,6 +4,7 @@
 
 #include "checkpoint.hpp"
 #include "errors.hpp"
+#include "objects.hpp"
 #include "tensor.hpp"
 #include "verbs.hpp"
 
@@ -14,4 +15,5 @@ PYBIND11_MODULE(_native, module) {
   ballast::python::add_tensor(module);
   ballast::python::add_checkpoint(module);
   ballast::python::add_verbs(module);
+  ballast::python::add_objects(module);
 }

@@ -138,6 +138,9 @@ void add_tensor(py::module_& module) {
       .def_property_readonly(
           "location", [](const PyTensor& self) { return location_of(self.tensor()); },
           "(file, byte) of the first element, or None if the bytes are compressed or computed.")
+      .def_property_readonly(
+          "has_data", [](const PyTensor& self) { return self.tensor().has_data(); },
+          "False for a meta tensor, which has a dtype and a shape and nothing else.")
       .def_property_readonly("is_contiguous", [](const PyTensor& self) { return self.tensor().is_contiguous(); })
       .def("__repr__", &repr_of)
       .def("__len__",

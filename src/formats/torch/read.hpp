@@ -14,6 +14,7 @@
 #include "formats/archive/tar.hpp"
 #include "formats/archive/zip.hpp"
 #include "formats/pickle/machine.hpp"
+#include "formats/torch/objects.hpp"
 #include "formats/torch/rebuild.hpp"
 
 namespace ballast::torch {
@@ -21,7 +22,8 @@ namespace ballast::torch {
 struct ReadOptions {
   Limits limits{};
   Safety safety = Safety::inert;
-  NestedReader nested;  // for files inside the bytes of a pickle
+  NestedReader nested;         // for files inside the bytes of a pickle
+  Objects* objects = nullptr;  // where the whole object is kept, for those who want it
 };
 
 // Whether PyTorch wrote a zip: it has a data.pkl.

@@ -165,7 +165,7 @@ Stream run_stream(Graph& graph, const Pickle& first, const Limits& limits) {
   return {true, object, pickle::run(graph, object.end, last, limits)};
 }
 
-Checkpoint read_object(const Graph& graph, const Pickle& object, const ReadOptions& options) {
+Checkpoint read_object(Graph& graph, const Pickle& object, const ReadOptions& options) {
   Checkpoint checkpoint;
   checkpoint.format = Format::pickle;
   check_globals(graph, options.safety, "", checkpoint);
@@ -173,6 +173,7 @@ Checkpoint read_object(const Graph& graph, const Pickle& object, const ReadOptio
   Rebuilder rebuilder(graph, storages, options.limits, options.nested);
   walk(graph, object.root, "", rebuilder, options.limits, checkpoint);
   note_rest(graph.source(), object.end, options.limits, checkpoint);
+  if (options.objects != nullptr) keep_objects(graph, object.root, rebuilder, *options.objects);
   return checkpoint;
 }
 
@@ -214,6 +215,7 @@ Checkpoint read_stream(FirstPickle begun, const ReadOptions& options) try {
   walk(graph, stream.object.root, "", rebuilder, options.limits, checkpoint);
   note_unused(storages, checkpoint);
   note_rest(graph.source(), storages.end(), options.limits, checkpoint);
+  if (options.objects != nullptr) keep_objects(graph, stream.object.root, rebuilder, *options.objects);
   return checkpoint;
 } catch (Error& error) {
   throw error.in(begun.graph.source()->name());

@@ -271,6 +271,7 @@ Checkpoint read_tar(const SourcePtr& source, const ReadOptions& options) try {
     Rebuilder rebuilder(graph, tensors, options.limits, options.nested);
     walk(graph, root.root, "", rebuilder, options.limits, checkpoint);
     note_unused(tensors, checkpoint);
+    if (options.objects != nullptr) keep_objects(graph, root.root, rebuilder, *options.objects);
     return checkpoint;
   }
   for (const auto& [key, stored] : tensors.storages()) {

@@ -144,6 +144,8 @@ class ZipReader {
       Rebuilder rebuilder(graph, storages, options_.limits, options_.nested);
       walk(graph, object.root, path, rebuilder, options_.limits, checkpoint_);
       note_unused(storages, checkpoint_);
+      const bool is_whole = path.empty();  // the constants of TorchScript are not
+      if (is_whole && options_.objects != nullptr) keep_objects(graph, object.root, rebuilder, *options_.objects);
     } catch (Error& error) {
       throw error.in(source->name());
     }
