@@ -74,9 +74,7 @@ class _Targets:
 
     def word(self, target):
         if isinstance(target, (str, os.PathLike)):
-            path = os.fsdecode(os.fspath(target))
-            # A path that looks like an option is still a path.
-            return "./" + path if path.startswith("-") and path != "-" else path
+            return os.fsdecode(os.fspath(target))
         if isinstance(target, bytes):
             return self.word(os.fsdecode(target))
         if not self.takes_objects:
@@ -124,6 +122,7 @@ def run(verb, positionals, options, *, objects, json, progress=None):
             words.extend(f"--{name}={text}" for text in _texts(value if isinstance(value, _LISTS) else [value]))
     if json:
         words.append("--json")
+    words.append("--")  # a path that looks like an option is still a path
     for kind, value in positionals:
         if value is None:
             continue

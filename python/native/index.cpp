@@ -20,6 +20,18 @@ std::optional<std::int64_t> bound(PyObject* value) {
   return number;
 }
 
+// An array of one integer is an integer, as everywhere; True is not 1 here, because NumPy reads it as a mask.
+Py_ssize_t integer_of(PyObject* item) {
+  const bool may_be = PyIndex_Check(item) != 0 && PyBool_Check(item) == 0;
+  const Py_ssize_t at = may_be ? PyNumber_AsSsize_t(item, PyExc_IndexError) : -1;
+  if (may_be && (at != -1 || PyErr_Occurred() == nullptr)) return at;
+  if (may_be && PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  throw py::type_error(
+      "a lazy tensor is indexed with integers, slices, ... and None; for lists and masks, take t.numpy()[…] or "
+      "t.torch()[…]");
+}
+
 // Takes the items one after the other, and notes for each dimension of the result whether it is a new one.
 class Reading {
  public:
@@ -34,15 +46,9 @@ class Reading {
       slice_.push_back(SliceIndex::ellipsis());
     } else if (PySlice_Check(item)) {
       add_range(reinterpret_cast<PySliceObject*>(item));
-    } else if (PyIndex_Check(item) != 0 && !PyBool_Check(item)) {
-      const Py_ssize_t at = PyNumber_AsSsize_t(item, PyExc_IndexError);
-      if (at == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-      slice_.push_back(SliceIndex::at(at));
-      ++used_;
     } else {
-      throw py::type_error(
-          "a lazy tensor is indexed with integers, slices, ... and None; for lists and masks, take t.numpy()[…] or "
-          "t.torch()[…]");
+      slice_.push_back(SliceIndex::at(integer_of(item)));
+      ++used_;
     }
   }
 

@@ -8,6 +8,7 @@
 
 #include <ballast/error.hpp>
 
+#include "buffer.hpp"
 #include "dlpack.hpp"
 #include "index.hpp"
 
@@ -15,44 +16,6 @@ namespace py = pybind11;
 
 namespace ballast::python {
 namespace {
-
-// The letter of the buffer protocol; null if it has none.
-const char* format_of(DType dtype) {
-  switch (dtype) {
-    case DType::boolean: return "?";
-    case DType::i8: return "b";
-    case DType::u8: return "B";
-    case DType::i16: return "h";
-    case DType::u16: return "H";
-    case DType::i32: return "i";
-    case DType::u32: return "I";
-    case DType::i64: return "q";
-    case DType::u64: return "Q";
-    case DType::f16: return "e";
-    case DType::f32: return "f";
-    case DType::f64: return "d";
-    case DType::c64: return "Zf";
-    case DType::c128: return "Zd";
-    default: return nullptr;
-  }
-}
-
-py::buffer_info buffer_of(PyTensor& self) {
-  const char* format = format_of(self.tensor().dtype());
-  if (format == nullptr) {
-    PyErr_Format(PyExc_BufferError,
-                 "the buffer protocol has no letter for %s; t.bitcast(\"U8\") is the same memory as bytes",
-                 std::string(name(self.tensor().dtype())).c_str());
-    throw py::error_already_set();
-  }
-  const PrivateBytes& bytes = self.bytes();
-  const auto size = static_cast<py::ssize_t>(info(bytes.tensor.dtype()).block_bytes);
-  std::vector<py::ssize_t> shape(bytes.tensor.shape().begin(), bytes.tensor.shape().end());
-  std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : bytes.tensor.strides()) strides.push_back(static_cast<py::ssize_t>(stride) * size);
-  const auto rank = static_cast<py::ssize_t>(shape.size());
-  return py::buffer_info(bytes.data, size, format, rank, std::move(shape), std::move(strides), false);
-}
 
 py::object location_of(const Tensor& tensor) {
   const auto location = tensor.storage() ? tensor.storage()->location() : std::nullopt;
@@ -79,6 +42,24 @@ py::bytes bytes_of(const PyTensor& self) {
   py::gil_scoped_release unlocked;
   self.tensor().read(0, out);
   return result;
+}
+
+// For the Python side: the memory from the first to the last element as bytes, where the first one lies in it, and the
+// strides.
+py::tuple memory_of(PyTensor& self) {
+  const PrivateBytes& bytes = self.bytes();
+  const Tensor& tensor = bytes.tensor;
+  const Strides strides = tensor.strides();
+  const std::int64_t size = info(tensor.dtype()).block_bytes;
+  std::int64_t low = 0, high = 0;
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    const auto last = strides[i] * static_cast<std::int64_t>(tensor.shape()[i] - 1);
+    (last < 0 ? low : high) += last * size;
+  }
+  const std::int64_t end = tensor.is_contiguous() ? static_cast<std::int64_t>(tensor.nbytes()) : high + size;
+  const std::int64_t span = tensor.nbytes() == 0 ? 0 : end - low;
+  return py::make_tuple(MemorySpan{bytes.owner, bytes.data + low, static_cast<std::size_t>(span)}, -low,
+                        strides_of(tensor));
 }
 
 // The module of the Python side, which is imported when somebody first needs it.
@@ -196,33 +177,14 @@ void add_tensor(py::module_& module) {
            py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack_device__", [](const PyTensor&) { return py::make_tuple(1, 0); })
       .def("__reduce_ex__", &refuse_pickling)
-      .def_buffer(&buffer_of)
-      // For the Python side: the memory from the first to the last element as bytes, and where the first one lies in
-      // it.
-      .def("_memory", [](const py::object& self) {
-        auto& tensor = self.cast<PyTensor&>();
-        const PrivateBytes& bytes = tensor.bytes();
-        const Strides strides = bytes.tensor.strides();
-        std::int64_t low = 0, high = 0;
-        const std::int64_t size = info(bytes.tensor.dtype()).block_bytes;
-        for (std::size_t i = 0; i < strides.size(); ++i) {
-          const auto last = strides[i] * static_cast<std::int64_t>(bytes.tensor.shape()[i] - 1);
-          (last < 0 ? low : high) += last * size;
-        }
-        const std::int64_t end =
-            bytes.tensor.is_contiguous() ? static_cast<std::int64_t>(bytes.tensor.nbytes()) : high + size;
-        const std::int64_t span = bytes.tensor.nbytes() == 0 ? 0 : end - low;
-        return py::make_tuple(py::cast(MemorySpan{bytes.owner, bytes.data + low, static_cast<std::size_t>(span)}), -low,
-                              strides_of(bytes.tensor));
-      });
+      .def("_memory", &memory_of);
+  add_tensor_buffer(module.attr("Tensor"));
 
   py::class_<MemorySpan>(module, "MemorySpan", py::buffer_protocol(), "Bytes that may be written to.")
       .def("__len__", [](const MemorySpan& self) { return self.size; })
       .def_property_readonly("address",
-                             [](const MemorySpan& self) { return reinterpret_cast<std::uintptr_t>(self.data); })
-      .def_buffer([](MemorySpan& self) {
-        return py::buffer_info(self.data, 1, "B", 1, {static_cast<py::ssize_t>(self.size)}, {1}, false);
-      });
+                             [](const MemorySpan& self) { return reinterpret_cast<std::uintptr_t>(self.data); });
+  add_span_buffer(module.attr("MemorySpan"));
 }
 
 }  // namespace ballast::python

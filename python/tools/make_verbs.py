@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the functions that mirror the verbs of the command, from the command's own description of itself.
+"""Writes the functions that mirror the verbs of the command, and their type stubs, from the command's own description of
+itself.
 
     PYTHONPATH=build/release/python python3 python/tools/make_verbs.py [--check]
 
@@ -24,6 +25,13 @@ OF_FILES = {("scan",), ("verify",), ("meta", "get"), ("meta", "set"), ("meta", "
 NAMES = {"IN": "source", "KEY=VALUE": "metadata", "GLOB": "globs"}
 # Positionals that are not checkpoints.
 TEXTS = {"GLOB", "KEY", "KEY=VALUE", "OUT"}
+# What an option's value is, by the name that the help gives it; a text if it is not here. _run.pyi has the types.
+TYPES = {
+    "N": "int", "R": "int", "W": "float", "X": "float", "SIZE": "int | str",
+    "ADAPTER": "_Path", "DIR": "_Path", "FILE": "_Path", "OUT": "_Path", "PATH": "_Path", "TARGET": "_Path",
+}  # fmt: skip
+# A path in the checkpoint, not on the disk.
+NO_FILES = {"root"}
 
 
 def parameter(argument):
@@ -42,6 +50,36 @@ def kind(argument):
 
 def default(argument):
     return "False" if argument["flag"] else "None"
+
+
+def type_of(argument):
+    """The type of an argument that is no checkpoint, without the None of one that may be left out."""
+    if argument["flag"]:
+        return "bool"
+    if "=" in argument["value"]:
+        return "_Pairs"
+    one = "str" if argument["name"] in NO_FILES else TYPES.get(argument["value"], "str")
+    return f"{one} | Iterable[{one}]" if argument["repeatable"] else one
+
+
+def positional_type(argument, path):
+    if argument["name"] in TEXTS:
+        return type_of(argument)
+    one = "_File" if path in OF_FILES else "_Target"
+    return f"{one} | Iterable[{one}]" if argument["repeatable"] else one
+
+
+def annotated(part, types):
+    """A part of a signature with its type: "force=False" as "force: bool = False"."""
+    if part == "*":
+        return part
+    name, _, value = part.partition("=")
+    kind = types[name.lstrip("*")]
+    if name.startswith("*"):
+        return f"{name}: {kind.split(' | ')[0]}"
+    if not value:
+        return f"{name}: {kind}"
+    return f"{name}: {kind}{' | None' if value == 'None' else ''} = {value}"
 
 
 def keywords_in(text):
@@ -75,8 +113,20 @@ def wrapped(words, indent, first=""):
     return "\n".join([*lines, line.rstrip()])
 
 
+def mirrored(verb):
+    return [a for a in verb["arguments"] if a["name"] not in NOT_MIRRORED]
+
+
+def stub(verb, path, common):
+    arguments = mirrored(verb)
+    types = {parameter(a): positional_type(a, path) if a["positional"] else type_of(a) for a in [*arguments, *common]}
+    types["progress"] = "_Progress"
+    parts = [f"    {annotated(part, types)},\n" for part in signature(arguments, common)]
+    return f"def {verb['name'].replace('-', '_')}(\n{''.join(parts)}) -> Report: ..."
+
+
 def function(verb, path, common):
-    arguments = [a for a in verb["arguments"] if a["name"] not in NOT_MIRRORED]
+    arguments = mirrored(verb)
     has_json = any(a["name"] == "json" for a in verb["arguments"])
     name = verb["name"].replace("-", "_")
     parts = signature(arguments, common)
@@ -100,29 +150,42 @@ def function(verb, path, common):
     lines.append(f"        json={has_json},")
     lines.append("        progress=progress,")
     lines.append("    )")
-    return name, "\n".join(lines)
+    return "\n".join(lines)
 
 
-def module(doc, functions):
-    names = ", ".join(f'"{name}"' for name, _ in functions)
-    head = f'"""{doc}\n\nThis file is written by python/tools/make_verbs.py from the command itself.\n"""\n\nfrom ._run import run as _run\n\n'
-    return head + f"__all__ = [{names}]\n" + "".join(f"\n\n{text}\n" for _, text in functions)
+WRITTEN = "This file is written by python/tools/make_verbs.py from the command itself."
+
+
+def all_of(verbs):
+    return "__all__ = [" + ", ".join(f'"{verb["name"].replace("-", "_")}"' for verb in verbs) + "]\n"
+
+
+def module(doc, verbs, group, common):
+    head = f'"""{doc}\n\n{WRITTEN}\n"""\n\nfrom ._run import run as _run\n\n'
+    functions = [function(verb, (*group, verb["name"]), common) for verb in verbs]
+    return head + all_of(verbs) + "".join(f"\n\n{text}\n" for text in functions)
+
+
+def stub_module(verbs, group, common):
+    stubs = "".join(f"\n{stub(verb, (*group, verb['name']), common)}\n" for verb in verbs)
+    types = [name for name in ("_File", "_Pairs", "_Path", "_Progress", "_Target") if re.search(rf"\b{name}\b", stubs)]
+    iterable = "from collections.abc import Iterable\n\n" if "Iterable[" in stubs else ""
+    imports = f"{iterable}from ._run import {', '.join(['Report', *types])}\n\n"
+    return f"# {WRITTEN}\n{imports}{all_of(verbs)}{stubs}"
 
 
 def modules():
     tree = _native.command()
-    common = [a for a in tree["arguments"] if a["name"] not in NOT_MIRRORED]
-    top = []
+    common = mirrored(tree)
+    verbs = [verb for verb in tree["verbs"] if verb["name"] not in NOT_FUNCTIONS]
+    groups = [("_verbs", "The verbs of the command as functions.", [verb for verb in verbs if not verb["verbs"]], ())]
+    for verb in verbs:
+        if verb["verbs"]:
+            groups.append((verb["name"], verb["summary"][0].upper() + verb["summary"][1:] + ".", verb["verbs"], (verb["name"],)))
     made = {}
-    for verb in tree["verbs"]:
-        if verb["name"] in NOT_FUNCTIONS:
-            continue
-        if not verb["verbs"]:
-            top.append(function(verb, (verb["name"],), common))
-            continue
-        functions = [function(v, (verb["name"], v["name"]), common) for v in verb["verbs"]]
-        made[verb["name"] + ".py"] = module(verb["summary"][0].upper() + verb["summary"][1:] + ".", functions)
-    made["_verbs.py"] = module("The verbs of the command as functions.", top)
+    for name, doc, members, group in groups:
+        made[name + ".py"] = module(doc, members, group, common)
+        made[name + ".pyi"] = stub_module(members, group, common)
     return made
 
 

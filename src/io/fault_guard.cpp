@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -20,7 +21,10 @@ struct Guard {
 // This pointer is read inside the signal handler, which may not allocate, as other TLS models may on first use.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Guard* innermost_guard = nullptr;
 
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool is_passing_on = false;
+
 struct sigaction previous_action;
+std::atomic<bool> is_shared = false;  // whether others install handlers after ours
 
 Guard* guard_of(const std::byte* address) {
   for (Guard* guard = innermost_guard; guard != nullptr; guard = guard->outer) {
@@ -39,11 +43,23 @@ void die_of(int signal, bool was_sent) {
   if (was_sent) raise(signal);
 }
 
+// A handler that was installed after ours, such as Python's faulthandler, calls ours in turn when it is done: it put
+// ours back, and sent the signal again.
+void call_previous(int signal, siginfo_t* info, void* context) {
+  if (is_passing_on) return die_of(signal, true);
+  is_passing_on = true;
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0)
+    previous_action.sa_sigaction(signal, info, context);
+  else
+    previous_action.sa_handler(signal);
+  is_passing_on = false;
+}
+
 void pass_on(int signal, siginfo_t* info, void* context) {
   const bool was_sent = info->si_code <= 0;  // sent by kill() or sigqueue(), not caused by a fault
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) return previous_action.sa_sigaction(signal, info, context);
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) return call_previous(signal, info, context);
   if (previous_action.sa_handler == SIG_DFL) return die_of(signal, was_sent);
-  if (previous_action.sa_handler != SIG_IGN) return previous_action.sa_handler(signal);
+  if (previous_action.sa_handler != SIG_IGN) return call_previous(signal, info, context);
   if (!was_sent) die_of(signal, was_sent);  // a fault cannot be ignored: it would come again for ever
 }
 
@@ -71,6 +87,19 @@ void install_handler() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
+// Puts our handler in front of one that was installed after it.
+void install_again() {
+  const auto is_ours = [] {
+    struct sigaction now = {};
+    sigaction(SIGBUS, nullptr, &now);
+    return (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_bus_error;
+  };
+  if (is_ours()) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!is_ours()) install_handler();  // another thread may have been faster, and ours must not become its own previous
+}
+
 class Activation {
  public:
   explicit Activation(Guard& guard) : guard_(guard) { innermost_guard = &guard; }
@@ -84,9 +113,12 @@ class Activation {
 
 }  // namespace
 
+void share_bus_errors() { is_shared = true; }
+
 std::optional<std::size_t> detail::fault_while(std::span<const std::byte> mapped, void (*look)(void*), void* context) {
   static std::once_flag once;
   std::call_once(once, install_handler);
+  if (is_shared) install_again();
 
   Guard guard{.mapped = mapped, .outer = innermost_guard, .fault = nullptr, .resume = {}};
   const Activation activation(guard);

@@ -5,8 +5,8 @@
 // thread is guarding; every other fault goes to the handler that was there before, or kills the process as it would
 // have without us.
 //
-// If somebody installs another SIGBUS handler later and it does not chain to ours, the protection is gone. Ours is not
-// installed again on top, because then the two could call each other for ever. Install such handlers first.
+// If somebody installs another SIGBUS handler later, the protection is gone: install such handlers first, or call
+// share_bus_errors(), which costs a system call for each guard.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,10 @@
 #include <type_traits>
 
 namespace ballast::io {
+
+// From now on, each guard first puts our handler in front of one that was installed after it, such as Python's
+// faulthandler. A fault that is not ours still reaches that handler, once.
+void share_bus_errors();
 
 namespace detail {
 std::optional<std::size_t> fault_while(std::span<const std::byte> mapped, void (*look)(void*), void* context);

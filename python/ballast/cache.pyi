@@ -1,0 +1,53 @@
+# This file is written by python/tools/make_verbs.py from the command itself.
+from ._run import Report, _File, _Pairs, _Progress
+
+__all__ = ["path", "list", "clear"]
+
+def path(
+    target: _File | None = None,
+    *,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    progress: _Progress | None = None,
+) -> Report: ...
+
+def list(
+    *,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    progress: _Progress | None = None,
+) -> Report: ...
+
+def clear(
+    *targets: _File,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    progress: _Progress | None = None,
+) -> Report: ...

@@ -1,0 +1,203 @@
+"""Tensors: indexing, memory, and what NumPy, torch and others make of them."""
+
+import gc
+import os
+import random
+
+import numpy as np
+import pytest
+
+import ballast
+
+DTYPES = ["?", "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+
+
+def array_of(dtype, shape, seed=0):
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.random.default_rng(seed).integers(0, 2 if dtype == "?" else 256, size, dtype=np.uint8)
+    return raw.view(dtype).reshape(shape)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.safetensors"
+    state = {f"t{i}": array_of(dtype, (3, 4, 5), i) for i, dtype in enumerate(DTYPES) if dtype != "<c16"}
+    ballast.save(state, path)
+    return path, state
+
+
+def test_every_dtype_of_numpy_comes_back_bit_for_bit(model):
+    path, state = model
+    for name, tensor in ballast.open(path).items():
+        assert tensor.numpy().dtype == state[name].dtype
+        assert tensor.numpy().tobytes() == state[name].tobytes() == tensor.tobytes()
+
+
+def test_an_index_gives_what_numpy_gives_for_random_indices(tmp_path):
+    array = np.arange(4 * 5 * 6).reshape(4, 5, 6).astype("<i4")
+    ballast.save({"a": array}, tmp_path / "a.safetensors")
+    tensor = ballast.open(tmp_path / "a.safetensors")["a"]
+    rng = random.Random(1)
+
+    def item(size):
+        kind = rng.randrange(3)
+        if kind == 0:
+            return rng.randrange(-size, size)
+        step = rng.choice([None, 1, 2, 3, -1, -2])
+        return slice(rng.choice([None, *range(-size - 1, size + 2)]), rng.choice([None, *range(-size - 1, size + 2)]), step)
+
+    for _ in range(2000):
+        count = rng.randrange(0, 4)
+        index = [item(array.shape[i]) for i in range(count)]
+        if rng.random() < 0.4:
+            at = rng.randrange(len(index) + 1)
+            tail = [item(array.shape[3 - len(index) + at + i]) for i in range(len(index) - at)]
+            index = [*index[:at], Ellipsis, *tail]
+        for _ in range(rng.randrange(3)):
+            index.insert(rng.randrange(len(index) + 1), None)
+        index = tuple(index)
+        assert np.array_equal(tensor[index].numpy(), array[index]), index
+        assert tensor[index].shape == array[index].shape, index
+        assert tensor[index].tolist() == array[index].tolist(), index
+
+
+@pytest.mark.parametrize("index", [(4,), (-5,), (0, 0, 0, 0), (Ellipsis, Ellipsis)])
+def test_an_index_that_is_not_there_is_an_index_error(tmp_path, index):
+    ballast.save({"a": np.zeros((4, 5, 6), "f4")}, tmp_path / "a.safetensors")
+    with pytest.raises(IndexError):
+        ballast.open(tmp_path / "a.safetensors")["a"][index]
+
+
+@pytest.mark.parametrize("index", [[0, 1], np.array([True, False]), "x", 1.0])
+def test_a_list_or_a_mask_is_a_type_error_that_names_the_way_out(tmp_path, index):
+    ballast.save({"a": np.zeros((4, 5), "f4")}, tmp_path / "a.safetensors")
+    with pytest.raises(TypeError, match="numpy"):
+        ballast.open(tmp_path / "a.safetensors")["a"][index]
+
+
+def test_what_is_written_to_an_array_never_reaches_the_file(model):
+    path, state = model
+    before = path.read_bytes()
+    checkpoint = ballast.open(path)
+    array = checkpoint["t1"].numpy()
+    array[:] = 0
+    assert checkpoint["t1"].numpy()[0, 0, 0] == 0, "two arrays of one tensor share their memory"
+    assert checkpoint["t1"].tobytes() == state["t1"].tobytes(), "Ballast itself reads the file"
+    assert path.read_bytes() == before
+
+
+def test_an_array_lives_on_after_the_checkpoint_is_closed_and_the_file_deleted(model):
+    path, state = model
+    with ballast.open(path) as checkpoint:
+        tensor, array = checkpoint["t9"], checkpoint["t9"].numpy()
+    os.remove(path)
+    gc.collect()
+    assert checkpoint.closed
+    with pytest.raises(ValueError, match="closed"):
+        checkpoint["t9"]
+    assert array.tobytes() == state["t9"].tobytes() == tensor.tobytes()
+
+
+def test_the_buffer_protocol_shows_shape_strides_and_format(model):
+    path, _ = model
+    view = memoryview(ballast.open(path)["t10"][:, ::2, 1])
+    assert (view.format, view.shape, view.readonly) == ("f", (3, 2), False)
+    assert view.strides == (4 * 5 * 4, 2 * 5 * 4)
+
+
+def test_numpy_takes_a_tensor_by_dlpack_and_by_asarray(model):
+    path, state = model
+    tensor = ballast.open(path)["t10"]
+    assert np.from_dlpack(tensor).tobytes() == state["t10"].tobytes()
+    assert np.asarray(tensor[1]).tobytes() == state["t10"][1].tobytes()
+    assert np.asarray(tensor, dtype="f8").dtype == np.float64
+
+
+def test_a_capsule_that_nobody_takes_is_freed(model):
+    path, _ = model
+    for version in (None, (1, 0)):
+        for _ in range(1000):
+            ballast.open(path)["t10"].__dlpack__(max_version=version)
+
+
+def test_a_dtype_that_numpy_has_not_is_a_type_error_that_names_the_ways_out(tmp_path):
+    ballast.save({"a": np.ones((2, 2), "f4")}, tmp_path / "a.safetensors", dtype="BF16")
+    tensor = ballast.open(tmp_path / "a.safetensors")["a"]
+    assert tensor.dtype == "BF16"
+    try:
+        import ml_dtypes
+
+        assert tensor.numpy().dtype == ml_dtypes.bfloat16
+    except ImportError:
+        for take in (tensor.numpy, lambda: np.asarray(tensor)):
+            with pytest.raises(TypeError, match="ml_dtypes.*torch.*F32"):
+                take()
+    with pytest.raises(BufferError, match="U8"):
+        memoryview(tensor)
+    assert tensor.to("F32").numpy().tolist() == [[1, 1], [1, 1]] == tensor.tolist()
+    assert tensor.bitcast("U8").shape == (2, 4)
+
+
+def test_scalars_and_empty_tensors_are_what_they_are(tmp_path):
+    state = {"s": np.float32(1.5), "e": np.zeros((0, 3), "i4"), "z": np.zeros((2, 0), "f8")}
+    ballast.save(state, tmp_path / "a.safetensors")
+    opened = ballast.open(tmp_path / "a.safetensors")
+    assert opened["s"].shape == () and opened["s"].item() == 1.5 and opened["s"].numpy() == 1.5
+    assert opened["e"].tolist() == [] and opened["z"].tolist() == [[], []]
+    assert opened["e"].numpy().shape == (0, 3) and opened["z"].numpy().shape == (2, 0)
+    assert bool(opened["s"])
+    with pytest.raises(TypeError):
+        len(opened["s"])
+
+
+def test_a_tensor_cannot_be_pickled(model):
+    import copy
+    import pickle
+
+    tensor = ballast.open(model[0])["t1"]
+    for use in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="pickle"):
+            use(tensor)
+
+
+def test_a_tensor_says_where_its_bytes_lie(model):
+    path, state = model
+    file, offset = ballast.open(path)["t4"][1].location
+    assert file == str(path)
+    assert path.read_bytes()[offset : offset + 40] == state["t4"][1].tobytes()
+
+
+def test_a_file_that_shrinks_is_an_exception_where_ballast_reads(tmp_path):
+    path = tmp_path / "a.safetensors"
+    ballast.save({"a": np.ones(1 << 20, "f4")}, path)
+    tensor = ballast.open(path)["a"]
+    os.truncate(path, 4096)
+    with pytest.raises(ballast.Changed):
+        tensor.tobytes()
+    with pytest.raises(OSError):
+        tensor.to("F64").numpy()
+
+
+@pytest.mark.parametrize("first", ["faulthandler", "ballast"])
+def test_faulthandler_and_ballasts_guard_live_together_in_either_order(tmp_path, first):
+    import subprocess
+    import sys
+
+    path = tmp_path / "a.safetensors"
+    ballast.save({"a": np.ones(1 << 18, "f4")}, path)
+    enable = "import faulthandler; faulthandler.enable()"
+    touch = f"import ballast; t = ballast.open({str(path)!r})['a']; t.tobytes()"
+    code = "\n".join(
+        [*([enable, touch] if first == "faulthandler" else [touch, enable])]
+        + [f"import os; os.truncate({str(path)!r}, 4096)", "try:\n t.tobytes()\nexcept ballast.Changed: print('caught')"]
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "caught\n", done.stderr
+    # A crash that is not Ballast's is still faulthandler's to report.
+    ballast.save({"a": np.ones(1 << 18, "f4")}, path, force=True)
+    foreign = "\n".join(
+        [*([enable, touch] if first == "faulthandler" else [touch, enable])]
+        + ["t.tobytes()", "array = t.numpy()", f"import os; os.truncate({str(path)!r}, 4096)", "print(array.sum())"]
+    )
+    done = subprocess.run([sys.executable, "-c", foreign], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -7 and done.stderr.count("Bus error") == 1, done.stderr
