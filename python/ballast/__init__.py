@@ -1,11 +1,12 @@
 """Ballast opens every model checkpoint: safely, lazily, without copies, and without torch or NumPy.
 
-    import ballast
-
-    with ballast.open("model.safetensors") as checkpoint:
-        for name, tensor in checkpoint.items():
-            print(name, tensor.dtype, tensor.shape)
-        row = checkpoint["embed.weight"][0].numpy()
+    >>> import ballast
+    >>> with ballast.open("examples/tiny.safetensors") as checkpoint:
+    ...     embed = checkpoint["model.embed.weight"]
+    >>> embed
+    <ballast.Tensor BF16 [32, 16]>
+    >>> embed[0, :4].tolist()
+    [...]
 
 Arrays live on after the checkpoint is closed, and may be written to: the file stays as it is.
 """
@@ -34,12 +35,13 @@ from ._native import (
 __version__ = _native.version
 
 _VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan")
+_ELSEWHERE = {"Composite": "._load", "Opaque": "._load", "Report": "._run", "load": "._load", "patch": "._patch"}
 _MODULES = ("adapter", "cache", "gguf", "meta", "peft", "safetensors")
 
 __all__ = [
     "Cancelled", "Changed", "Checkpoint", "Error", "IOFailed", "InvalidArgument", "Malformed", "Mismatch",
-    "NoPermission", "NoSuchTensor", "NotFound", "OverLimit", "Report", "Tensor", "Unsafe", "Unsupported", "open", "save",
-    *_VERBS, *_MODULES,
+    "NoPermission", "NoSuchTensor", "NotFound", "OverLimit", "Tensor", "Unsafe", "Unsupported", "open", "save",
+    *_ELSEWHERE, *_VERBS, *_MODULES,
 ]  # fmt: skip
 
 
@@ -49,6 +51,9 @@ def open(
     """Opens a checkpoint of any format: a file, a folder, an index, bytes, or an object with read(offset, size).
 
     Only headers are read. The result is a mapping of names to lazy tensors, and a context manager.
+
+        >>> len(open("examples/tiny.safetensors"))
+        12
 
         device: where t.torch() puts tensors
         root: a subtree of a nested checkpoint ("state_dict"), whose prefix is dropped
@@ -72,6 +77,11 @@ def save(tensors, path, *, metadata=None, **options):
     """Saves a dict of tensors (of torch, NumPy, or any producer of DLPack or buffers) or a checkpoint to a file.
 
     The format follows from the ending of the path; options are those of convert().
+
+        >>> from array import array
+        >>> report = save({"a": array("f", [1, 2])}, "a.safetensors", force=True)
+        >>> open("a.safetensors")["a"].tolist()
+        [1.0, 2.0]
     """
     from ._interop import checkpoint_of
     from ._verbs import convert
@@ -101,16 +111,14 @@ def __getattr__(name):
         from . import _verbs
 
         value = getattr(_verbs, name)
-    elif name == "Report":
-        from ._run import Report as value
     elif name in _MODULES:
         from importlib import import_module
 
         value = import_module("." + name, __name__)
-    elif name in ("load", "patch"):
+    elif name in _ELSEWHERE:
         from importlib import import_module
 
-        value = getattr(import_module("._" + name, __name__), name)
+        value = getattr(import_module(_ELSEWHERE[name], __name__), name)
     else:
         raise AttributeError(f"module 'ballast' has no attribute {name!r}")
     globals()[name] = value
