@@ -176,11 +176,9 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
       opened = open(path, options);
     }
   } else if (PyObject_CheckBuffer(target.ptr()) != 0) {
-    const py::buffer_info bytes = py::reinterpret_borrow<py::buffer>(target).request();
-    const auto* first = static_cast<const std::byte*>(bytes.ptr);
-    std::vector<std::byte> copy(first, first + bytes.size * bytes.itemsize);
+    SourcePtr source = source_of_buffer(py::reinterpret_borrow<py::buffer>(target));
     py::gil_scoped_release unlocked;
-    opened = open_bytes(std::move(copy), "<memory>", options);
+    opened = open(std::move(source), options);
   } else {
     SourcePtr source = source_of(target);
     py::gil_scoped_release unlocked;

@@ -2,7 +2,10 @@
 
 #include "memory.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +54,29 @@ class PySource final : public Source {
   std::uint64_t size_;
 };
 
+// A whole file that Python holds.
+class BufferSource final : public Source {
+ public:
+  BufferSource(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : bytes_(bytes), owner_(std::move(owner)) {}
+
+  const std::string& name() const override { return name_; }
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  std::span<const std::byte> mapped() const override { return bytes_; }
+  std::optional<FileLocation> location(std::uint64_t) const override { return std::nullopt; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > bytes_.size() || out.size() > bytes_.size() - offset)
+      throw Error(Errc::malformed, "ends early").in(name_).at_byte(bytes_.size());
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  std::string name_ = "<memory>";
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+};
+
 }  // namespace
 
 std::shared_ptr<const void> keep(py::object object) {
@@ -67,6 +93,15 @@ Tensor tensor_of_memory(py::object owner, std::uintptr_t address, std::uint64_t 
                         const std::vector<std::uint64_t>& shape) {
   const std::span bytes(reinterpret_cast<const std::byte*>(address), nbytes);
   return {dtype_of(dtype), Shape(std::span(shape)), memory_storage(bytes, keep(std::move(owner)))};
+}
+
+SourcePtr source_of_buffer(const py::buffer& buffer) {
+  auto view = std::make_unique<py::buffer_info>(buffer.request());
+  const std::span bytes(static_cast<const std::byte*>(view->ptr),
+                        static_cast<std::size_t>(view->size * view->itemsize));
+  // The view is given back with the interpreter's lock, whichever thread lets go of it.
+  py::capsule held(view.release(), [](void* pointer) { delete static_cast<py::buffer_info*>(pointer); });
+  return std::make_shared<BufferSource>(bytes, keep(std::move(held)));
 }
 
 SourcePtr source_of(const py::object& object) {

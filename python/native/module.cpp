@@ -4,16 +4,24 @@
 
 #include "checkpoint.hpp"
 #include "errors.hpp"
+#include "gguf.hpp"
+#include "io/fault_guard.hpp"
 #include "objects.hpp"
+#include "peft.hpp"
+#include "safetensors.hpp"
 #include "tensor.hpp"
 #include "verbs.hpp"
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native half of Ballast. Import ballast instead.";
   module.attr("version") = BALLAST_VERSION;
+  ballast::io::share_bus_errors();  // faulthandler may be enabled at any time
   ballast::python::add_errors(module);
   ballast::python::add_tensor(module);
   ballast::python::add_checkpoint(module);
   ballast::python::add_verbs(module);
   ballast::python::add_objects(module);
+  ballast::python::add_peft(module);
+  ballast::python::add_safetensors(module);
+  ballast::python::add_gguf(module);
 }

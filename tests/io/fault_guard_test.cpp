@@ -192,5 +192,39 @@ TEST_F(FaultGuardDeathTest, WorksBehindALaterHandlerThatPassesFaultsOn) {
   EXPECT_EXIT(look_twice(), testing::ExitedWithCode(44), "");
 }
 
+TEST_F(FaultGuardDeathTest, StandsInFrontOfALaterHandlerIfItShares) {
+  const ShrunkMap map;
+  const auto look = [&] {
+    use_guard();
+    share_bus_errors();
+    set_handler([](int) { _exit(1); });
+    for (int i = 0; i < 2; ++i)
+      if (!fault_while(map.bytes(), [&] { map.touch(1); })) _exit(2);
+    _exit(45);
+  };
+  EXPECT_EXIT(look(), testing::ExitedWithCode(45), "");
+}
+
+// Python's faulthandler says its word, puts back what was there before it, and sends the signal again.
+TEST_F(FaultGuardDeathTest, PassesAForeignFaultOnOnceToALaterHandlerThatPassesItBack) {
+  static struct sigaction before;
+  const ShrunkMap map;
+  const auto crash = [&] {
+    use_guard();
+    share_bus_errors();
+    struct sigaction later = {};
+    later.sa_flags = SA_NODEFER;
+    later.sa_handler = [](int signal) {
+      static_cast<void>(!write(STDERR_FILENO, "crash!", 6));
+      sigaction(signal, &before, nullptr);
+      raise(signal);
+    };
+    sigaction(SIGBUS, &later, &before);
+    static_cast<void>(fault_while(map.bytes(), [&] { map.touch(0); }));
+    map.touch(1);
+  };
+  EXPECT_EXIT(crash(), testing::KilledBySignal(SIGBUS), "^crash!$");
+}
+
 }  // namespace
 }  // namespace ballast::io

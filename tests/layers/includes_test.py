@@ -60,6 +60,7 @@ PUBLIC_HEADERS = {
     "slice": "tensor",
     "storage": "tensor",
     "tensor": "tensor",
+    "private_maps": "tensor",
     "state_dict": "tensor",
     "global": "core",
     "checkpoint": "tensor",
