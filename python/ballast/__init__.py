@@ -13,7 +13,15 @@ Arrays live on after the checkpoint is closed, and may be written to: the file s
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 
-from . import _native
+try:
+    from . import _native
+except ImportError as error:
+    if "_native" not in str(error) or "cannot import name" not in str(error):
+        raise
+    raise ImportError(
+        "ballast has no native module here: this is its source folder. Start Python in another folder, "
+        "or with ./dev python, which builds the module"
+    ) from None
 from ._native import (
     Cancelled,
     Changed,

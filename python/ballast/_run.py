@@ -94,16 +94,15 @@ class _Targets:
 
 def _texts(value):
     """The words of an option that may be given several times: a text, several, or a mapping of KEY to VALUE."""
-    if isinstance(value, (str, os.PathLike)):
-        return [os.fspath(value)]
     if isinstance(value, Mapping):
         return [f"{key}={_text(item)}" for key, item in value.items()]
-    return [_text(item) for item in value]
+    is_one = isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__")
+    return [_text(item) for item in ([value] if is_one else value)]
 
 
 def _text(value):
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -119,7 +118,7 @@ def run(verb, positionals, options, *, objects, json, progress=None):
         if value is True:
             words.append(f"--{name}")
         else:
-            words.extend(f"--{name}={text}" for text in _texts(value if isinstance(value, _LISTS) else [value]))
+            words.extend(f"--{name}={text}" for text in _texts(value))
     if json:
         words.append("--json")
     words.append("--")  # a path that looks like an option is still a path
@@ -146,9 +145,6 @@ def run(verb, positionals, options, *, objects, json, progress=None):
     from json import loads
 
     return Report(loads(out) if out.strip() else {}, exit_code, said)
-
-
-_LISTS = (list, tuple, set, frozenset, Mapping)
 
 
 def _progress(progress):

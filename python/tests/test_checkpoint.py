@@ -268,6 +268,12 @@ def test_convert_takes_every_kind_of_option(path, tmp_path):
     ballast.convert(path, out, force=True)
 
 
+def test_an_option_that_may_be_given_often_takes_any_iterable(path):
+    assert len(ballast.ls(path, include=(f"layer.{i}.*" for i in range(3))).tensors) == 3
+    assert len(ballast.ls(path, ["layer.1.*", "layer.2.*"]).tensors) == 2
+    assert len(ballast.ls(path, "layer.1*").tensors) == 3
+
+
 def test_metadata_are_read_and_edited(path):
     assert ballast.meta.get(path).to_dict()["metadata"]["who"] == "me"
     ballast.meta.set(path, {"who": "you", "more": "x"})

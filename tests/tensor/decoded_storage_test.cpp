@@ -167,5 +167,19 @@ TEST(SwappedStorage, SwapsTheBytesOfElementsAndOfTheScalesOfBlocks) {
   }
 }
 
+// ggml ignores the sign bit of a scale; the code of NaN means zero, but only without that bit.
+TEST(DecodedStorage, ReadsTheScalesOfNvfp4AsGgmlDoes) {
+  std::vector<std::byte> block(36, std::byte{0x22});
+  block[0] = std::byte{0x7F};
+  block[1] = std::byte{0xFF};
+  block[2] = std::byte{0xB8};
+  block[3] = std::byte{0x38};
+  const auto values = Tensor::from_bytes(DType::nvfp4, {64}, block).values<float>();
+  EXPECT_EQ(values[0], 0);
+  EXPECT_EQ(values[16], 480);
+  EXPECT_EQ(values[32], 1);
+  EXPECT_EQ(values[48], 1);
+}
+
 }  // namespace
 }  // namespace ballast

@@ -41,10 +41,10 @@ constexpr float half_e8m0(std::uint8_t e) noexcept {
   return std::bit_cast<float>(e < 2 ? 0x0020'0000U << e : (e - 1U) << 23);
 }
 
-// NVFP4: half of E4M3 without its sign bit, which ggml ignores. The code of NaN means zero.
+// NVFP4: half of E4M3 without its sign bit, which ggml ignores. The code of NaN means zero, but only without that bit.
 constexpr float half_ue4m3(std::uint8_t code) noexcept {
   const std::uint32_t exponent = code >> 3 & 15U, mantissa = code & 7U;
-  if (exponent == 15 && mantissa == 7) return 0;
+  if (code == 0x7F) return 0;
   if (exponent == 0) return static_cast<float>(mantissa) * 0x1p-10F;
   return std::bit_cast<float>((exponent - 7 - 1 + 127) << 23 | mantissa << 20);
 }
