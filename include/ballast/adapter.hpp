@@ -73,7 +73,6 @@ struct Adapter {
 AdapterConfig load_adapter_config(const std::string& path);
 
 struct AdapterLoadOptions {
-  OpenOptions open{};       // how the weights are opened; the configuration is found through its `files`
   Device device{};          // where the tensors are to be; on the cpu they are views of the file
   std::string subfolder{};  // of the folder, if several adapters lie in it
   // Rules for names without "base_model.model.", which is put back. The first rule that matches a name counts.
@@ -83,6 +82,8 @@ struct AdapterLoadOptions {
   NameOptions names{};                    // for a GGUF: what the file does not say about the base
   std::vector<std::string> base_names{};  // for kohya: names of the base's tensors, which tell where dots were
   bool allow_dangerous = false;           // accept a pickle that names something dangerous
+  // How the weights are opened; the configuration is found through its `files`. It stands last: see LoadOptions.
+  OpenOptions open{};
 };
 
 // `options` completed with what the base says: its names, as Hugging Face has them, and a GGUF's architecture and

@@ -19,12 +19,14 @@
 namespace ballast {
 
 struct LoadOptions {
-  OpenOptions open{};  // how the target is opened; its `threads` read, too
   Device device{};
   std::vector<DeviceRule> map_location{};  // the first pattern that matches a name decides; `device` if none matches
   LoadMode mode = LoadMode::mapped;        // for tensors on the cpu; mapped: views of the file, as open() gives them
   bool allow_dangerous = false;            // go on with a checkpoint that names something dangerous
   Progress progress{};                     // counts the bytes that are read
+  // How the target is opened; its `threads` read, too. It stands last, since GCC 12 destroys a struct inside a struct
+  // twice if something behind it throws, as a Device does.
+  OpenOptions open{};
 };
 
 // Throws Errc::unsafe if the checkpoint names something dangerous.

@@ -412,6 +412,14 @@ TEST(Load, GivesAStateDictOnTheDeviceThatIsAskedFor) {
   EXPECT_ERROR(load(folder / "m.pt", {.device = "gpu"}), Errc::invalid_argument, "is no device");
 }
 
+// GCC 12 destroys a struct inside a struct twice if what is behind it throws.
+TEST(Load, DestroysItsOptionsOnceIfTheDeviceIsNone) {
+  const long before = local_files().use_count();
+  EXPECT_ERROR(load("m.pt", {.device = "gpu"}), Errc::invalid_argument, "is no device");
+  EXPECT_ERROR(load_adapter("m", {.device = "gpu"}), Errc::invalid_argument, "is no device");
+  EXPECT_EQ(local_files().use_count(), before);
+}
+
 TEST(Realize, BringsEverythingIntoMemoryOnce) {
   StateDict state;
   state.insert("cast", numbers({1000}).to(DType::f16));

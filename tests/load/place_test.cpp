@@ -84,7 +84,7 @@ TEST(Load, ReadsIntoMemoryWhenTold) {
     for (const bool is_cold : {false, true}) {
       for (const unsigned threads : {0u, 1u}) {
         if (is_cold) make_cold(folder / name);
-        const StateDict state = load(folder / name, {.open = {.threads = threads}, .mode = LoadMode::read});
+        const StateDict state = load(folder / name, {.mode = LoadMode::read, .open = {.threads = threads}});
         expect_equal(state, checkpoint);
         EXPECT_FALSE(state.at("large").storage()->location()) << "no longer in the file";
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state.at("half").bytes().data()) % 8, 0u);

@@ -218,7 +218,7 @@ TEST(TorchMapping, TakesTimeInProportionToTheFile) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Errc::limit) << error.what();
     }
-    EXPECT_LT(test::cpu_seconds() - before, 5);
+    EXPECT_LT(test::cpu_seconds() - before, 20);  // a fraction of a second, or some seconds with a sanitizer
   }
 }
 

@@ -71,7 +71,7 @@ TEST(SavedAdapter, IsFoundWhereverItsFilesAre) {
     EXPECT_EQ(adapter.config.fields.at("lora_alpha").integer(), 4) << target;
     EXPECT_EQ(test::bytes_of(adapter.tensors[0].tensor), test::bytes_of(small_lora().tensors[0].tensor)) << target;
   }
-  EXPECT_EQ(load_adapter("store:/both", {.open = {.files = files}, .subfolder = "second"}).tensors.size(), 2u);
+  EXPECT_EQ(load_adapter("store:/both", {.subfolder = "second", .open = {.files = files}}).tensors.size(), 2u);
   EXPECT_ERROR(load_adapter("store:/both", options), Errc::not_found, "no adapter in this folder");
   EXPECT_ERROR(load_adapter("store:/none", options), Errc::not_found, "store:/none");
 }
