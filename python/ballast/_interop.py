@@ -20,6 +20,11 @@ TORCH = {
     "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
+# The letters of the buffer protocol and of the module struct.
+LETTERS = {
+    "BOOL": "?", "U8": "B", "I8": "b", "U16": "H", "I16": "h", "U32": "I", "I32": "i", "U64": "Q", "I64": "q",
+    "F16": "e", "F32": "f", "F64": "d",
+}  # fmt: skip
 # The other way: what a framework calls it -> Ballast's name.
 FROM_NAME = {
     **{"bool": "BOOL", "complex64": "C64", "complex128": "C128"},
@@ -125,11 +130,7 @@ def to_list(tensor):
 
 
 def _flat(tensor):
-    letters = {
-        "BOOL": "?", "U8": "B", "I8": "b", "U16": "H", "I16": "h", "U32": "I", "I32": "i", "U64": "Q", "I64": "q",
-        "F16": "e", "F32": "f", "F64": "d",
-    }  # fmt: skip
-    return memoryview(tensor.tobytes()).cast(letters[tensor.dtype]).tolist() if tensor.numel else []
+    return memoryview(tensor.tobytes()).cast(LETTERS[tensor.dtype]).tolist() if tensor.numel else []
 
 
 def _empty(shape):
@@ -166,16 +167,28 @@ def to_tensor(value, name=""):
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _from_numpy(numpy, value, name)
     if hasattr(value, "__dlpack__"):
-        import numpy
-
-        return _from_numpy(numpy, numpy.from_dlpack(value), name)
+        return _native.tensor_of_dlpack(_capsule(value))
     try:
-        view = memoryview(value)
+        return _from_buffer(memoryview(value), name)
     except TypeError:
         raise TypeError(f"{name or 'the value'}: {type(value).__name__} is no tensor, array or buffer") from None
-    import numpy
 
-    return _from_numpy(numpy, numpy.asarray(view), name)
+
+def _capsule(value):
+    try:
+        return value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer that knows nothing of versions
+        return value.__dlpack__()
+
+
+def _from_buffer(view, name):
+    letters = {"l": "I64" if view.itemsize == 8 else "I32", "L": "U64" if view.itemsize == 8 else "U32"}
+    letters.update((letter, dtype) for dtype, letter in LETTERS.items())
+    dtype = letters.get(view.format.lstrip("@=<"))
+    if dtype is None:
+        raise ValueError(f"{name or 'the buffer'}: there is no dtype in a checkpoint for the format {view.format!r}")
+    shape = list(view.shape)
+    return _native.tensor_of_buffer(view if view.c_contiguous else view.tobytes(), dtype, shape)
 
 
 def _from_numpy(numpy, value, name):

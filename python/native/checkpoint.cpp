@@ -13,6 +13,7 @@
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
 
+#include "dlpack.hpp"
 #include "errors.hpp"
 #include "job.hpp"
 #include "memory.hpp"
@@ -290,6 +291,16 @@ void add_checkpoint(py::module_& module) {
                         std::make_shared<PrivateMaps>());
       },
       py::arg("owner"), py::arg("address"), py::arg("nbytes"), py::arg("dtype"), py::arg("shape"));
+  module.def(
+      "tensor_of_buffer",
+      [](const py::buffer& buffer, const std::string& dtype, const std::vector<std::uint64_t>& shape) {
+        return PyTensor(tensor_of_buffer(buffer, dtype, shape), std::make_shared<PrivateMaps>());
+      },
+      py::arg("buffer"), py::arg("dtype"), py::arg("shape"));
+  module.def(
+      "tensor_of_dlpack",
+      [](const py::capsule& capsule) { return PyTensor(tensor_of_dlpack(capsule), std::make_shared<PrivateMaps>()); },
+      py::arg("capsule"));
 }
 
 }  // namespace ballast::python

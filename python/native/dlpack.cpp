@@ -1,8 +1,12 @@
 #include "dlpack.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -44,7 +48,7 @@ constexpr std::int32_t kCpu = 1;
 constexpr std::uint64_t kCopied = 2;
 
 // Code, bits and lanes; bits 0 if DLPack has no such type.
-DataType data_type(DType dtype) {
+constexpr DataType data_type(DType dtype) {
   switch (dtype) {
     case DType::i8: return {0, 8, 1};
     case DType::i16: return {0, 16, 1};
@@ -107,7 +111,75 @@ py::object capsule(void* managed, const char* name, PyCapsule_Destructor destruc
   return py::reinterpret_steal<py::object>(made);
 }
 
+std::optional<DType> dtype_of(const DataType& type) {
+  for (const DTypeInfo& row : all_dtypes()) {
+    const DataType own = data_type(row.dtype);
+    if (own.bits != 0 && own.code == type.code && own.bits == type.bits && own.lanes == type.lanes) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+bool is_c_contiguous(const Array& array) {
+  std::int64_t stride = 1;
+  for (std::int32_t i = array.rank; array.strides != nullptr && i-- > 0;) {
+    if (array.shape[i] != 1 && array.strides[i] != stride) return false;
+    stride *= array.shape[i];
+  }
+  return true;
+}
+
+// Elements that lie apart are copied one by one; producers of DLPack have contiguous tensors nearly always.
+std::vector<std::byte> gathered(const Array& array, std::size_t width, std::uint64_t count) {
+  std::vector<std::byte> bytes(count * width);
+  std::vector<std::int64_t> at(static_cast<std::size_t>(array.rank), 0);
+  const auto* first = static_cast<const std::byte*>(array.data) + array.byte_offset;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::int64_t distance = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) distance += at[d] * array.strides[d];
+    std::memcpy(bytes.data() + i * width, first + distance * static_cast<std::int64_t>(width), width);
+    for (std::size_t d = at.size(); d-- > 0 && ++at[d] == array.shape[d];) at[d] = 0;
+  }
+  return bytes;
+}
+
+// The tensor of an array that `owner` keeps alive.
+Tensor tensor_of(const Array& array, std::shared_ptr<const void> owner) {
+  if (array.device.type != kCpu) throw py::type_error("the tensor is not in memory of the cpu: copy it there first");
+  const auto dtype = dtype_of(array.dtype);
+  if (!dtype) {
+    throw py::type_error("a checkpoint has no dtype for DLPack's type (" + std::to_string(array.dtype.code) + ", " +
+                         std::to_string(array.dtype.bits) + ", " + std::to_string(array.dtype.lanes) + ")");
+  }
+  const std::vector<std::uint64_t> dims(array.shape, array.shape + array.rank);
+  const Shape shape{std::span(dims)};
+  const std::uint64_t count = shape.numel().value();
+  const std::size_t width = info(*dtype).block_bytes;
+  if (!is_c_contiguous(array) && count != 0) return Tensor::from_bytes(*dtype, shape, gathered(array, width, count));
+  const std::span bytes(static_cast<const std::byte*>(array.data) + array.byte_offset, count * width);
+  return {*dtype, shape, memory_storage(bytes, std::move(owner))};
+}
+
+// Takes the tensor out of the capsule: from then on the deleter is ours to call, in whatever thread.
+template <class Struct>
+Tensor taken(const py::capsule& capsule, const char* name, const char* used_name) {
+  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
+  const std::shared_ptr<const void> owner(managed, [](const void* held) {
+    if (Py_IsInitialized() == 0) return;
+    const py::gil_scoped_acquire locked;  // the producer's deleter may touch Python objects
+    auto* own = static_cast<Struct*>(const_cast<void*>(held));
+    if (own->deleter != nullptr) own->deleter(own);
+  });
+  return tensor_of(managed->array, owner);
+}
+
 }  // namespace
+
+Tensor tensor_of_dlpack(const py::capsule& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0)
+    return taken<Versioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+  return taken<Managed>(capsule, "dltensor", "used_dltensor");
+}
 
 py::object dlpack_of(PyTensor& self, const py::object& stream, const py::object& max_version,
                      const py::object& dl_device, const py::object& copy) {

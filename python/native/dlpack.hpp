@@ -11,4 +11,8 @@ namespace ballast::python {
 pybind11::object dlpack_of(PyTensor& self, const pybind11::object& stream, const pybind11::object& max_version,
                            const pybind11::object& dl_device, const pybind11::object& copy);
 
+// The tensor in a capsule that another library made, without a copy if it is contiguous memory of the cpu. The capsule
+// is used up.
+Tensor tensor_of_dlpack(const pybind11::capsule& capsule);
+
 }  // namespace ballast::python

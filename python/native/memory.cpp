@@ -77,6 +77,16 @@ class BufferSource final : public Source {
   std::shared_ptr<const void> owner_;
 };
 
+// The bytes of a buffer, and what keeps them in place: the view is given back with the interpreter's lock, whichever
+// thread lets go of it.
+std::pair<std::span<const std::byte>, std::shared_ptr<const void>> held(const py::buffer& buffer) {
+  auto view = std::make_unique<py::buffer_info>(buffer.request());
+  const std::span bytes(static_cast<const std::byte*>(view->ptr),
+                        static_cast<std::size_t>(view->size * view->itemsize));
+  py::capsule capsule(view.release(), [](void* pointer) { delete static_cast<py::buffer_info*>(pointer); });
+  return {bytes, keep(std::move(capsule))};
+}
+
 }  // namespace
 
 std::shared_ptr<const void> keep(py::object object) {
@@ -95,13 +105,14 @@ Tensor tensor_of_memory(py::object owner, std::uintptr_t address, std::uint64_t 
   return {dtype_of(dtype), Shape(std::span(shape)), memory_storage(bytes, keep(std::move(owner)))};
 }
 
+Tensor tensor_of_buffer(const py::buffer& buffer, const std::string& dtype, const std::vector<std::uint64_t>& shape) {
+  const auto [bytes, owner] = held(buffer);
+  return {dtype_of(dtype), Shape(std::span(shape)), memory_storage(bytes, owner)};
+}
+
 SourcePtr source_of_buffer(const py::buffer& buffer) {
-  auto view = std::make_unique<py::buffer_info>(buffer.request());
-  const std::span bytes(static_cast<const std::byte*>(view->ptr),
-                        static_cast<std::size_t>(view->size * view->itemsize));
-  // The view is given back with the interpreter's lock, whichever thread lets go of it.
-  py::capsule held(view.release(), [](void* pointer) { delete static_cast<py::buffer_info*>(pointer); });
-  return std::make_shared<BufferSource>(bytes, keep(std::move(held)));
+  const auto [bytes, owner] = held(buffer);
+  return std::make_shared<BufferSource>(bytes, owner);
 }
 
 SourcePtr source_of(const py::object& object) {

@@ -17,6 +17,10 @@ std::shared_ptr<const void> keep(pybind11::object object);
 Tensor tensor_of_memory(pybind11::object owner, std::uintptr_t address, std::uint64_t nbytes, const std::string& dtype,
                         const std::vector<std::uint64_t>& shape);
 
+// A contiguous buffer as a tensor, which shares its memory.
+Tensor tensor_of_buffer(const pybind11::buffer& buffer, const std::string& dtype,
+                        const std::vector<std::uint64_t>& shape);
+
 // A whole file in a buffer, which is not copied.
 SourcePtr source_of_buffer(const pybind11::buffer& buffer);
 

@@ -201,3 +201,49 @@ def test_faulthandler_and_ballasts_guard_live_together_in_either_order(tmp_path,
     )
     done = subprocess.run([sys.executable, "-c", foreign], capture_output=True, text=True, timeout=60)
     assert done.returncode == -7 and done.stderr.count("Bus error") == 1, done.stderr
+
+
+def test_buffers_are_saved_without_numpy(tmp_path):
+    import subprocess
+    import sys
+
+    code = f"""
+import sys, array, ballast
+sys.modules["numpy"] = sys.modules["torch"] = None
+state = {{"f": array.array("f", [1, 2]), "q": array.array("l", [3]), "b": b"xyz",
+         "s": memoryview(b"abcdef")[::2], "m": memoryview(bytes(range(6))).cast("B", [2, 3])}}
+ballast.save(state, {str(tmp_path / "a.safetensors")!r})
+opened = ballast.open({str(tmp_path / "a.safetensors")!r})
+assert opened["f"].tolist() == [1, 2] and opened["q"].tolist() == [3] and opened["q"].dtype == "I64"
+assert opened["b"].tobytes() == b"xyz" and opened["s"].tobytes() == b"ace"
+assert opened["m"].tolist() == [[0, 1, 2], [3, 4, 5]]
+try:
+    ballast.save({{"x": 3}}, "x.safetensors")
+except TypeError as error:
+    assert "x: int" in str(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_any_producer_of_dlpack_is_saved(tmp_path):
+    class Producer:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__()
+
+    class Versioned(Producer):
+        def __dlpack__(self, **options):
+            return tensor.__dlpack__(**options)
+
+    array = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    ballast.save({"t": array}, tmp_path / "t.safetensors")
+    tensor = ballast.open(tmp_path / "t.safetensors")["t"]
+    state = {"plain": Producer(array), "strided": Producer(array.transpose(2, 0, 1)[::2]), "new": Versioned(array)}
+    ballast.save(state, tmp_path / "a.safetensors")
+    opened = ballast.open(tmp_path / "a.safetensors")
+    assert np.array_equal(opened["plain"].numpy(), array)
+    assert np.array_equal(opened["strided"].numpy(), array.transpose(2, 0, 1)[::2])
+    assert np.array_equal(opened["new"].numpy(), array)
