@@ -18,7 +18,7 @@ void Output::write_bytes(std::span<const std::byte> bytes) {
 void Output::write_through(std::string_view text) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, kBufferBytes - used_);
-    std::memcpy(buffer_.get() + used_, part.data(), part.size());
+    part.copy(buffer_.get() + used_, part.size());
     used_ += part.size();
     text.remove_prefix(part.size());
     if (used_ == kBufferBytes) flush();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,7 +20,7 @@ class Output {
 
   void write(std::string_view text) {
     if (text.size() > kBufferBytes - used_) return write_through(text);
-    std::memcpy(buffer_.get() + used_, text.data(), text.size());
+    text.copy(buffer_.get() + used_, text.size());
     used_ += text.size();
   }
   void write(char c) { write(std::string_view(&c, 1)); }

@@ -57,7 +57,7 @@ class Reading {
       throw py::index_error("too many indices for a tensor with " + std::to_string(tensor_.rank()) +
                             " dimensions: " + std::to_string(used_));
     }
-    const Tensor result = tensor_.slice(slice_);
+    Tensor result = tensor_.slice(slice_);
     if (std::find(is_new_.begin(), is_new_.end(), true) == is_new_.end()) return result;
     // The dimensions that no item names stand where the ellipsis stands, or last.
     const auto rest = is_new_.begin() + static_cast<std::ptrdiff_t>(ellipsis_.value_or(is_new_.size()));

@@ -37,9 +37,12 @@ class Killed(TestCase):
         old = random_model(1, 4096, seed=1)
         self.write("in.safetensors", random_model(24, 1 << 20, seed=2))
         args = ("convert", "in.safetensors", "out.safetensors", "--force", "--dtype", "BF16")
-        start = time.monotonic()
-        self.ballast(*args)
-        duration = time.monotonic() - start
+        durations = []
+        for _ in range(3):  # the first run is slower, and its time would be too late for the others
+            start = time.monotonic()
+            self.ballast(*args)
+            durations.append(time.monotonic() - start)
+        duration = min(durations)
         new = (self.folder / "out.safetensors").read_bytes()
 
         moments = random.Random(3)
