@@ -6,6 +6,9 @@ find_package(fmt REQUIRED)
 find_package(hwy REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(ZLIB REQUIRED)
+# libcurl is loaded at run time, so only its header is needed.
+find_path(BALLAST_CURL_INCLUDE curl/curl.h REQUIRED)
+mark_as_advanced(BALLAST_CURL_INCLUDE)
 # These have no CMake package in Debian.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)

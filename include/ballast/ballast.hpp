@@ -15,6 +15,7 @@
 #include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
+#include <ballast/http.hpp>             // checkpoints behind addresses
 #include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
 #include <ballast/load.hpp>             // a state dict in one call

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Ctrl-C is looked for this often, and progress is told this often.
-constexpr auto kBetweenLooks = 50ms;
+constexpr auto kBetweenLooks = 20ms;
 
 // What the two threads tell each other.
 class Shared {

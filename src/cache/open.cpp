@@ -1,3 +1,4 @@
+#include <ballast/http.hpp>
 #include <ballast/open.hpp>
 
 #include <utility>
@@ -8,6 +9,11 @@
 namespace ballast {
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
+  if (is_url(target) && options.files == local_files()) {
+    OpenOptions remote = options;
+    remote.files = http_files();
+    return open(target, remote);
+  }
   const bool is_cached = options.cache != Cache::ignore && options.files == local_files();
   if (!is_cached) return take_asked_for(open_whole(target, options), options, target);
   auto cached = open_cached(target, options);

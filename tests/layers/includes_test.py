@@ -18,10 +18,11 @@ UNDER_FORMATS = {"formats/archive", "formats/pickle"}
 FORMATS = {f"formats/{p.name}" for p in (ROOT / "src/formats").iterdir() if p.is_dir()} - UNDER_FORMATS
 ALL_FORMATS = FORMATS | UNDER_FORMATS | {"formats/format", "formats/all"}
 BELOW_CHECKPOINT = BELOW_FORMATS | ALL_FORMATS | {"save"}
-UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache"}
+UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache", "net"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
+    "net": {"core", "io"},
     "kernels": {"core"},
     "device": {"core"},
     "tensor": {"core", "io", "kernels", "device"},
@@ -34,7 +35,7 @@ LAYERS = {
     "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
     "save": BELOW_FORMATS | ALL_FORMATS,
     "checkpoint": BELOW_CHECKPOINT,
-    "cache": BELOW_CHECKPOINT | {"checkpoint"},
+    "cache": BELOW_CHECKPOINT | {"checkpoint", "net"},
     "inspect": UP_TO_CACHE,
     "transform": UP_TO_CACHE | {"inspect"},
     "layout": UP_TO_CACHE | {"inspect", "transform"},
@@ -54,6 +55,7 @@ PUBLIC_HEADERS = {
     "progress": "core",
     "range": "core",
     "source": "io",
+    "http": "net",
     "dtype": "core",
     "float16": "core",
     "shape": "core",
@@ -98,11 +100,11 @@ PUBLIC_HEADERS = {
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+|hwy/.+",
-    "src": r"fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
+    "src": r"curl/curl\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
-SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
+SYSTEM = re.compile(r"[a-z_0-9]+|(arpa|linux|netinet|sys)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

@@ -1,0 +1,28 @@
+// Addresses of hosts, and where redirects may lead.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+struct sockaddr;
+
+namespace ballast::net {
+
+// Whether an address belongs to this machine or to a private network.
+bool is_private(const sockaddr& address);
+bool is_private(const std::string& numeric_address);
+
+struct Url {
+  std::string whole, scheme, host;
+};
+
+// `reference`, which may be relative, as seen from `base`; empty `base` for an address that stands for itself. Throws
+// Errc::invalid_argument if it is no address, or names a user or a password.
+Url resolve(const std::string& base, const std::string& reference);
+
+bool is_loopback(const Url& url);
+
+// An address for messages: without a query, which may be signed, and without a password.
+std::string without_secrets(const std::string& url);
+
+}  // namespace ballast::net

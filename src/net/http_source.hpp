@@ -1,0 +1,17 @@
+// A file behind an address as a Source, read by ranges.
+#pragma once
+
+#include <ballast/source.hpp>
+
+#include <memory>
+#include <string>
+
+#include "net/http_client.hpp"
+
+namespace ballast::net {
+
+// Asks for the beginning and the end of the file at once. Errc::not_found if there is no
+// such file.
+SourcePtr http_source(std::shared_ptr<HttpClient> client, const std::string& url);
+
+}  // namespace ballast::net
