@@ -28,6 +28,10 @@ struct HttpOptions {
 // Whether a target is an address: "https://…", "http://…".
 bool is_url(std::string_view target);
 
+// The files that a target is opened through: those that were given, unless the target is an address and they are the
+// local ones. Every function that takes a target and OpenOptions asks this.
+FilesPtr files_for(std::string_view target, const FilesPtr& given);
+
 // Files by their addresses. They cannot be listed: name the file or the index. An answer is believed only if it fits
 // the question and the answers before; a file that changes meanwhile is Errc::changed.
 FilesPtr http_files(const HttpOptions& options = {});

@@ -9,9 +9,9 @@
 namespace ballast {
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
-  if (is_url(target) && options.files == local_files()) {
+  if (const FilesPtr files = files_for(target, options.files); files != options.files) {
     OpenOptions remote = options;
-    remote.files = http_files();
+    remote.files = files;
     return open(target, remote);
   }
   const bool is_cached = options.cache != Cache::ignore && options.files == local_files();

@@ -1,4 +1,5 @@
 #include <ballast/error.hpp>
+#include <ballast/http.hpp>
 #include <ballast/manifest.hpp>
 #include <ballast/source.hpp>
 #include <ballast/verify.hpp>
@@ -248,6 +249,7 @@ class Verifier {
 VerifyReport verify(const std::string& target, const VerifyOptions& options) {
   VerifyOptions of_the_file_itself = options;
   of_the_file_itself.open.cache = Cache::ignore;
+  of_the_file_itself.open.files = files_for(target, options.open.files);
   return Verifier(target, of_the_file_itself).run();
 }
 

@@ -56,6 +56,12 @@ class HttpFiles final : public Files {
 
 bool is_url(std::string_view target) { return target.starts_with("https://") || target.starts_with("http://"); }
 
+FilesPtr files_for(std::string_view target, const FilesPtr& given) {
+  if (!is_url(target) || given != local_files()) return given;
+  static const FilesPtr shared = http_files();  // keeps its connections
+  return shared;
+}
+
 FilesPtr http_files(const HttpOptions& options) { return std::make_shared<HttpFiles>(options); }
 
 }  // namespace ballast

@@ -145,6 +145,23 @@ class Http(unittest.TestCase):
                 self.assertEqual(result.code, OK, result)
             self.assertEqual(*(pathlib.Path(folder, f"{i}.safetensors").read_bytes() for i in (0, 1)))
 
+    def test_every_verb_that_reads_takes_an_address(self):
+        url = self.server.url("model.safetensors")
+        for words in (["info"], ["stats"], ["hash"], ["scan"], ["verify"], ["plan", "--ranks", "2"], ["diff", url], ["cat", "t1"]):
+            verb, *more = words
+            result = self.run_command(verb, url, *more)
+            self.assertEqual(result.code, OK, result)
+        self.server.files["evil.pkl"] = b"cos\nsystem\n(S'true'\ntR."
+        self.assertEqual(self.run_command("scan", self.server.url("evil.pkl")).code, NO)
+
+    def test_an_adapter_finds_its_configuration_beside_it(self):
+        folder = VECTORS / "peft" / "adalora" / "adapter"
+        for name in ("adapter_model.safetensors", "adapter_config.json"):
+            self.server.files["a/" + name] = (folder / name).read_bytes()
+        result = self.run_command("adapter", "info", self.server.url("a/adapter_model.safetensors"), "--json")
+        self.assertEqual(result.code, OK, result)
+        self.assertEqual(result.json()["type"], "ADALORA")
+
     # --- servers that fail
 
     def test_a_server_that_is_busy_is_asked_again(self):

@@ -34,7 +34,7 @@ LAYERS = {
     **{layer: BELOW_FORMATS | UNDER_FORMATS | {"formats/format"} for layer in sorted(FORMATS)},
     "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
     "save": BELOW_FORMATS | ALL_FORMATS,
-    "checkpoint": BELOW_CHECKPOINT,
+    "checkpoint": BELOW_CHECKPOINT | {"net"},
     "cache": BELOW_CHECKPOINT | {"checkpoint", "net"},
     "inspect": UP_TO_CACHE,
     "transform": UP_TO_CACHE | {"inspect"},

@@ -1,6 +1,7 @@
 // load_adapter: a folder as PEFT saves it, or one file.
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
+#include <ballast/http.hpp>
 #include <ballast/open.hpp>
 
 #include <re2/re2.h>
@@ -120,7 +121,8 @@ void use_integers(StateDict& tensors) {
   }
 }
 
-Adapter load_to_host(const std::string& path, const AdapterLoadOptions& options) {
+Adapter load_to_host(const std::string& path, AdapterLoadOptions options) {
+  options.open.files = files_for(path, options.open.files);
   const AdapterFiles files = files_of(path, options.subfolder, *options.open.files);
   const Checkpoint file = open(files.weights, options.open);
   if (!options.allow_dangerous) refuse_dangerous(file);
