@@ -22,7 +22,6 @@ UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache", "net"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
-    "net": {"core", "io"},
     "kernels": {"core"},
     "device": {"core"},
     "tensor": {"core", "io", "kernels", "device"},
@@ -34,6 +33,7 @@ LAYERS = {
     **{layer: BELOW_FORMATS | UNDER_FORMATS | {"formats/format"} for layer in sorted(FORMATS)},
     "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
     "save": BELOW_FORMATS | ALL_FORMATS,
+    "net": {"core", "io"},
     "checkpoint": BELOW_CHECKPOINT | {"net"},
     "cache": BELOW_CHECKPOINT | {"checkpoint", "net"},
     "inspect": UP_TO_CACHE,
