@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include <ballast/tensor.hpp>
 
@@ -26,11 +28,20 @@ struct PrivateBytes {
   Tensor tensor;  // dtype, shape and strides of what lies at `data`: the same tensor, or a copy of it
 };
 
+// A contiguous copy in memory of its own.
+PrivateBytes copied(const Tensor& tensor);
+
 class PrivateMaps {
  public:
+  // Nothing if the bytes cannot be mapped. Reads nothing.
+  std::optional<PrivateBytes> mapped(const Tensor& tensor);
+
   // If the bytes cannot be mapped (compressed, computed, big-endian, in memory), they are read into a contiguous copy.
   // A program that uses the map of a file that somebody truncates gets a SIGBUS, as with every map.
-  PrivateBytes bytes_of(const Tensor& tensor);
+  PrivateBytes bytes_of(const Tensor& tensor) {
+    auto found = mapped(tensor);
+    return found ? *std::move(found) : copied(tensor);
+  }
 
  private:
   struct Map;

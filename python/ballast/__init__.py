@@ -22,7 +22,10 @@ except ImportError as error:
         "ballast has no native module here: this is its source folder. Start Python in another folder, "
         "or with ./dev python, which builds the module"
     ) from None
+if not _native.is_main_interpreter():
+    raise ImportError("ballast works in the main interpreter only, not in a sub-interpreter")
 from ._native import (
+    AlreadyExists,
     Cancelled,
     Changed,
     Checkpoint,
@@ -47,7 +50,7 @@ _ELSEWHERE = {"Composite": "._load", "Opaque": "._load", "Report": "._run", "loa
 _MODULES = ("adapter", "cache", "gguf", "meta", "peft", "safetensors")
 
 __all__ = [
-    "Cancelled", "Changed", "Checkpoint", "Error", "IOFailed", "InvalidArgument", "Malformed", "Mismatch",
+    "AlreadyExists", "Cancelled", "Changed", "Checkpoint", "Error", "IOFailed", "InvalidArgument", "Malformed", "Mismatch",
     "NoPermission", "NoSuchTensor", "NotFound", "OverLimit", "Tensor", "Unsafe", "Unsupported", "open", "save",
     *_ELSEWHERE, *_VERBS, *_MODULES,
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from . import safetensors as safetensors
 from ._load import Composite as Composite
 from ._load import Opaque as Opaque
 from ._load import load as load
+from ._native import AlreadyExists as AlreadyExists
 from ._native import Cancelled as Cancelled
 from ._native import Changed as Changed
 from ._native import Checkpoint as Checkpoint

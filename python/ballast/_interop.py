@@ -115,18 +115,16 @@ def to_list(tensor):
     if tensor.dtype in formats or tensor.dtype not in NUMPY:
         tensor = tensor.to("F32")
     if tensor.dtype in ("C64", "C128"):
-        parts = _flat(tensor.bitcast("F32" if tensor.dtype == "C64" else "F64"))
+        parts = memoryview(tensor.tobytes()).cast("f" if tensor.dtype == "C64" else "d").tolist()
         values = [complex(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
     else:
         values = _flat(tensor)
+    if tensor.numel == 0:
+        return _empty(tensor.shape)
     for size in reversed(tensor.shape[1:]):
         count = len(values) // size if size else 0
         values = [values[i * size : (i + 1) * size] for i in range(count)]
-    if tensor.ndim == 0:
-        return values[0]
-    if tensor.numel == 0:
-        return _empty(tensor.shape)
-    return values
+    return values[0] if tensor.ndim == 0 else values
 
 
 def _flat(tensor):
@@ -134,13 +132,18 @@ def _flat(tensor):
 
 
 def _empty(shape):
+    if shape[0] > 1_000_000:
+        raise ValueError(f"a list of {shape[0]} empty lists is not made")
     return [_empty(shape[1:]) for _ in range(shape[0])] if len(shape) > 1 else []
 
 
 def to_item(tensor):
     if tensor.numel != 1:
         raise ValueError(f"item() is for one value, and {list(tensor.shape)} has {tensor.numel}")
-    return to_list(tensor.reshape([]))
+    value = to_list(tensor)
+    while isinstance(value, list):
+        value = value[0]
+    return value
 
 
 def checkpoint_of(tensors, metadata=None):
@@ -192,6 +195,8 @@ def _from_buffer(view, name):
 
 
 def _from_numpy(numpy, value, name):
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise TypeError(f"{name or 'the array'} has a mask, which a checkpoint has no place for: fill it first")
     array = numpy.ascontiguousarray(value).reshape(numpy.shape(value))
     dtype = FROM_NAME.get(array.dtype.name)
     if dtype is None:

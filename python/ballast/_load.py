@@ -17,10 +17,11 @@ class Opaque:
         self.__dict__.update(module=module, name=name, args=(), kwargs={}, state=None, items=[], pairs=[])
 
     def __getattr__(self, name):
+        # Protocols are looked up by such names (__array_interface__, _repr_html_), and the file must not answer them.
         state = self.__dict__.get("state")
-        if isinstance(state, dict) and name in state:
+        if not name.startswith(("__", "_repr_", "_ipython_")) and isinstance(state, dict) and name in state:
             return state[name]
-        raise AttributeError(f"{self!r} has no attribute {name!r}")
+        raise AttributeError(f"an opaque object has no attribute {name!r}")
 
     def __dir__(self):
         state = self.state if isinstance(self.state, dict) else {}
@@ -57,8 +58,10 @@ def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
             "weights_only=False would run what the file says, and Ballast runs nothing; "
             "leave it out: unknown objects are given as ballast.Opaque"
         )
-    if hasattr(path, "read") and hasattr(path, "name") and not isinstance(path, (str, bytes, os.PathLike)):
-        path = path.name  # a file that was opened by its name
+    if hasattr(path, "read") and not isinstance(path, (str, bytes, os.PathLike)):
+        name = getattr(path, "name", None)
+        at_its_beginning = not hasattr(path, "tell") or path.tell() == 0
+        path = name if isinstance(name, str) and at_its_beginning and os.path.exists(name) else path.read()
     with _open(path, cache="ignore") as checkpoint:
         if checkpoint.dangerous:
             _refuse(checkpoint)
@@ -67,15 +70,14 @@ def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
         if loaded is not None:
             found = loaded[0]
         else:
-            found = {name: makers.tensor(tensor, False, False) for name, tensor in checkpoint.items()}
+            found = {name: makers.tensor(tensor) for name, tensor in checkpoint.items()}
     return _at(found, root) if root else found
 
 
 def _refuse(checkpoint):
-    raise _native.Unsafe(
-        f"{checkpoint.target}: names something dangerous: {', '.join(checkpoint.dangerous[:3])}"
-        f"\n  hint: ballast.scan({checkpoint.target!r}) says what it would do"
-    )
+    error = _native.Unsafe(f"{checkpoint.target}: names something dangerous: {', '.join(checkpoint.dangerous[:3])}")
+    error.where, error.hint = checkpoint.target, f"ballast.scan({checkpoint.target!r}) says what it would do"
+    raise error
 
 
 def _at(found, root):
@@ -95,7 +97,9 @@ def _at(found, root):
             parts = parts[length:]
             break
         else:
-            raise _native.NoSuchTensor(f"there is nothing called {root!r} in the object")
+            error = _native.NoSuchTensor(f"there is nothing called {root!r} in the object")
+            error.name = root
+            raise error
     return at
 
 
@@ -113,10 +117,11 @@ class _Makers:
     def __init__(self, map_location, mmap):
         self.torch = _torch()
         self.map_location, self.mmap = map_location, mmap
+        self.copies = {}  # by the storage: its bytes in memory, and what keeps its number its own
 
     # --- tensors
 
-    def tensor(self, tensor, is_parameter, is_array):
+    def tensor(self, tensor, is_parameter=False, is_array=False, has_gradient=False):
         if is_array:
             return tensor.numpy() if self._has_numpy() else tensor
         if self.torch is None:
@@ -125,7 +130,9 @@ class _Makers:
             made = self._placed(tensor)
         except TypeError:  # a dtype that this torch has not
             return tensor
-        return self.torch.nn.Parameter(made, requires_grad=made.is_floating_point()) if is_parameter else made
+        if is_parameter:
+            return self.torch.nn.Parameter(made, requires_grad=has_gradient)
+        return made.requires_grad_() if has_gradient else made
 
     def _placed(self, tensor):
         where = self.map_location
@@ -133,9 +140,7 @@ class _Makers:
             from ._interop import _torch_dtype
 
             return self.torch.empty(tensor.shape, dtype=_torch_dtype(self.torch, tensor), device="meta")
-        made = tensor.torch()
-        if self.mmap is False:
-            made = made.clone()
+        made = self._copied(tensor) if self.mmap is False else tensor.torch()
         if where is None:
             return made
         if isinstance(where, dict):
@@ -146,6 +151,19 @@ class _Makers:
             return made if placed is None else made.to(placed.device)
         return made.to(where)
 
+    def _copied(self, tensor):
+        """The tensor in memory of its own, which it shares with the other tensors of its storage."""
+        from ._interop import _torch_dtype
+
+        dtype = _torch_dtype(self.torch, tensor)
+        if tensor.numel == 0 or tensor.dtype == "F4" or any(stride < 0 for stride in tensor.strides):
+            return tensor.torch().clone()
+        number, whole, offset = tensor._storage()
+        if number not in self.copies:
+            self.copies[number] = bytearray(whole.tobytes()), whole
+        flat = self.torch.frombuffer(self.copies[number][0], dtype=dtype, offset=offset)
+        return flat.as_strided(tensor.shape, tensor.strides)
+
     def composite(self, layout, shape, parts):
         if self.torch is not None and layout == "sparse_coo" and {"indices", "values"} <= parts.keys():
             made = {name: self._placed(part) for name, part in parts.items()}
@@ -153,13 +171,13 @@ class _Makers:
         if self.torch is not None and layout == "sparse_csr" and {"crow_indices", "col_indices", "values"} <= parts.keys():
             made = {name: self._placed(part) for name, part in parts.items()}
             return self.torch.sparse_csr_tensor(made["crow_indices"], made["col_indices"], made["values"], shape)
-        return Composite(layout, shape, {name: self.tensor(part, False, False) for name, part in parts.items()})
+        return Composite(layout, shape, {name: self.tensor(part) for name, part in parts.items()})
 
     def file(self, checkpoint):
         loaded = _native.load(checkpoint, self)
         if loaded is not None:
             return loaded[0]
-        return {name: self.tensor(checkpoint[name], False, False) for name in checkpoint}
+        return {name: self.tensor(checkpoint[name]) for name in checkpoint}
 
     @staticmethod
     def _has_numpy():
@@ -171,18 +189,16 @@ class _Makers:
 
     # --- containers
 
-    def make_set(self, items):
-        return set(_hashable(items))
-
-    def make_frozenset(self, items):
-        return frozenset(_hashable(items))
-
     def shell(self, module, name, is_mapping):
         """What can be there before its children: a mapping, or an object of an unknown class."""
         if is_mapping:
             from collections import Counter, OrderedDict, defaultdict
 
             return {"defaultdict": defaultdict(), "Counter": Counter(), "dict": {}}.get(name, OrderedDict())
+        if (module, name) == ("argparse", "Namespace"):
+            import argparse
+
+            return argparse.Namespace()
         return None if (module, name) in _VALUES else Opaque(module, name)
 
     def finish_mapping(self, shell, args, state):
@@ -195,6 +211,10 @@ class _Makers:
             shell.default_factory = factory
 
     def finish(self, shell, args, kwargs, state, items, pairs):
+        if not isinstance(shell, Opaque):  # a Namespace
+            attributes = {**kwargs, **(state if isinstance(state, dict) else {})}
+            shell.__dict__.update((key, value) for key, value in attributes.items() if isinstance(key, str))
+            return
         shell.__dict__.update(args=args, kwargs=kwargs, state=state, items=items, pairs=pairs)
 
     # --- values
@@ -223,17 +243,23 @@ class _Makers:
         return made
 
 
-def _hashable(items):
-    for item in items:
-        try:
-            hash(item)
-        except TypeError:
-            item = repr(item)
-        yield item
+def _listed(value):
+    """The items of what a pickle holds as a list; a range of 10**12 numbers, or an object, is none."""
+    if not isinstance(value, (list, tuple, set, frozenset, dict, str, bytes)):
+        raise ValueError
+    return list(value)
+
+
+def _plain_items(value):
+    """Items that are hashed at once, however they were made."""
+    items = _listed(value)
+    if not all(isinstance(item, (int, float, complex, str, bytes, type(None))) for item in items):
+        raise ValueError
+    return items
 
 
 def _size(makers, args, kwargs, state, items):
-    values = tuple(args[0]) if args else ()
+    values = tuple(_listed(args[0])) if args else ()
     return makers.torch.Size(values) if makers.torch is not None else values
 
 
@@ -258,11 +284,20 @@ def _uuid(makers, args, kwargs, state, items):
     return uuid.UUID(int=state["int"]) if isinstance(state, dict) else uuid.UUID(*args)
 
 
-def _number(module, name):
-    def make(makers, args, kwargs, state, items):
-        return getattr(__import__(module), name)(*args)
+def _decimal(makers, args, kwargs, state, items):
+    import decimal
 
-    return make
+    return decimal.Decimal(*args)
+
+
+def _fraction(makers, args, kwargs, state, items):
+    import fractions
+    import re
+
+    # Fraction("1e1000000000") would compute that power.
+    if not all(isinstance(a, int) or (isinstance(a, str) and re.fullmatch(r"-?\d{1,4000}(/\d{1,4000})?", a)) for a in args):
+        raise ValueError
+    return fractions.Fraction(*args)
 
 
 def _path(name):
@@ -285,14 +320,21 @@ def _bytes(makers, args, kwargs, state, items):
 def _bytearray(makers, args, kwargs, state, items):
     if not args:
         return bytearray()
-    data = args[0]
-    return bytearray(data.encode(args[1])) if isinstance(data, str) and args[1] in ("latin-1", "latin1") else bytearray(bytes(data))
+    if isinstance(args[0], str) and args[1] in ("latin-1", "latin1"):
+        return bytearray(args[0].encode("latin1"))
+    if not isinstance(args[0], (bytes, bytearray)):  # a number would be a size
+        raise ValueError
+    return bytearray(args[0])
+
+
+def _plain_bytes(makers, args, kwargs, state, items):
+    if args and not isinstance(args[0], (bytes, list, tuple)):
+        raise ValueError
+    return bytes(*args)
 
 
 def _small(kind):
     def make(makers, args, kwargs, state, items):
-        if kind is bytes and args and isinstance(args[0], int):
-            raise ValueError  # bytes(10**12) is a bomb
         return kind(*args)
 
     return make
@@ -300,21 +342,15 @@ def _small(kind):
 
 def _sequence(kind):
     def make(makers, args, kwargs, state, items):
-        return kind(_hashable([*(args[0] if args else ()), *items]))
+        return kind([*(_plain_items(args[0]) if args else ()), *_plain_items(items)])
 
     return make
-
-
-def _namespace(makers, args, kwargs, state, items):
-    import argparse
-
-    return argparse.Namespace(**(state if isinstance(state, dict) else {}), **kwargs)
 
 
 def _deque(makers, args, kwargs, state, items):
     from collections import deque
 
-    return deque([*(args[0] if args else ()), *items], *args[1:2])
+    return deque([*(_listed(args[0]) if args else ()), *items], *args[1:2])
 
 
 def _numpy_scalar(makers, args, kwargs, state, items):
@@ -339,18 +375,17 @@ _VALUES = {
     ("builtins", "range"): _small(range),
     ("builtins", "xrange"): _small(range),
     ("builtins", "slice"): _small(slice),
-    ("builtins", "bytes"): _small(bytes),
+    ("builtins", "bytes"): _plain_bytes,
     ("builtins", "bytearray"): _bytearray,
     ("builtins", "set"): _sequence(set),
     ("builtins", "frozenset"): _sequence(frozenset),
-    ("builtins", "list"): lambda makers, args, kwargs, state, items: [*(args[0] if args else ()), *items],
-    ("builtins", "tuple"): lambda makers, args, kwargs, state, items: tuple(args[0] if args else ()),
+    ("builtins", "list"): lambda makers, args, kwargs, state, items: [*(_listed(args[0]) if args else ()), *items],
+    ("builtins", "tuple"): lambda makers, args, kwargs, state, items: tuple(_listed(args[0]) if args else ()),
     ("_codecs", "encode"): _bytes,
     ("collections", "deque"): _deque,
-    ("argparse", "Namespace"): _namespace,
     ("uuid", "UUID"): _uuid,
-    ("decimal", "Decimal"): _number("decimal", "Decimal"),
-    ("fractions", "Fraction"): _number("fractions", "Fraction"),
+    ("decimal", "Decimal"): _decimal,
+    ("fractions", "Fraction"): _fraction,
     ("torch", "Size"): _size,
     ("torch", "device"): _device,
     ("numpy", "dtype"): _numpy_dtype,

@@ -19,6 +19,8 @@ class Report:
         self.said = list(said)
 
     def __getattr__(self, name):
+        if name.startswith("_"):  # copy and pickle ask before there are fields
+            raise AttributeError(name)
         try:
             return _wrapped(self.__dict__["_fields"][name])
         except KeyError:
@@ -74,11 +76,11 @@ class _Targets:
 
     def word(self, target):
         if isinstance(target, (str, os.PathLike)):
-            return os.fsdecode(os.fspath(target))
+            return _path(target)
         if isinstance(target, bytes):
             return self.word(os.fsdecode(target))
         if not self.takes_objects:
-            if isinstance(target, _native.Checkpoint):
+            if isinstance(target, _native.Checkpoint) and not target.target.startswith("<"):
                 return self.word(target.target)
             raise TypeError(f"a path is needed, not {type(target).__name__}: this verb looks at the file itself")
         if not isinstance(target, _native.Checkpoint):
@@ -87,14 +89,23 @@ class _Targets:
             from ._interop import checkpoint_of
 
             target = checkpoint_of(target)
-        name = f"<object {len(self.opened)}>"
+        name = f"\0object {len(self.opened)}"  # no path is called so
         self.opened[name] = target
         return name
+
+
+def _path(target):
+    path = os.fsdecode(os.fspath(target))
+    if "\0" in path:
+        raise ValueError("embedded null byte")
+    return path
 
 
 def _texts(value):
     """The words of an option that may be given several times: a text, several, or a mapping of KEY to VALUE."""
     if isinstance(value, Mapping):
+        if any(not isinstance(key, str) or "=" in key for key in value):
+            raise ValueError("the keys of a mapping are texts without '='")
         return [f"{key}={_text(item)}" for key, item in value.items()]
     is_one = isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__")
     return [_text(item) for item in ([value] if is_one else value)]
@@ -102,7 +113,9 @@ def _texts(value):
 
 def _text(value):
     if isinstance(value, (bytes, os.PathLike)):
-        return os.fsdecode(value)
+        return _path(value)
+    if value is None:
+        raise TypeError("None is no value")
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -118,12 +131,15 @@ def run(verb, positionals, options, *, objects, json, progress=None):
         if value is True:
             words.append(f"--{name}")
         else:
-            words.extend(f"--{name}={text}" for text in _texts(value))
+            for text in _texts(value):
+                words.extend([f"--{name}={text}"] if text else [f"--{name}", ""])
     if json:
         words.append("--json")
     words.append("--")  # a path that looks like an option is still a path
-    for kind, value in positionals:
+    for number, (kind, value) in enumerate(positionals):
         if value is None:
+            if number == 0 and kind == "target":
+                raise TypeError("a target is needed, not None")
             continue
         if kind == "target":
             words.append(targets.word(value))
@@ -140,7 +156,7 @@ def run(verb, positionals, options, *, objects, json, progress=None):
     finally:
         if told is not None and hasattr(told, "close"):
             told.close()
-    if not json:
+    if not json or not out.lstrip().startswith(("{", "[")):  # a list for people, such as the allowlist
         return Report({"text": out.rstrip("\n")}, exit_code, said)
     from json import loads
 

@@ -53,9 +53,11 @@ void fill(Py_buffer& view, PyTensor& self, int flags) {
   }
   const PrivateBytes& bytes = self.bytes();
   const bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
-  const bool wants_order = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
-  if (!bytes.tensor.is_contiguous() && (wants_order || !wants_strides))
+  const auto wants = [&](int order) { return (flags & order) == order; };
+  const bool wants_c = wants(PyBUF_C_CONTIGUOUS) || wants(PyBUF_ANY_CONTIGUOUS) || !wants_strides;
+  if (!bytes.tensor.is_contiguous() && wants_c)
     refuse("the tensor is not contiguous; t.contiguous() is a copy that is");
+  if (wants(PyBUF_F_CONTIGUOUS) && bytes.tensor.rank() > 1) refuse("the tensor is not in Fortran's order");
   const auto size = static_cast<Py_ssize_t>(info(bytes.tensor.dtype()).block_bytes);
   auto dimensions = std::make_unique<Dimensions>();
   dimensions->shape.assign(bytes.tensor.shape().begin(), bytes.tensor.shape().end());
@@ -90,6 +92,8 @@ int get_tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
     }
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_BufferError, error.what());
   }
   view->obj = nullptr;
   return -1;
@@ -98,8 +102,14 @@ int get_tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void release_tensor_buffer(PyObject*, Py_buffer* view) { delete static_cast<Dimensions*>(view->internal); }
 
 int get_span_buffer(PyObject* self, Py_buffer* view, int flags) {
-  const auto& span = py::handle(self).cast<MemorySpan&>();
-  return PyBuffer_FillInfo(view, self, span.data, static_cast<Py_ssize_t>(span.size), 0, flags);
+  try {
+    const auto& span = py::handle(self).cast<MemorySpan&>();
+    return PyBuffer_FillInfo(view, self, span.data, static_cast<Py_ssize_t>(span.size), 0, flags);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_BufferError, error.what());
+    view->obj = nullptr;
+    return -1;
+  }
 }
 
 }  // namespace

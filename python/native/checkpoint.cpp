@@ -15,6 +15,7 @@
 
 #include "dlpack.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "job.hpp"
 #include "memory.hpp"
 #include "tensor.hpp"
@@ -26,7 +27,8 @@ namespace ballast::python {
 namespace {
 
 py::list names_of(const PyCheckpoint& self) {
-  const Checkpoint& checkpoint = self.get();
+  const auto held = self.held();  // collecting garbage may close it
+  const Checkpoint& checkpoint = *held;
   py::list names(checkpoint.size());
   Py_ssize_t i = 0;
   for (const auto& [name, tensor] : checkpoint) PyList_SET_ITEM(names.ptr(), i++, to_text(name).release().ptr());
@@ -40,7 +42,10 @@ std::optional<std::string> name_of(py::handle key) {
   if (PyUnicode_Check(key.ptr()) == 0) return std::nullopt;
   const auto bytes =
       py::reinterpret_steal<py::object>(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes) throw py::error_already_set();
+  if (!bytes) {  // a lone surrogate is in no name
+    PyErr_Clear();
+    return std::nullopt;
+  }
   return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
 }
 
@@ -132,7 +137,12 @@ Limits limits_of(const py::dict& given) {
     const auto field =
         std::find_if(std::begin(fields), std::end(fields), [&](const auto& f) { return name == f.first; });
     if (field == std::end(fields)) throw Error(Errc::invalid_argument, "there is no limit called " + quoted(name));
-    limits.*field->second = value.cast<std::uint64_t>();
+    if (PyLong_Check(value.ptr()) == 0) throw py::type_error("limits[" + quoted(name) + "] is a number");
+    limits.*field->second = PyLong_AsUnsignedLongLong(value.ptr());
+    if (PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      throw py::value_error("limits[" + quoted(name) + "] is not negative, and fits 64 bits");
+    }
   }
   return limits;
 }
@@ -165,7 +175,8 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
   options.threads = threads;
   Checkpoint opened;
   if (py::isinstance<py::str>(target)) {
-    const std::string path = name_of(target).value();
+    const std::string path = name_of(target).value_or("");
+    if (path.find('\0') != std::string::npos) throw py::value_error("embedded null byte");
     // Making a cache may take as long as a conversion; anything else is done before a person could press Ctrl-C.
     if (options.cache == Cache::automatic || options.cache == Cache::always) {
       run_job(progress, [&](const Progress& told) {
@@ -173,16 +184,16 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
         opened = open(path, options);
       });
     } else {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       opened = open(path, options);
     }
   } else if (PyObject_CheckBuffer(target.ptr()) != 0) {
     SourcePtr source = source_of_buffer(py::reinterpret_borrow<py::buffer>(target));
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     opened = open(std::move(source), options);
   } else {
     SourcePtr source = source_of(target);
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     opened = open(std::move(source), options);
   }
   return std::make_unique<PyCheckpoint>(std::move(opened), device);
@@ -192,11 +203,16 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
 std::unique_ptr<PyCheckpoint> made_of(const py::dict& tensors, const py::dict& metadata) {
   StateDict state;
   for (const auto& [key, value] : tensors) {
-    const std::string name = name_of(key).value();
-    state.insert(name, value.cast<const PyTensor&>().tensor());
+    const auto name = name_of(key);
+    if (!name) throw py::type_error("the names of tensors are texts");
+    state.insert(*name, value.cast<const PyTensor&>().tensor());
   }
   Checkpoint checkpoint(std::move(state));
-  for (const auto& [key, value] : metadata) checkpoint.metadata.emplace(name_of(key).value(), name_of(value).value());
+  for (const auto& [key, value] : metadata) {
+    const auto name = name_of(key), text = name_of(value);
+    if (!name || !text) throw py::type_error("the keys and values of metadata are texts");
+    checkpoint.metadata.emplace(*name, *text);
+  }
   checkpoint.target = "<memory>";
   return std::make_unique<PyCheckpoint>(std::move(checkpoint), "cpu");
 }
@@ -280,6 +296,7 @@ void add_checkpoint(py::module_& module) {
           },
           "What the file names that would run code if somebody else opened it.");
 
+  forbid_making(module.attr("Checkpoint"));
   module.def("open", &open_any, py::arg("target"), py::arg("device"), py::arg("root"), py::arg("safety"),
              py::arg("cache"), py::arg("lenient"), py::arg("limits"), py::arg("threads"), py::arg("progress"));
   module.def("checkpoint_of", &made_of, py::arg("tensors"), py::arg("metadata"));

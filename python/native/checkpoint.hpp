@@ -14,11 +14,12 @@ namespace ballast::python {
 class PyCheckpoint {
  public:
   PyCheckpoint(Checkpoint checkpoint, const std::string& device)
-      : checkpoint_(std::make_unique<const Checkpoint>(std::move(checkpoint))),
+      : checkpoint_(std::make_shared<const Checkpoint>(std::move(checkpoint))),
         device_(std::make_shared<const std::string>(device)) {}
 
   // Raises ValueError after close().
   const Checkpoint& get() const;
+  std::shared_ptr<const Checkpoint> held() const { return get(), checkpoint_; }  // while close() may be called
   void close() { checkpoint_.reset(); }
   bool is_closed() const noexcept { return !checkpoint_; }
 
@@ -26,7 +27,7 @@ class PyCheckpoint {
   const std::shared_ptr<const std::string>& device() const noexcept { return device_; }
 
  private:
-  std::unique_ptr<const Checkpoint> checkpoint_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   std::shared_ptr<PrivateMaps> maps_ = std::make_shared<PrivateMaps>();
   std::shared_ptr<const std::string> device_;
 };

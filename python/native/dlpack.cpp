@@ -1,4 +1,5 @@
 #include "dlpack.hpp"
+#include "gil.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -97,6 +98,11 @@ struct Held {
   }
 };
 
+PrivateBytes copy_of(const PyTensor& self) {
+  const Unlocked unlocked;
+  return copied(self.tensor());
+}
+
 // Frees a tensor that no consumer took: a consumer renames the capsule.
 template <class Struct>
 void free_unused(PyObject* capsule, const char* name) {
@@ -165,8 +171,8 @@ Tensor taken(const py::capsule& capsule, const char* name, const char* used_name
   auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
   const std::shared_ptr<const void> owner(managed, [](const void* held) {
-    if (Py_IsInitialized() == 0) return;
-    const py::gil_scoped_acquire locked;  // the producer's deleter may touch Python objects
+    if (is_ending()) return;
+    const Locked locked;  // the producer's deleter may touch Python objects
     auto* own = static_cast<Struct*>(const_cast<void*>(held));
     if (own->deleter != nullptr) own->deleter(own);
   });
@@ -194,16 +200,25 @@ py::object dlpack_of(PyTensor& self, const py::object& stream, const py::object&
   if (data_type(dtype).bits == 0) {
     refuse("DLPack has no type for " + std::string(name(dtype)) + "; t.bitcast(\"U8\") is the same memory as bytes");
   }
+  if (!copy.is_none() && !py::isinstance<py::bool_>(copy)) throw py::type_error("copy is True, False or None");
   const bool must_copy = !copy.is_none() && copy.cast<bool>();
-  const PrivateBytes bytes = must_copy ? PrivateMaps().bytes_of(self.tensor().realize()) : self.bytes();
-  const bool knows_versions = !max_version.is_none() && max_version.cast<py::sequence>()[0].cast<int>() >= 1;
+  const PrivateBytes bytes = must_copy ? copy_of(self) : self.bytes();
+  const bool was_copied = must_copy || !self.is_shared();
+  if (was_copied && !copy.is_none() && !must_copy)
+    refuse("the values do not lie in memory as they are: a copy is needed");
+  bool knows_versions = false;
+  if (!max_version.is_none()) {
+    const py::object major = py::reinterpret_borrow<py::sequence>(max_version)[0];
+    knows_versions = PyObject_RichCompareBool(major.ptr(), py::int_(1).ptr(), Py_GE) == 1;
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  }
   if (!knows_versions) {
     return capsule(&(new Held<Managed>(bytes))->managed, "dltensor",
                    [](PyObject* self_capsule) { free_unused<Managed>(self_capsule, "dltensor"); });
   }
   auto* held = new Held<Versioned>(bytes);
   held->managed.major = 1;
-  held->managed.flags = must_copy ? kCopied : 0;
+  held->managed.flags = was_copied ? kCopied : 0;
   return capsule(&held->managed, "dltensor_versioned",
                  [](PyObject* self_capsule) { free_unused<Versioned>(self_capsule, "dltensor_versioned"); });
 }

@@ -44,6 +44,7 @@ static_assert(is_in_enum_order(), "classes are found by the code");
 std::array<PyObject*, kRows.size()> classes;
 PyObject* no_tensor = nullptr;
 PyObject* no_permission = nullptr;
+PyObject* already_exists = nullptr;
 
 PyObject* make_class(py::module_& module, const char* name, const char* doc, const py::tuple& bases) {
   const std::string path = std::string("ballast.") + name;
@@ -61,7 +62,10 @@ py::object text_of(std::string_view text) {
 
 [[noreturn]] void raise_as(PyObject* type, const Error& error, const std::string& name) {
   const std::string hint = in_keywords(error.hint().text(keyword_of));
-  std::string text = in_keywords(error.what());
+  // What is quoted, such as a path, stays as it is.
+  std::string text = error.where().empty() ? "" : error.where() + ": ";
+  text += in_keywords(error.message());
+  if (error.offset()) text += " (byte " + std::to_string(*error.offset()) + ")";
   if (!hint.empty()) text += "\n  hint: " + hint;
   const py::object value = py::reinterpret_steal<py::object>(
       PyObject_CallFunctionObjArgs(type, text_of(text).ptr(), static_cast<PyObject*>(nullptr)));
@@ -71,8 +75,11 @@ py::object text_of(std::string_view text) {
   value.attr("offset") = error.offset() ? py::object(py::int_(*error.offset())) : py::object(py::none());
   value.attr("hint") = hint.empty() ? py::object(py::none()) : text_of(hint);
   value.attr("name") = name.empty() ? py::object(py::none()) : text_of(name);
-  if (PyObject_IsInstance(value.ptr(), PyExc_OSError) == 1 && !error.where().empty())
-    value.attr("filename") = text_of(error.where());
+  const auto is_a = [&](PyObject* base) { return PyObject_IsInstance(value.ptr(), base) == 1; };
+  if (is_a(PyExc_OSError) && !error.where().empty()) value.attr("filename") = text_of(error.where());
+  if (is_a(PyExc_FileNotFoundError)) value.attr("errno") = ENOENT;
+  if (is_a(PyExc_FileExistsError)) value.attr("errno") = EEXIST;
+  if (is_a(PyExc_PermissionError)) value.attr("errno") = EACCES;
   PyErr_SetObject(type, value.ptr());
   throw py::error_already_set();
 }
@@ -104,12 +111,18 @@ void add_errors(py::module_& module) {
                                 ? py::make_tuple(base)
                                 : py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
     classes[i] = make_class(module, row.name, row.doc, bases);
+    py::handle(classes[i]).attr("code") = text_of(info(row.code).name);
   }
   no_permission =
       make_class(module, "NoPermission", "The system does not allow it.",
                  py::make_tuple(py::reinterpret_borrow<py::object>(classes[0]), builtins.attr("PermissionError")));
+  already_exists = make_class(
+      module, "AlreadyExists", "There is a file of that name.",
+      py::make_tuple(py::reinterpret_borrow<py::object>(classes[static_cast<std::size_t>(Errc::invalid_argument)]),
+                     builtins.attr("FileExistsError")));
   no_tensor = make_class(module, "NoSuchTensor", "There is no tensor, or no metadata, of this name.",
                          py::make_tuple(base, builtins.attr("KeyError")));
+  py::handle(no_tensor).attr("code") = text_of(info(Errc::not_found).name);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
@@ -124,6 +137,10 @@ void add_errors(py::module_& module) {
 }
 
 void raise(const Error& error, const std::string& name) {
+  const auto says = [&](std::string_view words) { return error.message().find(words) != std::string::npos; };
+  if (error.code() == Errc::invalid_argument && says("already exists")) raise_as(already_exists, error, name);
+  const bool is_about_a_file = says("such file") || says("be opened") || says("folder") || says("weights");
+  if (error.code() == Errc::not_found && !is_about_a_file) raise_as(no_tensor, error, name);
   // The system's words are part of the message.
   const bool is_denied = error.code() == Errc::io && error.message().find(std::strerror(EACCES)) != std::string::npos;
   if (is_denied) raise_as(no_permission, error, name);

@@ -4,6 +4,8 @@
 //
 // The sentences of the errors are those of gguf-py wherever it has one.
 #include "gguf.hpp"
+#include "gil.hpp"
+#include "tensor.hpp"
 
 #include <pybind11/stl.h>
 
@@ -330,7 +332,7 @@ py::tuple header_of(const std::string& path) {
   GgufHeader header;
   SourcePtr source;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     source = file_source(path);
     header = HeaderWalk(*source).read();
   }
@@ -375,6 +377,7 @@ void add_gguf(py::module_& module) {
           "All elements of an array of numbers as one part.")
       .def_readonly("strings", &Places::strings,
                     "Where each string of an array begins, with its length, and where the last one ends.");
+  forbid_making(module.attr("GgufPlaces"));
   module.def("gguf_header", &header_of, py::arg("path"));
   module.def("gguf_sizes", &sizes_of_types);
 }

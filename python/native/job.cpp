@@ -1,4 +1,5 @@
 #include "job.hpp"
+#include "gil.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -91,7 +92,7 @@ void run_job(const py::object& progress, const std::function<void(const Progress
   std::exception_ptr raised;  // by Ctrl-C, or by the callable
   for (bool is_finished = false; !is_finished;) {
     {
-      py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       is_finished = shared.wait();
     }
     if (raised) continue;
@@ -104,7 +105,7 @@ void run_job(const py::object& progress, const std::function<void(const Progress
     }
   }
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     thread.join();
   }
   if (raised) std::rethrow_exception(raised);

@@ -12,12 +12,30 @@
 
 #include <ballast/error.hpp>
 
+#include "gil.hpp"
 #include "tensor.hpp"
 
 namespace py = pybind11;
 
 namespace ballast::python {
 namespace {
+
+// The memory of an object, if it is in one piece: a view with strides raises BufferError.
+class Contiguous {
+ public:
+  explicit Contiguous(const py::handle& object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+  }
+  ~Contiguous() { PyBuffer_Release(&view_); }
+  Contiguous(const Contiguous&) = delete;
+  Contiguous& operator=(const Contiguous&) = delete;
+
+  const std::byte* data() const noexcept { return static_cast<const std::byte*>(view_.buf); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
+
+ private:
+  Py_buffer view_ = {};
+};
 
 class PySource final : public Source {
  public:
@@ -31,18 +49,22 @@ class PySource final : public Source {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size_ || out.size() > size_ - offset)
       throw Error(Errc::malformed, "ends early").in(name_).at_byte(size_);
-    const py::gil_scoped_acquire locked;
+    if (is_ending()) throw Error(Errc::cancelled, "the interpreter is ending").in(name_);
+    const Locked locked;
     try {
       const py::object got = object_.attr("read")(offset, out.size());
-      const py::buffer_info bytes = py::reinterpret_borrow<py::buffer>(got).request();
-      const auto size = static_cast<std::uint64_t>(bytes.size * bytes.itemsize);
-      if (size != out.size()) {
+      const Contiguous bytes(got);
+      if (bytes.size() != out.size()) {
         throw Error(Errc::changed, "read(" + std::to_string(offset) + ", " + std::to_string(out.size()) + ") gave " +
-                                       std::to_string(size) + " bytes")
+                                       std::to_string(bytes.size()) + " bytes")
             .in(name_);
       }
-      std::memcpy(out.data(), bytes.ptr, out.size());
+      std::memcpy(out.data(), bytes.data(), out.size());
     } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_Exception)) {  // Ctrl-C: it is raised again where Python goes on
+        PyErr_SetInterrupt();
+        throw Error(Errc::cancelled, "interrupted").in(name_);
+      }
       throw Error(Errc::io, std::string("cannot read: ") + error.what()).in(name_);
     }
   }
@@ -80,10 +102,9 @@ class BufferSource final : public Source {
 // The bytes of a buffer, and what keeps them in place: the view is given back with the interpreter's lock, whichever
 // thread lets go of it.
 std::pair<std::span<const std::byte>, std::shared_ptr<const void>> held(const py::buffer& buffer) {
-  auto view = std::make_unique<py::buffer_info>(buffer.request());
-  const std::span bytes(static_cast<const std::byte*>(view->ptr),
-                        static_cast<std::size_t>(view->size * view->itemsize));
-  py::capsule capsule(view.release(), [](void* pointer) { delete static_cast<py::buffer_info*>(pointer); });
+  auto view = std::make_unique<Contiguous>(buffer);
+  const std::span bytes(view->data(), view->size());
+  py::capsule capsule(view.release(), [](void* pointer) { delete static_cast<Contiguous*>(pointer); });
   return {bytes, keep(std::move(capsule))};
 }
 
@@ -92,9 +113,8 @@ std::pair<std::span<const std::byte>, std::shared_ptr<const void>> held(const py
 std::shared_ptr<const void> keep(py::object object) {
   PyObject* held = object.release().ptr();
   return {held, [](const void* pointer) {
-            // At the end of the program there is no interpreter any more to give it back to.
-            if (Py_IsInitialized() == 0) return;
-            const py::gil_scoped_acquire locked;
+            if (is_ending()) return;  // there is nobody to give it back to
+            const Locked locked;
             Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
           }};
 }
@@ -116,8 +136,19 @@ SourcePtr source_of_buffer(const py::buffer& buffer) {
 }
 
 SourcePtr source_of(const py::object& object) {
-  const py::object size = py::hasattr(object, "size") ? object.attr("size") : py::int_(py::len(object));
-  const auto bytes = PyCallable_Check(size.ptr()) != 0 ? size().cast<std::uint64_t>() : size.cast<std::uint64_t>();
+  if (!py::hasattr(object, "read"))
+    throw py::type_error("a path, bytes, or an object with read(offset, size) and size is needed, not " +
+                         std::string(Py_TYPE(object.ptr())->tp_name));
+  py::object size =
+      py::hasattr(object, "size") ? py::object(object.attr("size")) : py::object(py::int_(py::len(object)));
+  if (PyCallable_Check(size.ptr()) != 0) size = size();
+  if (PyIndex_Check(size.ptr()) == 0) throw py::type_error("the size of a source is an integer");
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(size.ptr()));
+  const unsigned long long bytes = number ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw py::value_error("the size of a source is not negative, and fits 64 bits");
+  }
   std::string name = "<object>";
   if (py::hasattr(object, "name")) name = py::str(object.attr("name")).cast<std::string>();
   return std::make_shared<PySource>(keep(object), object, std::move(name), bytes);

@@ -15,6 +15,8 @@
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native half of Ballast. Import ballast instead.";
   module.attr("version") = BALLAST_VERSION;
+  // A second interpreter gets this module without asking: the Python half asks.
+  module.def("is_main_interpreter", [] { return PyInterpreterState_Get() == PyInterpreterState_Main(); });
   ballast::io::share_bus_errors();  // faulthandler may be enabled at any time
   ballast::python::add_errors(module);
   ballast::python::add_tensor(module);

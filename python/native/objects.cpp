@@ -15,6 +15,7 @@
 #include "checkpoint/objects.hpp"
 #include "formats/torch/calls.hpp"
 #include "formats/torch/mapping.hpp"
+#include "gil.hpp"
 #include "tensor.hpp"
 
 namespace py = pybind11;
@@ -70,7 +71,12 @@ class Maker {
 
   void finish(NodeId node) {
     const bool has_shell = made_.contains(node);
-    if (!has_shell) return void(made_.emplace(node, value_of(node)));
+    if (!has_shell) {
+      made_.emplace(node, value_of(node));
+      const Kind kind = graph_.kind(node);
+      if (kind == Kind::tuple || kind == Kind::frozenset || kind == Kind::object) note_cost(node);
+      return;
+    }
     if (!fill(node)) unfilled_.push_back(node);
   }
 
@@ -152,22 +158,45 @@ class Maker {
     return true;
   }
 
-  // A key that Python cannot hash, which no pickler writes, becomes its repr.
   void set_pairs(const py::object& target, const std::vector<NodeId>& pairs) {
-    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
-      set_pair(target, object_of(pairs[i]), object_of(pairs[i + 1]));
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) set_pair(target, pairs[i], pairs[i + 1]);
   }
-  static void set_pair(const py::object& target, const py::object& key, const py::object& value) {
-    const bool is_hashable = PyObject_Hash(key.ptr()) != -1;
-    if (!is_hashable) PyErr_Clear();
-    target[is_hashable ? key : py::object(py::repr(key))] = value;
+  void set_pair(const py::object& target, NodeId key, NodeId value) const { target[hashable(key)] = object_of(value); }
+
+  // What Python cannot hash, or only in a time or a depth that somebody made up, is named instead; no pickler writes
+  // such keys.
+  py::object hashable(NodeId node) const {
+    py::object object = object_of(node);
+    const auto cost = costs_.find(node);
+    const bool is_cheap =
+        cost == costs_.end() || (cost->second.depth <= kDeepestKey && cost->second.size <= kLargestKey);
+    if (is_cheap && PyObject_Hash(object.ptr()) != -1) return object;
+    PyErr_Clear();
+    return py::str(std::string("<") + Py_TYPE(object.ptr())->tp_name + " " + std::to_string(node) + ">");
+  }
+
+  // How deep and how large an object is that Python hashes through, its parts counted as often as they occur.
+  struct Cost {
+    std::uint64_t depth = 0, size = 1;
+  };
+  static constexpr std::uint64_t kDeepestKey = 200, kLargestKey = 100'000;
+
+  void note_cost(NodeId node) {
+    Cost cost;
+    for (const NodeId child : children_of(node)) {
+      const auto found = costs_.find(child);
+      const Cost own = found == costs_.end() ? Cost{} : found->second;
+      cost.depth = std::max(cost.depth, own.depth + 1);
+      if (__builtin_add_overflow(cost.size, own.size, &cost.size)) cost.size = UINT64_MAX;
+    }
+    costs_.emplace(node, cost);
   }
 
   void fill_object(NodeId node, const py::object& shell) {
     py::object state = object_of(graph_.object(node).state);
     if (const auto items = mapping(node)) {
       for (torch::MappingPairs pairs(graph_, items->parts); pairs.next();) {
-        if (pairs.key() != kNoNode) set_pair(shell, object_of(pairs.key()), object_of(pairs.value()));
+        if (pairs.key() != kNoNode) set_pair(shell, pairs.key(), pairs.value());
       }
       makers_.attr("finish_mapping")(shell, arguments_of(node), state);
       return;
@@ -213,8 +242,8 @@ class Maker {
       case Kind::bytes: return py::bytes(graph_.read_chars(node));
       case Kind::bytearray: return py::bytearray(py::bytes(graph_.read_chars(node)));
       case Kind::tuple: return py::tuple(made_items(node));
-      case Kind::set: return makers_.attr("make_set")(made_items(node));
-      case Kind::frozenset: return makers_.attr("make_frozenset")(made_items(node));
+      case Kind::set: return py::set(hashable_items(node));
+      case Kind::frozenset: return py::reinterpret_steal<py::object>(PyFrozenSet_New(hashable_items(node).ptr()));
       case Kind::global: {
         const auto global = graph_.global(node);
         return makers_.attr("make_global")(to_text(global.module), to_text(global.name));
@@ -238,6 +267,12 @@ class Maker {
     return items;
   }
 
+  py::list hashable_items(NodeId node) const {
+    py::list items;
+    for (const NodeId item : graph_.items(node)) items.append(hashable(item));
+    return items;
+  }
+
   py::object text(NodeId node) const {
     const std::string chars = graph_.read_chars(node);
     PyObject* made = PyUnicode_DecodeUTF8(chars.data(), static_cast<Py_ssize_t>(chars.size()), "surrogatepass");
@@ -254,12 +289,21 @@ class Maker {
     return py::str(digits);
   }
 
+  // Whether an argument of a call is True.
+  bool flag_of(NodeId node, std::size_t argument) const {
+    const NodeId found = torch::construction_of(graph_, node).argument(graph_, argument);
+    return found != kNoNode && graph_.kind(found) == Kind::boolean && graph_[found].integer != 0;
+  }
+
   py::object tensor_of(NodeId node, const torch::Rebuilt& rebuilt) {
     const auto callee = graph_.kind(node) == Kind::object ? torch::callee_of(graph_, node) : std::nullopt;
     const bool is_parameter = callee && callee->name.starts_with("_rebuild_parameter");
     const bool is_array = callee && callee->module.starts_with("numpy");
+    const bool has_gradient = callee && flag_of(node, is_parameter                                  ? 1
+                                                      : callee->name.starts_with("_rebuild_tensor") ? 4
+                                                                                                    : 99);
     if (!rebuilt.composite && rebuilt.parts.size() == 1) {
-      return makers_.attr("tensor")(PyTensor(rebuilt.parts[0].tensor, maps_), is_parameter, is_array);
+      return makers_.attr("tensor")(PyTensor(rebuilt.parts[0].tensor, maps_), is_parameter, is_array, has_gradient);
     }
     py::dict parts;
     for (const auto& part : rebuilt.parts) parts[to_text(part.suffix)] = PyTensor(part.tensor, maps_);
@@ -275,6 +319,7 @@ class Maker {
   py::object makers_;
   std::unordered_map<NodeId, py::object> made_;
   std::unordered_map<NodeId, bool> begun_;
+  std::unordered_map<NodeId, Cost> costs_;  // of tuples and what is like them
   std::vector<Step> waiting_;
   std::vector<NodeId> unfilled_;
 };
@@ -286,7 +331,7 @@ py::object load(const PyCheckpoint& checkpoint, const py::object& makers) {
   if (files.size() != 1 || !files[0].source) return py::none();
   torch::Objects objects;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     objects = read_objects(files[0].source, {});
   }
   if (!objects.graph) return py::none();

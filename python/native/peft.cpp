@@ -12,6 +12,7 @@
 #include <ballast/error.hpp>
 
 #include "checkpoint.hpp"
+#include "gil.hpp"
 #include "tensor.hpp"
 
 namespace py = pybind11;
@@ -66,7 +67,7 @@ py::tuple load(const std::string& path, const std::string& subfolder,
   for (const auto& [pattern, replacement] : key_mapping) options.key_mapping.push_back({pattern, replacement});
   Adapter adapter;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     adapter = load_adapter(path, options);
   }
   py::dict tensors;
@@ -85,7 +86,12 @@ py::dict get(const py::dict& state, const std::string& config, const std::string
                        : embeddings == "never" ? SaveEmbeddings::never
                                                : SaveEmbeddings::automatic;
   options.base_vocabulary = base_vocabulary;
-  return listed(get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options), {&named});
+  StateDict found;
+  {
+    const Unlocked unlocked;
+    found = get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options);
+  }
+  return listed(found, {&named});
 }
 
 // (state, missing, unexpected, mismatched); an origin is (0, name) for the state and (1, name) for the adapter.
@@ -94,8 +100,11 @@ py::tuple set(const py::dict& state, const py::dict& adapter, const std::string&
   const Named base = named_of(state), added = named_of(adapter);
   SetAdapterOptions options;
   options.ignore_mismatched_sizes = ignore_mismatched_sizes;
-  const SetAdapterResult result =
-      set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
+  SetAdapterResult result;
+  {
+    const Unlocked unlocked;
+    result = set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
+  }
   return py::make_tuple(listed(result.state, {&base, &added}), result.missing, result.unexpected, result.mismatched);
 }
 

@@ -13,6 +13,7 @@
 #include <ballast/save.hpp>
 
 #include "checkpoint.hpp"
+#include "gil.hpp"
 #include "job.hpp"
 #include "memory.hpp"
 #include "tensor.hpp"
@@ -49,14 +50,20 @@ Checkpoint open_safetensors(SourcePtr source) {
 std::unique_ptr<PyCheckpoint> open_path(const std::string& path, const std::string& device) {
   Checkpoint opened;
   {
-    py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     opened = open_safetensors(file_source(path));
   }
   return std::make_unique<PyCheckpoint>(std::move(opened), device);
 }
 
 std::unique_ptr<PyCheckpoint> open_buffer(const py::buffer& buffer) {
-  return std::make_unique<PyCheckpoint>(open_safetensors(source_of_buffer(buffer)), "cpu");
+  SourcePtr source = source_of_buffer(buffer);
+  Checkpoint opened;
+  {
+    const Unlocked unlocked;
+    opened = open_safetensors(std::move(source));
+  }
+  return std::make_unique<PyCheckpoint>(std::move(opened), "cpu");
 }
 
 // Whether the header says anything about metadata: an empty object is not the same as none.
@@ -76,7 +83,7 @@ py::bytearray read_tensor(const PyTensor& self) {
       py::reinterpret_steal<py::bytearray>(PyByteArray_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
   if (!result) throw py::error_already_set();
   const std::span out(reinterpret_cast<std::byte*>(PyByteArray_AS_STRING(result.ptr())), size);
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   self.tensor().read(0, out);
   return result;
 }
@@ -112,7 +119,7 @@ py::bytes to_bytes(const PyCheckpoint& self, bool metadata_given) {
       py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(file.size_bytes)));
   if (!result) throw py::error_already_set();
   const std::span out(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(result.ptr())), file.size_bytes);
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   std::copy(file.head.begin(), file.head.end(), out.begin());
   for (const SavePlan::Item& item : file.items) item.tensor.read(0, out.subspan(item.offset, item.tensor.nbytes()));
   return result;

@@ -10,6 +10,7 @@
 
 #include "buffer.hpp"
 #include "dlpack.hpp"
+#include "gil.hpp"
 #include "index.hpp"
 
 namespace py = pybind11;
@@ -39,7 +40,7 @@ py::bytes bytes_of(const PyTensor& self) {
   auto result = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
   if (!result) throw py::error_already_set();
   const std::span out(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(result.ptr())), size);
-  py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   self.tensor().read(0, out);
   return result;
 }
@@ -69,22 +70,55 @@ py::object refuse_pickling(const PyTensor&, const py::object&) {
   throw py::type_error("a ballast.Tensor cannot be pickled: it is a view of a file; pickle t.numpy() or t.torch()");
 }
 
-py::object to(const py::object& self, const std::string& dtype) {
-  const auto& tensor = self.cast<const PyTensor&>();
-  return py::cast(tensor.with(tensor.tensor().to(dtype_of(dtype))));
+// A dtype as its name, or as torch's or NumPy's object for it.
+DType dtype_given(const py::object& dtype) {
+  if (py::isinstance<py::str>(dtype)) return dtype_of(dtype.cast<std::string>());
+  if (py::isinstance<py::type>(dtype)) return dtype_of(dtype.attr("__name__").cast<std::string>());  // numpy.float16
+  if (py::hasattr(dtype, "name")) return dtype_of(py::str(dtype.attr("name")).cast<std::string>());
+  return dtype_of(py::str(dtype).cast<std::string>());
+}
+
+// The dimensions of reshape(2, 3) and reshape([2, 3]); one of them may be -1.
+Tensor reshaped(const Tensor& tensor, const py::args& args) {
+  const bool is_list = args.size() == 1 && PyIndex_Check(args[0].ptr()) == 0;
+  std::vector<std::uint64_t> dims;
+  std::optional<std::size_t> open;
+  std::uint64_t known = 1;
+  for (const py::handle item : is_list ? py::tuple(args[0]) : py::tuple(args)) {
+    const auto dim = item.cast<std::int64_t>();
+    if (dim < -1 || (dim == -1 && open)) throw py::value_error("one dimension may be -1, the others are not negative");
+    if (dim == -1) open = dims.size();
+    dims.push_back(dim == -1 ? 1 : static_cast<std::uint64_t>(dim));
+    if (dim != -1 && __builtin_mul_overflow(known, static_cast<std::uint64_t>(dim), &known)) known = 0;
+  }
+  if (open && known != 0) dims[*open] = tensor.numel() / known;
+  return tensor.reshape(Shape(std::span(dims)));
 }
 
 }  // namespace
 
 const PrivateBytes& PyTensor::bytes() {
   if (bytes_) return *bytes_;
+  // A map is made with the interpreter's lock: after fork, a child must not wait for a lock that nobody holds any more.
+  if (auto mapped = maps_->mapped(tensor_)) {
+    is_shared_ = true;
+    bytes_ = std::make_shared<const PrivateBytes>(*std::move(mapped));
+    return *bytes_;
+  }
   std::shared_ptr<const PrivateBytes> made;
   {
-    py::gil_scoped_release unlocked;
-    made = std::make_shared<const PrivateBytes>(maps_->bytes_of(tensor_));
+    const Unlocked unlocked;
+    made = std::make_shared<const PrivateBytes>(copied(tensor_));
   }
   if (!bytes_) bytes_ = std::move(made);  // another thread may have been faster
   return *bytes_;
+}
+
+void forbid_making(py::handle type) {
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* self, PyObject*, PyObject*) -> PyObject* {
+    PyErr_Format(PyExc_TypeError, "%s cannot be made in Python", self->tp_name);
+    return nullptr;
+  };
 }
 
 DType dtype_of(const std::string& text) {
@@ -135,31 +169,42 @@ void add_tensor(py::module_& module) {
            [](const py::object& self) {
              if (self.cast<const PyTensor&>().tensor().numel() != 1)
                throw py::value_error("the truth of a tensor that has not one value is ambiguous");
-             return py::bool_(self.attr("tolist")().attr("__bool__")());
+             return py::bool_(self.attr("item")());
            })
-      .def("to", &to, py::arg("dtype"), "The same values in another dtype, made when they are read.")
+      .def(
+          "to",
+          [](const PyTensor& self, const py::object& dtype) { return self.with(self.tensor().to(dtype_given(dtype))); },
+          py::arg("dtype"), "The same values in another dtype, made when they are read.")
       .def(
           "bitcast",
-          [](const PyTensor& self, const std::string& dtype) {
-            return self.with(self.tensor().bitcast(dtype_of(dtype)));
+          [](const PyTensor& self, const py::object& dtype) {
+            return self.with(self.tensor().bitcast(dtype_given(dtype)));
           },
           py::arg("dtype"),
           "The same bytes as another dtype; the last dimension changes with the size of the elements.")
-      .def(
-          "reshape",
-          [](const PyTensor& self, const std::vector<std::uint64_t>& shape) {
-            return self.with(self.tensor().reshape(Shape(std::span(shape))));
-          },
-          py::arg("shape"))
-      .def(
-          "permute",
-          [](const PyTensor& self, const std::vector<std::size_t>& order) {
-            return self.with(self.tensor().permute(order));
-          },
-          py::arg("order"))
+      .def("reshape",
+           [](const PyTensor& self, const py::args& shape) { return self.with(reshaped(self.tensor(), shape)); })
+      .def("permute",
+           [](const PyTensor& self, const py::args& order) {
+             const bool is_list = order.size() == 1 && PyIndex_Check(order[0].ptr()) == 0;
+             const auto axes =
+                 py::tuple(is_list ? py::object(order[0]) : py::object(order)).cast<std::vector<std::size_t>>();
+             return self.with(self.tensor().permute(axes));
+           })
+      .def("__float__", [](const py::object& self) { return py::float_(self.attr("item")()); })
+      .def("__int__", [](const py::object& self) { return py::int_(self.attr("item")()); })
+      .def("__complex__",
+           [](const py::object& self) { return py::module_::import("builtins").attr("complex")(self.attr("item")()); })
+      .def("_storage",
+           [](const PyTensor& self) {
+             const auto& storage = self.tensor().storage();
+             const std::uint64_t size = storage ? storage->size_bytes() : 0;
+             return py::make_tuple(reinterpret_cast<std::uintptr_t>(storage.get()),
+                                   self.with(Tensor(DType::u8, {size}, storage)), self.tensor().offset());
+           })
       .def("contiguous",
            [](const PyTensor& self) {
-             py::gil_scoped_release unlocked;
+             const Unlocked unlocked;
              return self.with(self.tensor().contiguous());
            })
       .def("tobytes", &bytes_of, "The bytes of the contiguous little-endian form.")
@@ -178,12 +223,14 @@ void add_tensor(py::module_& module) {
       .def("__dlpack_device__", [](const PyTensor&) { return py::make_tuple(1, 0); })
       .def("__reduce_ex__", &refuse_pickling)
       .def("_memory", &memory_of);
+  forbid_making(module.attr("Tensor"));
   add_tensor_buffer(module.attr("Tensor"));
 
   py::class_<MemorySpan>(module, "MemorySpan", py::buffer_protocol(), "Bytes that may be written to.")
       .def("__len__", [](const MemorySpan& self) { return self.size; })
       .def_property_readonly("address",
                              [](const MemorySpan& self) { return reinterpret_cast<std::uintptr_t>(self.data); });
+  forbid_making(module.attr("MemorySpan"));
   add_span_buffer(module.attr("MemorySpan"));
 }
 

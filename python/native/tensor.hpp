@@ -26,12 +26,14 @@ class PyTensor {
 
   // Memory that may be written to, made at the first call. Releases the interpreter's lock while bytes move.
   const PrivateBytes& bytes();
+  bool is_shared() const noexcept { return is_shared_; }  // whether bytes() are pages of the file, and no copy
 
  private:
   Tensor tensor_;
   std::shared_ptr<PrivateMaps> maps_;
   std::shared_ptr<const std::string> device_;
   std::shared_ptr<const PrivateBytes> bytes_;  // set while the interpreter's lock is held
+  bool is_shared_ = false;
 };
 
 // Bytes that somebody keeps alive.
@@ -42,6 +44,9 @@ struct MemorySpan {
 };
 
 void add_tensor(pybind11::module_& module);
+
+// Makes TYPE() and TYPE.__new__(TYPE) a TypeError: an object that C++ did not make has no memory behind it.
+void forbid_making(pybind11::handle type);
 
 // The dtype that a word names: "BF16", "bfloat16", "torch.bfloat16".
 DType dtype_of(const std::string& text);

@@ -49,14 +49,14 @@ Reach reach_of(const Tensor& tensor) {
   return reach;
 }
 
+}  // namespace
+
 PrivateBytes copied(const Tensor& tensor) {
   const Tensor copy = tensor.realize();
   const auto bytes = copy.bytes();
   // The copy was made a moment ago in memory of its own, and nobody else has it.
   return {const_cast<std::byte*>(bytes.data()), copy.storage(), copy};
 }
-
-}  // namespace
 
 std::shared_ptr<const PrivateMaps::Map> PrivateMaps::map_of(const StoragePtr& storage, const FileLocation& location) {
   const std::lock_guard lock(mutex_);
@@ -65,13 +65,14 @@ std::shared_ptr<const PrivateMaps::Map> PrivateMaps::map_of(const StoragePtr& st
   return map;
 }
 
-PrivateBytes PrivateMaps::bytes_of(const Tensor& tensor) {
+std::optional<PrivateBytes> PrivateMaps::mapped(const Tensor& tensor) {
   const auto location = tensor.storage() && tensor.nbytes() != 0 ? tensor.storage()->location() : std::nullopt;
-  if (!location || descriptor_of(*location) < 0) return copied(tensor);
+  if (!location || descriptor_of(*location) < 0) return std::nullopt;
   const std::uint64_t first = location->offset + tensor.offset();
   const auto map = map_of(tensor.storage(), *location);
-  if (map->data == nullptr || first + reach_of(tensor).after > map->bytes) return copied(tensor);
-  return {map->data + first, map, tensor};
+  if (map->data == nullptr || first + reach_of(tensor).after > map->bytes) return std::nullopt;
+  tensor.storage()->check_unchanged();  // the pages of a file that has shrunk cannot be touched
+  return PrivateBytes{map->data + first, map, tensor};
 }
 
 }  // namespace ballast

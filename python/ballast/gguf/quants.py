@@ -77,5 +77,7 @@ def quantize(data, qtype):
         raise QuantError(f"Can't quantize tensor with shape {data.shape} to {qtype.name}")
     try:
         return to_tensor(data.astype(numpy.float32, copy=False)).to(qtype.name).bitcast("U8").numpy()
-    except _Unsupported:
+    except _Unsupported as error:
+        if numpy.isnan(data).any():
+            raise ValueError(str(error)) from error
         raise NotImplementedError(f"Quantization for {qtype.name} is not yet implemented") from None

@@ -85,6 +85,8 @@ def _reason(read, size):
         return f"invalid JSON in header: {error.msg} at line {error.lineno} column {error.colno}"
     except RecursionError:
         return "invalid JSON in header: recursion limit exceeded"
+    except ValueError:
+        return "invalid JSON in header: number out of range"
     except _Repeated:
         return None
     return _reason_of_header(header, size - 8 - length)
