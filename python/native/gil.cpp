@@ -13,7 +13,8 @@ bool is_ending() noexcept {
 }
 
 Unlocked::~Unlocked() {
-  while (is_ending()) pause();  // a daemon thread; the process ends under it
+  const bool is_main_thread = gettid() == getpid();  // which ends the interpreter, and may take its lock meanwhile
+  while (!is_main_thread && is_ending()) pause();    // a daemon thread; the process ends under it
   PyEval_RestoreThread(state_);
 }
 

@@ -153,6 +153,21 @@ time.sleep(0.3)
     assert done.returncode == 0, done.stderr
 
 
+def test_what_is_called_while_the_interpreter_ends_comes_back(path):
+    code = f"""
+import atexit, ballast
+class Last:
+    def __del__(self, open=ballast.open, info=ballast.info):
+        info({str(path)!r})
+        print(open({str(path)!r})["a"].tobytes()[:4])
+last = Last()
+last.me = last
+atexit.register(lambda: print(ballast.info({str(path)!r}).tensors))
+"""
+    done = run(code)
+    assert done.returncode == 0 and done.stdout.startswith("2\n"), done.stderr
+
+
 def test_a_child_of_fork_does_not_wait_for_a_thread_of_its_parent(path):
     code = f"""
 import ballast, os, threading
