@@ -11,12 +11,6 @@
 namespace ballast::cli {
 namespace {
 
-struct LimitField {
-  std::string_view name;
-  std::uint64_t Limits::*field;
-  std::string_view meaning;
-};
-
 constexpr LimitField kLimits[] = {
     {"max_header_bytes", &Limits::max_header_bytes, "a safetensors header"},
     {"max_index_bytes", &Limits::max_index_bytes, "an index.json"},
@@ -155,6 +149,8 @@ std::vector<std::string> cast_targets() {
   }
   return names;
 }
+
+std::span<const LimitField> limit_fields() { return kLimits; }
 
 std::string limits_text() {
   const Limits defaults;

@@ -1,6 +1,7 @@
 // Options that several verbs share, each described once.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,15 @@ std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 DType dtype_argument(std::string_view option, const std::string& text);
 std::vector<std::string> cast_targets();  // the floating dtypes that --dtype accepts
 
-// Every field of Limits with its default, for --limits.
+// Every field of Limits, for --limit and for the limits of the Python module.
+struct LimitField {
+  std::string_view name;
+  std::uint64_t Limits::*field;
+  std::string_view meaning;
+};
+std::span<const LimitField> limit_fields();
+
+// All of them with their defaults, for --limits.
 std::string limits_text();
 
 }  // namespace ballast::cli

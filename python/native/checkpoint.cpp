@@ -13,13 +13,14 @@
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
 
+#include "core/text.hpp"
 #include "dlpack.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "job.hpp"
 #include "memory.hpp"
+#include "options.hpp"
 #include "tensor.hpp"
-#include "words.hpp"
 
 namespace py = pybind11;
 
@@ -59,9 +60,9 @@ PyTensor at(const PyCheckpoint& self, py::handle key) {
   const std::string name = name_of(key).value_or(py::repr(key).cast<std::string>());
   std::vector<std::string_view> names;
   for (const auto& [other, tensor] : self.get()) names.push_back(other);
-  Error error(Errc::not_found, "there is no tensor " + quoted(name));
+  Error error(Errc::not_found, "there is no tensor " + quote(name));
   error.in(self.get().target);
-  if (const auto near = nearest(name, names)) error.hint("did you mean " + quoted(*near) + "?");
+  if (const auto near = nearest(name, names)) error.hint("did you mean " + quote(*near) + "?");
   raise_no_tensor(error, name);
 }
 
@@ -69,7 +70,7 @@ std::string repr_of(const PyCheckpoint& self) {
   if (self.is_closed()) return "<ballast.Checkpoint, closed>";
   const Checkpoint& checkpoint = self.get();
   const Summary summary = summarize(checkpoint);
-  std::string text = "<ballast.Checkpoint " + quoted(checkpoint.target) + ": " + std::string(name(checkpoint.format)) +
+  std::string text = "<ballast.Checkpoint " + quote(checkpoint.target) + ": " + std::string(name(checkpoint.format)) +
                      ", " + std::to_string(summary.tensors) + (summary.tensors == 1 ? " tensor, " : " tensors, ") +
                      format_count(summary.parameters) + " parameters, " + format_bytes(summary.bytes);
   if (checkpoint.shards > 1) text += ", " + std::to_string(checkpoint.shards) + " shards";
@@ -115,33 +116,16 @@ py::list notes_of(const PyCheckpoint& self) {
 
 Limits limits_of(const py::dict& given) {
   Limits limits;
-  const std::pair<const char*, std::uint64_t Limits::*> fields[] = {
-      {"max_header_bytes", &Limits::max_header_bytes},
-      {"max_index_bytes", &Limits::max_index_bytes},
-      {"max_tensors", &Limits::max_tensors},
-      {"max_rank", &Limits::max_rank},
-      {"max_json_depth", &Limits::max_json_depth},
-      {"max_shards", &Limits::max_shards},
-      {"max_metadata_keys", &Limits::max_metadata_keys},
-      {"max_archive_members", &Limits::max_archive_members},
-      {"max_archive_depth", &Limits::max_archive_depth},
-      {"max_inflated_bytes", &Limits::max_inflated_bytes},
-      {"max_pickle_bytes", &Limits::max_pickle_bytes},
-      {"max_pickle_nodes", &Limits::max_pickle_nodes},
-      {"max_values", &Limits::max_values},
-      {"max_expansion_bytes", &Limits::max_expansion_bytes},
-      {"max_expansion_ratio", &Limits::max_expansion_ratio},
-  };
+  const auto fields = cli::limit_fields();
   for (const auto& [key, value] : given) {
     const auto name = py::str(key).cast<std::string>();
-    const auto field =
-        std::find_if(std::begin(fields), std::end(fields), [&](const auto& f) { return name == f.first; });
-    if (field == std::end(fields)) throw Error(Errc::invalid_argument, "there is no limit called " + quoted(name));
-    if (PyLong_Check(value.ptr()) == 0) throw py::type_error("limits[" + quoted(name) + "] is a number");
-    limits.*field->second = PyLong_AsUnsignedLongLong(value.ptr());
+    const auto field = std::ranges::find(fields, name, &cli::LimitField::name);
+    if (field == fields.end()) throw Error(Errc::invalid_argument, "there is no limit called " + quote(name));
+    if (PyLong_Check(value.ptr()) == 0) throw py::type_error("limits[" + quote(name) + "] is a number");
+    limits.*field->field = PyLong_AsUnsignedLongLong(value.ptr());
     if (PyErr_Occurred() != nullptr) {
       PyErr_Clear();
-      throw py::value_error("limits[" + quoted(name) + "] is not negative, and fits 64 bits");
+      throw py::value_error("limits[" + quote(name) + "] is not negative, and fits 64 bits");
     }
   }
   return limits;
@@ -152,14 +136,14 @@ Cache cache_of(const std::string& word) {
   if (word == "use") return Cache::use;
   if (word == "automatic") return Cache::automatic;
   if (word == "always") return Cache::always;
-  throw Error(Errc::invalid_argument, "cache=" + quoted(word) + " is no choice")
+  throw Error(Errc::invalid_argument, "cache=" + quote(word) + " is no choice")
       .hint("\"ignore\", \"use\", \"automatic\" or \"always\"");
 }
 
 Safety safety_of(const std::string& word) {
   if (word == "inert") return Safety::inert;
   if (word == "strict") return Safety::strict;
-  throw Error(Errc::invalid_argument, "safety=" + quoted(word) + " is no choice").hint("\"inert\" or \"strict\"");
+  throw Error(Errc::invalid_argument, "safety=" + quote(word) + " is no choice").hint("\"inert\" or \"strict\"");
 }
 
 // `target` is a path as text, bytes of a whole file, or an object with read(offset, size).

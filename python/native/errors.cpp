@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoint.hpp"
 #include "words.hpp"
 
 namespace py = pybind11;
@@ -55,11 +56,6 @@ PyObject* make_class(py::module_& module, const char* name, const char* doc, con
   return made;
 }
 
-py::object text_of(std::string_view text) {
-  return py::reinterpret_steal<py::object>(
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
-}
-
 [[noreturn]] void raise_as(PyObject* type, const Error& error, const std::string& name) {
   const std::string hint = in_keywords(error.hint().text(keyword_of));
   // What is quoted, such as a path, stays as it is.
@@ -68,15 +64,15 @@ py::object text_of(std::string_view text) {
   if (error.offset()) text += " (byte " + std::to_string(*error.offset()) + ")";
   if (!hint.empty()) text += "\n  hint: " + hint;
   const py::object value = py::reinterpret_steal<py::object>(
-      PyObject_CallFunctionObjArgs(type, text_of(text).ptr(), static_cast<PyObject*>(nullptr)));
+      PyObject_CallFunctionObjArgs(type, to_text(text).ptr(), static_cast<PyObject*>(nullptr)));
   if (!value) throw py::error_already_set();
-  value.attr("code") = text_of(info(error.code()).name);
-  value.attr("where") = error.where().empty() ? py::object(py::none()) : text_of(error.where());
+  value.attr("code") = to_text(info(error.code()).name);
+  value.attr("where") = error.where().empty() ? py::object(py::none()) : to_text(error.where());
   value.attr("offset") = error.offset() ? py::object(py::int_(*error.offset())) : py::object(py::none());
-  value.attr("hint") = hint.empty() ? py::object(py::none()) : text_of(hint);
-  value.attr("name") = name.empty() ? py::object(py::none()) : text_of(name);
+  value.attr("hint") = hint.empty() ? py::object(py::none()) : to_text(hint);
+  value.attr("name") = name.empty() ? py::object(py::none()) : to_text(name);
   const auto is_a = [&](PyObject* base) { return PyObject_IsInstance(value.ptr(), base) == 1; };
-  if (is_a(PyExc_OSError) && !error.where().empty()) value.attr("filename") = text_of(error.where());
+  if (is_a(PyExc_OSError) && !error.where().empty()) value.attr("filename") = to_text(error.where());
   if (is_a(PyExc_FileNotFoundError)) value.attr("errno") = ENOENT;
   if (is_a(PyExc_FileExistsError)) value.attr("errno") = EEXIST;
   if (is_a(PyExc_PermissionError)) value.attr("errno") = EACCES;
@@ -111,7 +107,7 @@ void add_errors(py::module_& module) {
                                 ? py::make_tuple(base)
                                 : py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
     classes[i] = make_class(module, row.name, row.doc, bases);
-    py::handle(classes[i]).attr("code") = text_of(info(row.code).name);
+    py::handle(classes[i]).attr("code") = to_text(info(row.code).name);
   }
   no_permission =
       make_class(module, "NoPermission", "The system does not allow it.",
@@ -122,7 +118,7 @@ void add_errors(py::module_& module) {
                      builtins.attr("FileExistsError")));
   no_tensor = make_class(module, "NoSuchTensor", "There is no tensor, or no metadata, of this name.",
                          py::make_tuple(base, builtins.attr("KeyError")));
-  py::handle(no_tensor).attr("code") = text_of(info(Errc::not_found).name);
+  py::handle(no_tensor).attr("code") = to_text(info(Errc::not_found).name);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);

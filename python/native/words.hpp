@@ -8,8 +8,6 @@
 
 namespace ballast::python {
 
-inline std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
 // "force=True" for Remedy::overwrite.
 std::string keyword_of(Remedy remedy, std::string_view argument);
 

@@ -22,7 +22,7 @@
 namespace ballast::net {
 namespace {
 
-constexpr std::size_t kMostHeaderBytes = 64 << 10;
+constexpr std::size_t kMostHeaderBytes = 64 << 10, kMostPageBytes = 64 << 10;
 constexpr unsigned kMostRedirects = 5;
 constexpr long kBufferBytes = 512 << 10;
 constexpr std::array kSystemCertificates = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
@@ -73,7 +73,7 @@ struct Transfer {
   Clock::time_point not_before{};
 
   Headers headers{};
-  std::size_t header_bytes = 0;
+  std::size_t header_bytes = 0, page_bytes = 0;
   bool is_body = false;                  // the headers have been checked
   std::uint64_t skip = 0, expected = 0;  // of the body: for an answer that brings the whole file
   std::optional<Error> error{};
@@ -87,7 +87,7 @@ struct Transfer {
 
   void begin() {
     headers = {};
-    header_bytes = 0;
+    header_bytes = page_bytes = 0;
     is_body = false;
     skip = expected = 0;
     error.reset();
@@ -105,7 +105,7 @@ void check_same(Remote& remote, const Headers& headers, std::optional<std::uint6
   if (remote.is_known) {
     if (total && remote.total && *total != *remote.total)
       throw changed(fmt::format("it had {} bytes, and has {} now", *remote.total, *total));
-    if (!etag.empty() && !remote.etag.empty() && etag != remote.etag) throw changed("it has another ETag");
+    if (!remote.etag.empty() && etag != remote.etag) throw changed("it has another ETag");
     return;
   }
   if (!total) throw Error(Errc::io, "the server does not say how large the file is");
@@ -142,37 +142,52 @@ void check_headers(Transfer& transfer) {
   transfer.expected = std::min(wanted.size, total - first);
 }
 
+// No exception may pass through libcurl: it is kept, and the transfer stops.
+template <class Take>
+std::size_t guarded(Transfer& transfer, const Take& take) {
+  try {
+    return take();
+  } catch (const Error& error) {
+    transfer.error = error;
+  } catch (const std::exception& error) {
+    transfer.error = Error(Errc::io, error.what());
+  }
+  return 0;
+}
+
 std::size_t take_header(char* data, std::size_t, std::size_t size, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   transfer.header_bytes += size;
   if (transfer.header_bytes > kMostHeaderBytes) return 0;
-  transfer.headers.add_line({data, size});
-  return size;
+  return guarded(transfer, [&] {
+    transfer.headers.add_line({data, size});
+    return size;
+  });
+}
+
+// Returns how much of a piece of the body was taken; less than all of it stops the transfer.
+std::size_t take_piece(Transfer& transfer, std::span<const char> piece) {
+  const int status = transfer.headers.status;
+  if (status != 206 && status != 200) {  // the page that comes with an error or a redirect; it may be endless
+    transfer.page_bytes += piece.size();
+    return transfer.page_bytes > kMostPageBytes ? 0 : piece.size();
+  }
+  if (!std::exchange(transfer.is_body, true)) check_headers(transfer);
+  Fetch& fetch = *transfer.fetch;
+  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(transfer.skip, piece.size()));
+  transfer.skip -= skipped;
+  const std::span<const char> rest = piece.subspan(skipped);
+  const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(transfer.expected, rest.size()));
+  if (status == 206 && taken < rest.size()) throw Error(Errc::io, "the server sends more bytes than it said");
+  std::memcpy(fetch.out.data() + fetch.received, rest.data(), taken);
+  fetch.received += taken;
+  transfer.expected -= taken;
+  return skipped + taken;  // of a whole file, what is behind the range is not wanted
 }
 
 std::size_t take_body(char* data, std::size_t, std::size_t size, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
-  const int status = transfer.headers.status;
-  if (status != 206 && status != 200) return size;  // the page that comes with an error; libcurl counts its bytes
-  try {
-    if (!std::exchange(transfer.is_body, true)) check_headers(transfer);
-  } catch (const Error& error) {
-    transfer.error = error;
-    return 0;
-  }
-  Fetch& fetch = *transfer.fetch;
-  std::size_t at = static_cast<std::size_t>(std::min<std::uint64_t>(transfer.skip, size));
-  transfer.skip -= at;
-  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(transfer.expected, size - at));
-  if (status == 206 && room < size - at) {
-    transfer.error = Error(Errc::io, "the server sends more bytes than it said");
-    return 0;
-  }
-  std::memcpy(fetch.out.data() + fetch.received, data + at, room);
-  fetch.received += room;
-  transfer.expected -= room;
-  const bool is_enough = status == 200 && transfer.expected == 0;  // the rest of the file is not wanted
-  return is_enough && at + room < size ? 0 : size;
+  return guarded(transfer, [&] { return take_piece(transfer, {data, size}); });
 }
 
 // A redirect from the open internet must not reach into a private network, whatever name it uses for it.
@@ -206,6 +221,7 @@ class HttpClient::Session {
   Session& operator=(const Session&) = delete;
 
   void run(Remote& remote, std::span<Fetch> fetches) {
+    broken_ = 0;
     std::deque<Transfer> all;
     for (Fetch& fetch : fetches) {
       Transfer& transfer = all.emplace_back();
@@ -332,7 +348,7 @@ class HttpClient::Session {
     const bool is_whole = transfer.is_body && transfer.expected == 0;
     if (is_whole) return void(transfer.remote->final_url = transfer.url);
     if (status >= 300 && status < 400) return redirect(transfer);
-    if (status == 416 && code == CURLE_OK) return take_unsatisfied(transfer);
+    if (status == 416) return take_unsatisfied(transfer);
     const bool may_help =
         status == 0 || transfer.is_body ? is_transient(code) || transfer.is_body : is_worth_repeating(status);
     const bool has_expired = (status == 401 || status == 403) && transfer.url != transfer.remote->url;

@@ -190,6 +190,31 @@ class Http(unittest.TestCase):
         self.fails(IO, "no such file on the server", "ls", self.server.url("nothing.safetensors"))
         self.assertLessEqual(len(self.server.requests), 2)
 
+    def test_an_endless_page_of_an_error_is_not_read_to_its_end(self):
+        def endless(handler):
+            handler.send_response(404)
+            handler.send_header("Transfer-Encoding", "chunked")
+            handler.end_headers()
+            try:
+                while True:
+                    handler.wfile.write(b"10000\r\n" + bytes(65536) + b"\r\n")
+            except OSError:
+                handler.close_connection = True
+            return True
+
+        self.server.fault = endless
+        self.fails(IO, "no such file on the server")
+
+    def test_an_etag_that_goes_missing_is_a_change(self):
+        def without(handler):
+            if handler.number <= 2:
+                return False
+            handler.answer(etag="")
+            return True
+
+        self.server.fault = without
+        self.fails(IO, "changed on the server", "hash", self.server.url("model.safetensors"))
+
     def test_a_server_that_sends_no_ranges_is_read_as_far_as_needed(self):
         def whole(handler):
             handler.send(200, handler.server.files["model.safetensors"], [("ETag", '"1"')])
