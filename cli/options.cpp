@@ -81,10 +81,11 @@ void add_common_options(Command& root, Session& session) {
         for (const auto& text : texts) set_limit(session.limits, text);
       },
       "raise (or lower) one of the limits on input; see --limits");
+  add_remote_options(root, session.remote);
 }
 
 void add_target(Command& verb, std::string& target) {
-  verb.positional("TARGET", &target, "a file, a folder, an …index.json, or - for standard input");
+  verb.positional("TARGET", &target, "a file, a folder, an index, https://, hf://, s3://, or - for stdin");
 }
 
 void add_json_option(Command& verb, Session& session) {

@@ -65,7 +65,21 @@ OpenOptions Session::open_options() const {
   options.lenient = lenient;
   options.threads = threads;
   options.cache = ignore_cache ? Cache::ignore : Cache::use;
+  options.variant = remote.variant;
+  if (!remote_files_) remote_files_ = remote_files(remote_options(remote, host));
+  options.remote = remote_files_;
   return options;
+}
+
+OpenOptions Session::look_options() const {
+  OpenOptions options = open_options();
+  options.checks_end = false;
+  return options;
+}
+
+std::string Session::target_in(const std::string& target) const {
+  if (remote.subfolder.empty() || target == "-") return target;
+  return options_for(target, open_options()).files->inside(target, remote.subfolder);
 }
 
 OpenOptions Session::data_options() const {
@@ -112,7 +126,8 @@ Checkpoint open_with(const Session& session, const std::string& target, const Op
     if (given != session.host->targets.end()) return given->second;
   }
   const auto start = std::chrono::steady_clock::now();
-  Checkpoint checkpoint = target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open(target, options);
+  Checkpoint checkpoint =
+      target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open(session.target_in(target), options);
   if (session.verbose) {
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     session.say(fmt::format("opened {}: {} in {}, {:.1f} ms", target, plural(checkpoint.size(), "tensor"),
@@ -125,6 +140,10 @@ Checkpoint open_with(const Session& session, const std::string& target, const Op
 
 Checkpoint open_target(const Session& session, const std::string& target) {
   return open_with(session, target, session.open_options());
+}
+
+Checkpoint open_to_look(const Session& session, const std::string& target) {
+  return open_with(session, target, session.look_options());
 }
 
 Checkpoint open_original(const Session& session, const std::string& target) {

@@ -15,6 +15,7 @@
 
 #include "output.hpp"
 #include "progress_bar.hpp"
+#include "remote_flags.hpp"
 #include "terminal.hpp"
 
 namespace ballast::cli {
@@ -41,21 +42,29 @@ struct Session {
   ColorMode color = ColorMode::automatic;
   Limits limits;
   Selection selection;
+  RemoteFlags remote;
 
   Output out;       // data, and nothing else
   Terminal screen;  // describes the stream of `out`
   Terminal errors;  // describes stderr
 
   OpenOptions open_options() const;  // never makes a cache
+  OpenOptions look_options() const;  // the same for verbs that show what a header says, and read no data
   OpenOptions data_options() const;  // makes a cache if the user asks for it
   SaveOptions save_options() const;
   // Whether long values and lists are shown in full: a program gets everything.
   bool shows_all() const noexcept { return verbose || !screen.interactive; }
   ProgressBar progress_bar() const;
 
+  // The target, or its --subfolder.
+  std::string target_in(const std::string& target) const;
+
   // A line for people: to stderr, escaped, and silent with -q; or to the host.
   void say(std::string_view text) const;
   void note(std::string_view text) const;
+
+ private:
+  mutable FilesPtr remote_files_;  // made when they are first needed; they keep their connections
 };
 
 // Reads all of standard input into memory. Throws Errc::invalid_argument if standard input is the terminal.
@@ -63,6 +72,9 @@ std::vector<std::byte> read_standard_input();
 
 // Opens a file, a folder, an index, or "-" for standard input, which is read into memory. say_notes() prints its notes.
 Checkpoint open_target(const Session& session, const std::string& target);
+
+// The same for verbs that show what a header says, and read no data: of a remote file, its end is left alone.
+Checkpoint open_to_look(const Session& session, const std::string& target);
 
 // The same, and never from a cache: for facts about the file that other programs see, such as its digests.
 Checkpoint open_original(const Session& session, const std::string& target);

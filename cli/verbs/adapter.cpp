@@ -166,8 +166,10 @@ constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any
 Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
                      AdapterLoadOptions options) {
   if (base != nullptr) options = for_base(*base, std::move(options));
-  options.open.safety = session.open_options().safety;
-  options.open.limits = session.limits;
+  const OpenOptions usual = session.open_options();
+  options.open.safety = usual.safety;
+  options.open.limits = usual.limits;
+  options.open.remote = usual.remote;
   options.allow_dangerous = session.allow_dangerous;
   return load_adapter(path, options);
 }

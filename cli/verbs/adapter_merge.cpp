@@ -21,8 +21,30 @@ struct Arguments {
   std::string base, out, dtype, max_shard_size, memory;
   std::vector<std::string> adapters, weights, initial;
   NameOptions names;
-  bool peft_exact = false, unmerge = false, verify = false, dry_run = false;
+  bool base_from_hub = false, peft_exact = false, unmerge = false, verify = false, dry_run = false;
 };
+
+// The repository that the first adapter was trained for.
+std::string base_of(const Session& session, const std::string& adapter) {
+  const AdapterConfig config = open_adapter(session, adapter, nullptr, {}).config;
+  const std::string name = config.text("base_model_name_or_path"), revision = config.text("revision");
+  const std::string base = path_or_repository(name);
+  if (!is_remote(base)) {
+    throw Error(Errc::not_found, fmt::format("the adapter's base is \"{}\", which is no repository of the Hub", name))
+        .in(adapter)
+        .hint("name the base, without --base-from-hub");
+  }
+  return revision.empty() ? base : base + "@" + revision;
+}
+
+// With --base-from-hub, all that is named is adapters.
+Arguments with_base(const Session& session, Arguments arguments) {
+  if (!arguments.base_from_hub) return arguments;
+  arguments.adapters.insert(arguments.adapters.begin(), arguments.base);
+  arguments.base = base_of(session, arguments.adapters[0]);
+  session.note("the base is " + arguments.base);
+  return arguments;
+}
 
 double weight_argument(const std::string& text) {
   double weight = 0;
@@ -74,8 +96,9 @@ Checkpoint merged(const Session& session, const Arguments& arguments) {
   return base;
 }
 
-int run_merge(Session& session, const Arguments& arguments) {
-  if (arguments.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+int run_merge(Session& session, const Arguments& given) {
+  if (given.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+  const Arguments arguments = with_base(session, given);
   if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
   const Checkpoint checkpoint = merged(session, arguments);
   SaveOptions options = session.save_options();
@@ -97,6 +120,8 @@ void add_adapter_merge(Command& adapter, Session& session) {
   Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
   verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
+  verb.flag("--base-from-hub", &arguments->base_from_hub,
+            "the base is the repository of the Hub that the first adapter names; no BASE is given");
   verb.option("-o,--output", "PATH", &arguments->out, possible_outputs());
   verb.option("--weight", "W", &arguments->weights,
               "how much of an adapter: one for each, in their order, or none for 1");

@@ -334,7 +334,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
 }
 
 int run_info(Session& session, const std::string& target) {
-  Checkpoint checkpoint = open_target(session, target);
+  Checkpoint checkpoint = open_to_look(session, target);
   std::optional<std::uint64_t> wasted_bytes;
   if (session.selection != Selection{}) {
     // Tensors that a selection leaves out are not wasted bytes.

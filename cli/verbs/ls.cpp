@@ -87,7 +87,7 @@ void write_text(Session& session, const Checkpoint& checkpoint) {
 }
 
 int run_ls(Session& session, const Arguments& arguments) {
-  Checkpoint checkpoint = open_target(session, arguments.target);
+  Checkpoint checkpoint = open_to_look(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   session.json ? write_json(session, checkpoint) : write_text(session, checkpoint);

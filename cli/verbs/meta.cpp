@@ -87,7 +87,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const std::vecto
 }
 
 int run_get(Session& session, const Arguments& arguments) {
-  const Checkpoint checkpoint = open_target(session, arguments.target);
+  const Checkpoint checkpoint = open_to_look(session, arguments.target);
   say_notes(session, checkpoint);
   // All of a long array is shown with -v, and to a program that asks for this key.
   const bool whole = session.verbose || (arguments.key && (session.json || !session.screen.interactive));

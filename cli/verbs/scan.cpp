@@ -161,7 +161,8 @@ int run_scan(Session& session, const Arguments& arguments) {
   ScanOptions options{session.open_options(), arguments.trusted};
   for (const std::string& policy : arguments.policies) read_policy(policy, options.trusted);
 
-  const std::vector<std::string>& targets = arguments.targets;
+  std::vector<std::string> targets;
+  for (const std::string& target : arguments.targets) targets.push_back(session.target_in(target));
   if (targets.size() > 1 && std::ranges::count(targets, "-") != 0)
     throw Error(Errc::invalid_argument, "standard input is scanned by itself").hint("scan the other targets apart");
   const ScanReport report = targets.size() == 1 ? scan_one(session, targets[0], options) : scan_all(targets, options);

@@ -24,6 +24,7 @@ void add_verify(Command& verb, Session& session);
 void add_diff(Command& verb, Session& session);
 void add_meta(Command& verb, Session& session);
 void add_convert(Command& verb, Session& session);
+void add_fetch(Command& verb, Session& session);
 void add_plan(Command& verb, Session& session);
 void add_adapter(Command& verb, Session& session);
 void add_cache(Command& verb, Session& session);
@@ -40,6 +41,7 @@ inline constexpr Verb kVerbs[] = {
     {"diff", "what differs between two checkpoints: names, dtypes, shapes, values", add_diff},
     {"meta", "read or edit metadata, in place where it fits", add_meta},
     {"convert", "copy, select, rename, cast and shard, streamed in bounded memory", add_convert},
+    {"fetch", "what an address names, whole, into the Hub's cache or a folder", add_fetch},
     {"plan", "which part of which tensor each rank of a parallel model needs, and where it lies", add_plan},
     {"adapter", "what fine-tuning adds to a model: look at it, take it out, put it in, convert it", add_adapter},
     {"cache", "the conversion cache: where it is, what it holds, and how to clear it", add_cache},

@@ -135,10 +135,10 @@ int run_verify(Session& session, const Arguments& arguments) {
   VerifyReport report;
   {
     auto bar = session.progress_bar();
-    report = verify(arguments.target, {.open = session.open_options(),
-                                       .read_data = !arguments.skip_data,
-                                       .manifest = is_written_manifest ? arguments.manifest : "",
-                                       .progress = bar.callback()});
+    report = verify(session.target_in(arguments.target), {.open = session.open_options(),
+                                                          .read_data = !arguments.skip_data,
+                                                          .manifest = is_written_manifest ? arguments.manifest : "",
+                                                          .progress = bar.callback()});
   }
   if (report.ok() && !arguments.manifest.empty() && !is_written_manifest) compare(session, arguments, report);
   session.json ? write_json(session, arguments, report) : write_text(session, arguments, report);

@@ -11,11 +11,11 @@
 #include <ballast/diff.hpp>             // comparisons
 #include <ballast/dtype.hpp>            // element types
 #include <ballast/error.hpp>            // the one exception
+#include <ballast/fetch.hpp>            // what an address names, whole, onto this machine
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types
 #include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
-#include <ballast/http.hpp>             // checkpoints behind addresses
 #include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
 #include <ballast/load.hpp>             // a state dict in one call
@@ -33,6 +33,7 @@
 #include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
 #include <ballast/remedy.hpp>           // what hints tell people to do
+#include <ballast/remote.hpp>           // checkpoints behind addresses: HTTP, the Hugging Face Hub, S3
 #include <ballast/save.hpp>             // writes checkpoints
 #include <ballast/save_plan.hpp>        // what a save will do, and how
 #include <ballast/scan.hpp>             // what pickles would import

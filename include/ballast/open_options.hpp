@@ -24,6 +24,7 @@ struct OpenOptions {
   Limits limits{};
   Safety safety = Safety::inert;
   std::string root{};                 // a subtree of a nested checkpoint ("state_dict"); its prefix is dropped
+  std::string variant{};              // of a folder with several: "fp16" takes model.fp16.safetensors
   bool single = false;                // for a split GGUF: open only the file that was named
   bool little_endian_blocks = false;  // for a big-endian GGUF: its blocks are as they would be in a little-endian file
   bool lenient = false;  // forgive errors that real files are known to have (trailing bytes), with a note for each
@@ -33,6 +34,8 @@ struct OpenOptions {
   Progress progress{};          // of making a cache
   // The target and the files beside it are opened through these. Only local files have caches.
   FilesPtr files = local_files();
+  FilesPtr remote{};  // and through these, if the target is an address and `files` are the local ones; see remote.hpp
+  bool checks_end = true;  // of a remote file: whether its end is read, too, to be sure that the file has one meaning
 };
 
 }  // namespace ballast

@@ -118,6 +118,13 @@ class Files {
   // each core.
   virtual unsigned opens_at_once() const { return 0; }
 
+  // Whether, in a folder that has a whole file and an index of shards as well, the whole file is meant.
+  virtual bool prefers_whole(const std::string& /*folder*/) const { return false; }
+
+  // What a user should know about how a target was found: the network was away, a server sends no ranges. Asked after
+  // the target was opened.
+  virtual std::vector<std::string> notes(const std::string& /*name*/) const { return {}; }
+
   // Whether the file is a link to a file in another folder; such a link gets a note.
   virtual bool leaves_its_folder(const std::string& /*name*/) const { return false; }
 };

@@ -45,7 +45,7 @@ from ._native import (
 
 __version__ = _native.version
 
-_VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan")
+_VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan")
 _ELSEWHERE = {"Composite": "._load", "Opaque": "._load", "Report": "._run", "load": "._load", "patch": "._patch"}
 _MODULES = ("adapter", "cache", "gguf", "meta", "peft", "safetensors")
 
@@ -57,9 +57,25 @@ __all__ = [
 
 
 def open(
-    target, *, device="cpu", root=None, safety="inert", cache="use", lenient=False, limits=None, threads=0, progress=None
+    target,
+    *,
+    device="cpu",
+    root=None,
+    safety="inert",
+    cache="use",
+    lenient=False,
+    limits=None,
+    threads=0,
+    progress=None,
+    variant=None,
+    subfolder=None,
+    token=None,
+    cache_dir=None,
+    headers=None,
+    offline=False,
 ):
-    """Opens a checkpoint of any format: a file, a folder, an index, bytes, or an object with read(offset, size).
+    """Opens a checkpoint of any format: a file, a folder, an index, an address (https://…, hf://org/name, s3://…), bytes,
+    or an object with read(offset, size).
 
     Only headers are read. The result is a mapping of names to lazy tensors, and a context manager.
 
@@ -72,6 +88,10 @@ def open(
         cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
         lenient: forgive what real files are known to get wrong, with a note for each
         limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}
+        variant: of a folder with several: "fp16" takes model.fp16.safetensors
+        subfolder: of the target
+        token, cache_dir, offline: of the Hugging Face Hub; by default what HF_TOKEN, HF_HUB_CACHE and the like say
+        headers: to be sent to the host of an address
     """
     if hasattr(target, "__fspath__"):
         import os
@@ -81,7 +101,20 @@ def open(
         from ._run import _progress
 
         progress = _progress(progress)
-    return _native.open(target, str(device), root or "", safety, cache, lenient, limits or {}, threads, progress)
+    return _native.open(target, str(device), root or "", safety, cache, lenient, limits or {}, threads, progress, variant or "", subfolder or "", _remote(token, cache_dir, offline, headers))
+
+
+def _remote(token=None, cache_dir=None, offline=False, headers=None):
+    """What was said about targets that are addresses; what was not is up to the environment."""
+    import os
+
+    said = {
+        "token": token if isinstance(token, str) else None,
+        "cache_dir": None if cache_dir is None else os.fsdecode(os.fspath(cache_dir)),
+        "offline": offline or None,
+        "headers": None if headers is None else dict(headers),
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def save(tensors, path, *, metadata=None, **options):

@@ -31,6 +31,7 @@ from ._run import Report as Report
 from ._run import _Path, _Progress
 from ._verbs import convert as convert
 from ._verbs import diff as diff
+from ._verbs import fetch as fetch
 from ._verbs import hash as hash
 from ._verbs import info as info
 from ._verbs import ls as ls
@@ -57,6 +58,12 @@ def open(
     limits: Mapping[str, int] | None = None,
     threads: int = 0,
     progress: _Progress | None = None,
+    variant: str | None = None,
+    subfolder: str | None = None,
+    token: str | None = None,
+    cache_dir: _Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    offline: bool = False,
 ) -> Checkpoint: ...
 def save(
     tensors: Checkpoint | Mapping[str, Any], path: _Path, *, metadata: Mapping[str, str] | None = None, **options: Any

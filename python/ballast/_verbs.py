@@ -5,17 +5,18 @@ This file is written by python/tools/make_verbs.py from the command itself.
 
 from ._run import run as _run
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan"]
 
 
 def info(
     target, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """What is this: format, tensors, parameters, dtypes, metadata, patterns.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         include: only tensors whose whole name matches
         exclude: leave out tensors whose whole name matches
     """
@@ -26,6 +27,8 @@ def info(
             "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
             "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
             "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -36,11 +39,12 @@ def info(
 def ls(
     target, globs=None, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """One tensor a line: name, dtype, shape, bytes.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
         include: only tensors whose whole name matches
         exclude: leave out tensors whose whole name matches
@@ -52,6 +56,8 @@ def ls(
             "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
             "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
             "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -62,11 +68,12 @@ def ls(
 def stats(
     target, globs=None, *, histogram=False, bins=None, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, progress=None
+    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
@@ -80,7 +87,8 @@ def stats(
             "histogram": histogram, "bins": bins, "include": include, "exclude": exclude, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -91,11 +99,12 @@ def stats(
 def hash(
     target, globs=None, *, digest=False, decoded=False, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, progress=None
+    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """A SHA-256 for each tensor and one for the whole, whatever the format or sharding.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
         digest: only the digest of the whole
         decoded: of ggml's blocks, hash the F32 values that they stand for
@@ -109,7 +118,8 @@ def hash(
             "digest": digest, "decoded": decoded, "include": include, "exclude": exclude, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -120,7 +130,8 @@ def hash(
 def scan(
     *targets, trust=None, policy=None, sarif=False, allowlist=False, threads=None, root=None, weights_only=False,
     single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, progress=None
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Every global that a pickle names, with a verdict; runs nothing.
 
@@ -137,7 +148,8 @@ def scan(
             "trust": trust, "policy": policy, "sarif": sarif, "allowlist": allowlist, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -148,7 +160,8 @@ def scan(
 def verify(
     target, *, manifest=None, no_data=False, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """Check the structure, the index against its shards, every byte, a manifest.
 
@@ -163,7 +176,8 @@ def verify(
             "manifest": manifest, "no-data": no_data, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
             "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -174,7 +188,8 @@ def verify(
 def diff(
     a, b, *, tolerance=None, no_values=False, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, progress=None
+    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """What differs between two checkpoints: names, dtypes, shapes, values.
 
@@ -192,7 +207,8 @@ def diff(
             "tolerance": tolerance, "no-values": no_values, "include": include, "exclude": exclude,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -207,7 +223,8 @@ def convert(
     remove_metadata=None, memory=None, allow_dangerous=False, strict=False, allow_empty=False, force=False,
     verify=False, manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False,
     single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, progress=None
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
@@ -256,9 +273,42 @@ def convert(
             "verify": verify, "manifest": manifest, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
+        json=True,
+        progress=progress,
+    )
+
+
+def fetch(
+    target, *, output=None, include=None, exclude=None, in_flight=None, force=False, no_sync=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+):
+    """What an address names, whole, into the Hub's cache or a folder.
+
+        target: hf://org/name[@revision][/path], https://… or s3://bucket/key
+        output: only into this folder, not into the Hub's cache
+        include: only files whose whole path matches
+        exclude: leave out files whose whole path matches
+        in_flight: requests at once, 8 by default
+        force: overwrite what is there
+        no_sync: do not wait until the disk has it (still whole or not at all)
+    """
+    return _run(
+        ('fetch',),
+        [("target", target)],
+        {
+            "output": output, "include": include, "exclude": exclude, "in-flight": in_flight, "force": force,
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+        },
+        objects=False,
         json=True,
         progress=progress,
     )
@@ -267,11 +317,12 @@ def convert(
 def plan(
     target, *, ranks=None, rules=None, rank=None, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, progress=None
+    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Which part of which tensor each rank of a parallel model needs, and where it lies.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         ranks: how many there are; must be given
         rules: how tensors are cut: see docs/ranks.md; without it none is
         rank: only what this one needs, counted from 0
@@ -285,7 +336,8 @@ def plan(
             "ranks": ranks, "rules": rules, "rank": rank, "include": include, "exclude": exclude,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

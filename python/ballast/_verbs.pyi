@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 from ._run import Report, _File, _Pairs, _Path, _Progress, _Target
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan"]
 
 def info(
     target: _Target,
@@ -21,6 +21,13 @@ def info(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -41,6 +48,13 @@ def ls(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -63,6 +77,13 @@ def stats(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -85,6 +106,13 @@ def hash(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -105,6 +133,13 @@ def scan(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -124,6 +159,13 @@ def verify(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -146,6 +188,13 @@ def diff(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -193,6 +242,43 @@ def convert(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
+    progress: _Progress | None = None,
+) -> Report: ...
+
+def fetch(
+    target: _File,
+    *,
+    output: _Path | None = None,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    in_flight: int | None = None,
+    force: bool = False,
+    no_sync: bool = False,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -215,5 +301,12 @@ def plan(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...

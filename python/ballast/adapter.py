@@ -11,7 +11,8 @@ __all__ = ["info", "extract", "inject", "convert", "merge", "from_diff"]
 def info(
     adapter, *, subfolder=None, key_mapping=None, initial_adapter=None, allow_dangerous=False, architecture=None,
     heads=None, kv_heads=None, threads=None, root=None, weights_only=False, single=False, block_endian=None,
-    cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
+    header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Type, rank, alpha, scaling, modules, dtypes, base, and what is wrong.
 
@@ -32,7 +33,8 @@ def info(
             "allow-dangerous": allow_dangerous, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -44,7 +46,8 @@ def extract(
     state, *, config=None, name=None, save_embeddings=None, base_vocabulary=None, initial_adapter=None,
     portable=False, allow_dangerous=False, output=None, force=False, dry_run=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """The adapter in an adapted model's checkpoint, as PEFT saves it.
 
@@ -71,7 +74,8 @@ def extract(
             "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -84,7 +88,8 @@ def inject(
     initial_adapter=None, allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None,
     force=False, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """A base with an adapter in it, as the state dict of a PeftModel.
 
@@ -115,6 +120,8 @@ def inject(
             "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
             "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
             "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -126,7 +133,8 @@ def convert(
     adapter, *, to=None, base=None, portable=False, subfolder=None, key_mapping=None, initial_adapter=None,
     allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False,
     no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """From any dialect to another; the scaling of every module stays.
 
@@ -155,7 +163,8 @@ def convert(
             "heads": heads, "kv-heads": kv_heads, "output": output, "force": force, "dry-run": dry_run,
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -164,16 +173,18 @@ def convert(
 
 
 def merge(
-    base, adapters=None, *, output=None, weight=None, initial_adapter=None, peft_exact=False, unmerge=False,
-    dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
+    base, adapters=None, *, base_from_hub=False, output=None, weight=None, initial_adapter=None, peft_exact=False,
+    unmerge=False, dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
     allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Adapters into the weights of their base, streamed in bounded memory.
 
         base: the base: any format and dtype, sharded or not, quantized or not
         adapters: folders that PEFT saved, or files of any dialect; in order
+        base_from_hub: the base is the repository of the Hub that the first adapter names; no BASE is given
         output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         weight: how much of an adapter: one for each, in their order, or none for 1
         initial_adapter: of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted
@@ -196,13 +207,15 @@ def merge(
         ('adapter', 'merge'),
         [("target", base), ("targets", adapters)],
         {
-            "output": output, "weight": weight, "initial-adapter": initial_adapter, "peft-exact": peft_exact,
-            "unmerge": unmerge, "dtype": dtype, "max-shard-size": max_shard_size, "memory": memory,
-            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "allow-dangerous": allow_dangerous,
-            "verify": verify, "strict": strict, "force": force, "dry-run": dry_run, "no-sync": no_sync,
-            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
-            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "base-from-hub": base_from_hub, "output": output, "weight": weight, "initial-adapter": initial_adapter,
+            "peft-exact": peft_exact, "unmerge": unmerge, "dtype": dtype, "max-shard-size": max_shard_size,
+            "memory": memory, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
+            "allow-dangerous": allow_dangerous, "verify": verify, "strict": strict, "force": force,
+            "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -214,7 +227,8 @@ def from_diff(
     base, tuned, *, rank=None, fan_in_fan_out=False, architecture=None, heads=None, kv_heads=None, include=None,
     exclude=None, output=None, force=False, dry_run=False, allow_dangerous=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """A LoRA of what changed between two checkpoints, and how much it leaves out.
 
@@ -242,7 +256,8 @@ def from_diff(
             "dry-run": dry_run, "allow-dangerous": allow_dangerous, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

@@ -26,6 +26,12 @@ def info(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -54,6 +60,13 @@ def extract(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -86,6 +99,12 @@ def inject(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -117,6 +136,12 @@ def convert(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -124,6 +149,7 @@ def merge(
     base: _Target,
     adapters: _Target | Iterable[_Target] | None = None,
     *,
+    base_from_hub: bool = False,
     output: _Path | None = None,
     weight: float | Iterable[float] | None = None,
     initial_adapter: _Path | Iterable[_Path] | None = None,
@@ -152,6 +178,13 @@ def merge(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -182,5 +215,12 @@ def from_diff(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...

@@ -1,5 +1,7 @@
 # This file is written by python/tools/make_verbs.py from the command itself.
-from ._run import Report, _File, _Pairs, _Progress
+from collections.abc import Iterable
+
+from ._run import Report, _File, _Pairs, _Path, _Progress
 
 __all__ = ["path", "list", "clear"]
 
@@ -17,6 +19,13 @@ def path(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -33,6 +42,13 @@ def list(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -49,5 +65,12 @@ def clear(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...

@@ -10,11 +10,12 @@ __all__ = ["get", "set", "unset"]
 
 def get(
     target, key=None, *, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """All metadata, or the value of one key.
 
-        target: a file, a folder, an …index.json, or - for standard input
+        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         key: print only the value of this key
     """
     return _run(
@@ -23,7 +24,8 @@ def get(
         {
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -34,7 +36,8 @@ def get(
 def set(
     target, metadata=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """Add or replace keys.
 
@@ -48,7 +51,8 @@ def set(
         {
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -59,7 +63,8 @@ def set(
 def unset(
     target, keys=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, progress=None
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """Remove keys.
 
@@ -73,7 +78,8 @@ def unset(
         {
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,

@@ -1,7 +1,7 @@
 # This file is written by python/tools/make_verbs.py from the command itself.
 from collections.abc import Iterable
 
-from ._run import Report, _File, _Pairs, _Progress
+from ._run import Report, _File, _Pairs, _Path, _Progress
 
 __all__ = ["get", "set", "unset"]
 
@@ -20,6 +20,13 @@ def get(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -39,6 +46,13 @@ def set(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...
 
@@ -58,5 +72,12 @@ def unset(
     no_cache: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
     progress: _Progress | None = None,
 ) -> Report: ...

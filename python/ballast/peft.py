@@ -11,7 +11,7 @@ import os
 from collections import namedtuple
 from collections.abc import Mapping
 
-from . import _native
+from . import _native, _remote
 
 __all__ = ["get_peft_model_state_dict", "load_peft_weights", "set_peft_model_state_dict"]
 
@@ -29,16 +29,20 @@ class SetResult(namedtuple("SetResult", ["missing_keys", "unexpected_keys"])):
 
 
 def load_peft_weights(model_id, device=None, key_mapping=None, *, subfolder=None, **hf_hub_download_kwargs):
-    """The tensors of an adapter that lies in a folder, by the names of its file.
+    """The tensors of an adapter in a folder or in a repository of the Hugging Face Hub, by the names of its file.
 
         device: where the tensors go; by default an accelerator if torch has one, else the cpu
         key_mapping: {regular expression: replacement} for names without "base_model.model."
         subfolder: of the folder, if several adapters lie in it
 
-    Other keywords are those of a download, and mean nothing for a folder.
+    Other keywords are those of a download, and mean nothing for a folder: revision, token, cache_dir, local_files_only.
     """
     rules = list((key_mapping or {}).items())
-    tensors, _, _ = _native.adapter_load(os.fsdecode(os.fspath(model_id)), subfolder or "", rules)
+    target, remote = os.fsdecode(os.fspath(model_id)), hf_hub_download_kwargs
+    if remote.get("revision") and not os.path.exists(target):
+        target = (target if "://" in target else "hf://" + target) + "@" + remote["revision"]
+    said = _remote(remote.get("token"), remote.get("cache_dir"), bool(remote.get("local_files_only")))
+    tensors, _, _ = _native.adapter_load(target, subfolder or "", rules, said)
     torch = _torch()
     if torch is None:
         return tensors

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "checkpoint.hpp"
+#include "remote.hpp"
 
 #include <memory>
 #include <string>
@@ -149,8 +150,12 @@ Safety safety_of(const std::string& word) {
 // `target` is a path as text, bytes of a whole file, or an object with read(offset, size).
 std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::string& device, const std::string& root,
                                        const std::string& safety, const std::string& cache, bool lenient,
-                                       const py::dict& limits, unsigned threads, const py::object& progress) {
+                                       const py::dict& limits, unsigned threads, const py::object& progress,
+                                       const std::string& variant, const std::string& subfolder,
+                                       const py::dict& remote) {
   OpenOptions options;
+  options.variant = variant;
+  options.remote = remote_files_of(remote);
   options.root = root;
   options.safety = safety_of(safety);
   options.cache = cache_of(cache);
@@ -159,8 +164,9 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
   options.threads = threads;
   Checkpoint opened;
   if (py::isinstance<py::str>(target)) {
-    const std::string path = name_of(target).value_or("");
+    std::string path = name_of(target).value_or("");
     if (path.find('\0') != std::string::npos) throw py::value_error("embedded null byte");
+    if (!subfolder.empty()) path = options_for(path, options).files->inside(path, subfolder);
     // Making a cache may take as long as a conversion; anything else is done before a person could press Ctrl-C.
     if (options.cache == Cache::automatic || options.cache == Cache::always) {
       run_job(progress, [&](const Progress& told) {
@@ -282,7 +288,8 @@ void add_checkpoint(py::module_& module) {
 
   forbid_making(module.attr("Checkpoint"));
   module.def("open", &open_any, py::arg("target"), py::arg("device"), py::arg("root"), py::arg("safety"),
-             py::arg("cache"), py::arg("lenient"), py::arg("limits"), py::arg("threads"), py::arg("progress"));
+             py::arg("cache"), py::arg("lenient"), py::arg("limits"), py::arg("threads"), py::arg("progress"),
+             py::arg("variant"), py::arg("subfolder"), py::arg("remote"));
   module.def("checkpoint_of", &made_of, py::arg("tensors"), py::arg("metadata"));
   module.def(
       "tensor_of_memory",

@@ -23,6 +23,7 @@ class Shared {
  public:
   bool report(const ProgressState& state) {
     const std::lock_guard lock(mutex_);
+    if (state.phase.empty()) return !is_cancelled_;  // only a question
     phase_ = state.phase;
     done_bytes_ = state.done_bytes;
     total_bytes_ = state.total_bytes;

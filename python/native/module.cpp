@@ -8,6 +8,7 @@
 #include "io/fault_guard.hpp"
 #include "objects.hpp"
 #include "peft.hpp"
+#include "remote.hpp"
 #include "safetensors.hpp"
 #include "tensor.hpp"
 #include "verbs.hpp"
@@ -21,6 +22,7 @@ PYBIND11_MODULE(_native, module) {
   ballast::python::add_errors(module);
   ballast::python::add_tensor(module);
   ballast::python::add_checkpoint(module);
+  ballast::python::add_remote(module);
   ballast::python::add_verbs(module);
   ballast::python::add_objects(module);
   ballast::python::add_peft(module);

@@ -13,6 +13,7 @@
 
 #include "checkpoint.hpp"
 #include "gil.hpp"
+#include "remote.hpp"
 #include "tensor.hpp"
 
 namespace py = pybind11;
@@ -61,8 +62,9 @@ py::dict listed(const StateDict& state, std::initializer_list<const Named*> from
 
 // (tensors, configuration as JSON, notes) of an adapter in a folder or a file.
 py::tuple load(const std::string& path, const std::string& subfolder,
-               const std::vector<std::pair<std::string, std::string>>& key_mapping) {
+               const std::vector<std::pair<std::string, std::string>>& key_mapping, const py::dict& remote) {
   AdapterLoadOptions options;
+  options.open.remote = remote_files_of(remote);
   options.subfolder = subfolder;
   for (const auto& [pattern, replacement] : key_mapping) options.key_mapping.push_back({pattern, replacement});
   Adapter adapter;
@@ -120,7 +122,8 @@ PyTensor meta(const std::string& dtype, const std::vector<std::uint64_t>& dims) 
 }  // namespace
 
 void add_peft(py::module_& module) {
-  module.def("adapter_load", &load, py::arg("path"), py::arg("subfolder"), py::arg("key_mapping"));
+  module.def("adapter_load", &load, py::arg("path"), py::arg("subfolder"), py::arg("key_mapping"),
+             py::arg("remote"));
   module.def("adapter_get", &get, py::arg("state"), py::arg("config"), py::arg("name"), py::arg("embeddings"),
              py::arg("base_vocabulary"));
   module.def("adapter_set", &set, py::arg("state"), py::arg("adapter"), py::arg("config"), py::arg("name"),

@@ -26,6 +26,7 @@ py::tuple run(const std::vector<std::string>& words, const py::dict& targets, co
   cli::Answered answered;
   run_job(progress, [&](const Progress& told) {
     host.progress = told;
+    host.keep_going = [&told] { return told({}); };
     answered = cli::run_for(host, words);
   });
   py::list notes;

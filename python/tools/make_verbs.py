@@ -20,7 +20,7 @@ NOT_MIRRORED = {"help", "version", "limits", "quiet", "verbose", "color", "json"
 # A shell's business; and what indexing a tensor does better.
 NOT_FUNCTIONS = {"completion", "cat"}
 # Verbs that look at the file itself, so that a state dict in memory is no target for them.
-OF_FILES = {("scan",), ("verify",), ("meta", "get"), ("meta", "set"), ("meta", "unset"), ("cache", "path"), ("cache", "clear")}
+OF_FILES = {("scan",), ("verify",), ("fetch",), ("meta", "get"), ("meta", "set"), ("meta", "unset"), ("cache", "path"), ("cache", "clear")}
 # Where a positional of the command is not called what a Python programmer would call it.
 NAMES = {"IN": "source", "KEY=VALUE": "metadata", "GLOB": "globs"}
 # Positionals that are not checkpoints.
@@ -87,6 +87,12 @@ def keywords_in(text):
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda match: match.group(1).replace("-", "_"), text)
 
 
+def with_common(arguments, common):
+    """A verb's own option goes before one of every verb that has the same name."""
+    own = {a["name"] for a in arguments}
+    return [*arguments, *(a for a in common if a["name"] not in own)]
+
+
 def signature(arguments, common):
     parts = []
     starred = False
@@ -99,7 +105,7 @@ def signature(arguments, common):
                 parts.append(parameter(argument) + ("" if argument["required"] else "=None"))
     if not starred:
         parts.append("*")
-    parts += [f"{parameter(a)}={default(a)}" for a in [*arguments, *common] if not a["positional"]]
+    parts += [f"{parameter(a)}={default(a)}" for a in with_common(arguments, common) if not a["positional"]]
     return parts + ["progress=None"]
 
 
@@ -119,7 +125,7 @@ def mirrored(verb):
 
 def stub(verb, path, common):
     arguments = mirrored(verb)
-    types = {parameter(a): positional_type(a, path) if a["positional"] else type_of(a) for a in [*arguments, *common]}
+    types = {parameter(a): positional_type(a, path) if a["positional"] else type_of(a) for a in with_common(arguments, common)}
     types["progress"] = "_Progress"
     parts = [f"    {annotated(part, types)},\n" for part in signature(arguments, common)]
     return f"def {verb['name'].replace('-', '_')}(\n{''.join(parts)}) -> Report: ..."
@@ -138,7 +144,7 @@ def function(verb, path, common):
         lines.append(wrapped(text.split(), 12, f"        {parameter(argument)}: "))
     lines.append('    """')
     positionals = ", ".join(f'("{kind(a)}", {parameter(a)})' for a in arguments if a["positional"])
-    options = [a for a in [*arguments, *common] if not a["positional"]]
+    options = [a for a in with_common(arguments, common) if not a["positional"]]
     lines.append("    return _run(")
     lines.append(f"        {path!r},")
     lines.append(f"        [{positionals}],")

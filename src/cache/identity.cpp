@@ -68,14 +68,15 @@ SourceIdentity identify(const std::string& name, const std::string& path) try {
 
 // The options are named one by one, so that whoever adds one has to decide here whether it changes what is read.
 std::uint64_t digest_of(const OpenOptions& options) {
-  const auto& [limits, safety, root, single, little_endian_blocks, lenient, threads, cache, compress, progress, files] =
-      options;
+  const auto& [limits, safety, root, variant, single, little_endian_blocks, lenient, threads, cache, compress, progress,
+               files, remote, checks_end] = options;
   const std::array<std::uint8_t, 4> choices = {static_cast<std::uint8_t>(safety), single, little_endian_blocks,
                                                lenient};
   static_assert(std::has_unique_object_representations_v<Limits>);
   kernels::Xxh3 digest;
   digest.update(std::as_bytes(std::span(&limits, 1)));
   digest.update(std::as_bytes(std::span(choices)));
+  digest.update(std::as_bytes(std::span(variant)));
   return digest.digest_64();
 }
 
@@ -119,7 +120,7 @@ std::string path_of_source(const std::string& target, const std::string& name) {
 std::vector<std::string> files_of_target(const std::string& target, const OpenOptions& options) {
   auto names = local_files()->list(target);
   if (!names) return files_of_file(target, options);
-  const FolderContents contents = look_into(target, *std::move(names), *local_files());
+  const FolderContents contents = look_into(target, *std::move(names), *local_files(), options.variant);
   if (!contents.index.empty()) return files_of_index(contents.index, options.limits);
   return contents.files.size() == 1 ? files_of_file(contents.files.front(), options) : contents.files;
 }

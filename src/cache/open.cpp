@@ -1,5 +1,5 @@
-#include <ballast/http.hpp>
 #include <ballast/open.hpp>
+#include <ballast/remote.hpp>
 
 #include <utility>
 
@@ -9,11 +9,7 @@
 namespace ballast {
 
 Checkpoint open(const std::string& target, const OpenOptions& options) {
-  if (const FilesPtr files = files_for(target, options.files); files != options.files) {
-    OpenOptions remote = options;
-    remote.files = files;
-    return open(target, remote);
-  }
+  if (const OpenOptions found = options_for(target, options); found.files != options.files) return open(target, found);
   const bool is_cached = options.cache != Cache::ignore && options.files == local_files();
   if (!is_cached) return take_asked_for(open_whole(target, options), options, target);
   auto cached = open_cached(target, options);

@@ -16,7 +16,7 @@ namespace ballast {
 namespace {
 
 Checkpoint open_file(const std::string& path, const OpenOptions& options) {
-  const Recognized recognized = recognize(options.files->open(path), options.limits);
+  const Recognized recognized = recognize(options.files->open(path), options.limits, options.checks_end);
   if (recognized.is_json()) return open_index(recognized.file.source, options);
   const bool is_set = recognized.format->read_set != nullptr && !options.single;
   return is_set ? read_set(recognized, options) : read_recognized(recognized, options);
@@ -33,7 +33,7 @@ Checkpoint open_edited_file(const std::string& path, const OpenOptions& options)
 }
 
 Checkpoint open_folder(const std::string& path, std::vector<std::string> names, const OpenOptions& options) {
-  const FolderContents contents = look_into(path, std::move(names), *options.files);
+  const FolderContents contents = look_into(path, std::move(names), *options.files, options.variant);
   const FileFormat* format = contents.index.empty() ? format_by_ending(contents.files.front()) : nullptr;
   const bool is_set = format != nullptr && format->read_set != nullptr;  // a set whose files find each other
   if (is_set) return open_file(contents.files.front(), options);
@@ -55,6 +55,8 @@ Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits
 Checkpoint open_whole(const std::string& target, const OpenOptions& options) {
   auto names = options.files->list(target);
   Checkpoint whole = names ? open_folder(target, *std::move(names), options) : open_edited_file(target, options);
+  for (std::string& note : options.files->notes(target))
+    whole.notes.push_back({target, std::move(note), Note::Kind::remark});
   return finish(std::move(whole), target, options.limits);
 }
 

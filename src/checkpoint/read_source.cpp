@@ -46,7 +46,7 @@ Checkpoint read_source(const SourcePtr& source, const OpenOptions& options, std:
   if (depth > options.limits.max_archive_depth) {
     throw Error(Errc::limit, "archives and checkpoints lie inside each other too deep").in(source->name());
   }
-  return read_recognized(recognize(source, options.limits), options, depth);
+  return read_recognized(recognize(source, options.limits, options.checks_end), options, depth);
 }
 
 Checkpoint read_recognized(const Recognized& recognized, const OpenOptions& options, std::uint64_t depth) {

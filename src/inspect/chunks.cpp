@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{32}
+                                          << 20;  // at once: many requests of a source that is far away
 
 }  // namespace
 
@@ -22,8 +24,14 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
   const std::uint64_t step = std::max(kChunkBytes / unit, std::uint64_t{1}) * unit;
   const bool may_be_in_place = tensor.is_contiguous();
   std::vector<std::byte> buffer;
+  std::uint64_t announced = first;
   for (const std::uint64_t end = first + size; first < end;) {
     const std::uint64_t n = std::min(step, end - first);
+    if (first >= announced && end - first > n) {
+      const ByteRange next{first, std::min(kAnnouncedBytes, end - first)};
+      tensor.prefetch({&next, 1});
+      announced = first + next.size;
+    }
     const bool seen = may_be_in_place && tensor.storage()->visit(tensor.offset() + first, n, look);
     if (!seen) {
       buffer.resize(n);

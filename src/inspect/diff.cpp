@@ -7,6 +7,7 @@
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
 #include "kernels/compare.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
@@ -68,7 +69,12 @@ void compare_values(DiffReport& report, const std::vector<Pair>& pairs, const Di
   const auto parts = split_tensors(tensors);
   std::vector<kernels::Difference> of_parts(parts.size()), differences(pairs.size());
   ProgressMeter meter(options.progress, "comparing", total);
+  ReadAhead ahead(parts.size(), [&](std::size_t i, Announcement& reads) {
+    const Pair& pair = comparables[parts[i].number];
+    for (const Tensor* tensor : {pair.a, pair.b}) reads.add(*tensor, {parts[i].first, parts[i].size});
+  });
   ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
+    ahead.begin(i);
     of_parts[i] = compare_part(comparables[parts[i].number], parts[i], options.tolerance, meter);
   });
   for (std::size_t i = 0; i < parts.size(); ++i) differences[parts[i].number].merge(of_parts[i]);

@@ -9,6 +9,7 @@
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
 #include "kernels/digest.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
@@ -94,7 +95,11 @@ HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
   HashReport report;
   for (const auto& [name, tensor] : tensors) report.tensors.push_back({std::string(name), std::nullopt});
   ProgressMeter meter(options.progress, "hashing", total);
+  ReadAhead ahead(work.size(), [&](std::size_t i, Announcement& reads) {
+    reads.add(tensors[work[i]].tensor, {0, tensors[work[i]].tensor.nbytes()});
+  });
   ThreadPool(options.threads).run(work.size(), [&](std::size_t i, unsigned) {
+    ahead.begin(i);
     report.tensors[work[i]].sha256 = hash_tensor(tensors[work[i]].tensor, meter);
   });
   for (std::size_t i = 0; i < tensors.size(); ++i) report.tensors[i].sha256 = report.tensors[twins[i]].sha256;

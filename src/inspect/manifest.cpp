@@ -18,6 +18,7 @@
 #include "inspect/chunks.hpp"
 #include "io/section.hpp"
 #include "kernels/digest.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
@@ -68,7 +69,12 @@ void take_digests(std::vector<Work>& works, const ManifestOptions& options) {
   }
   const std::vector<Part> parts = split(works);
   ProgressMeter meter(options.progress, "hashing", total);
-  ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) { hash_part(parts[i], meter); });
+  ReadAhead ahead(parts.size(),
+                  [&](std::size_t i, Announcement& reads) { reads.add(*parts[i].work->tensor, parts[i].range); });
+  ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
+    ahead.begin(i);
+    hash_part(parts[i], meter);
+  });
   for (Work& work : works) *work.digest = kernels::join_leaves(work.leaves);
 }
 

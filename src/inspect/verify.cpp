@@ -1,6 +1,6 @@
 #include <ballast/error.hpp>
-#include <ballast/http.hpp>
 #include <ballast/manifest.hpp>
+#include <ballast/remote.hpp>
 #include <ballast/source.hpp>
 #include <ballast/verify.hpp>
 
@@ -20,6 +20,7 @@
 #include "io/section.hpp"
 #include "kernels/crc32.hpp"
 #include "tensor/packed_storage.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
@@ -82,7 +83,8 @@ class Verifier {
 
   FolderContents look_at_target() const {
     const Files& files = *options_.open.files;
-    if (auto names = files.list(target_)) return look_for_damage(target_, *std::move(names), files);
+    if (auto names = files.list(target_))
+      return look_for_damage(target_, *std::move(names), files, options_.open.variant);
     const auto source = files.open(target_);  // a target that is not there is an error, not a finding
     try {
       if (recognize(source, options_.open.limits).is_json()) return {target_, {}, {}, {}};
@@ -170,7 +172,11 @@ class Verifier {
     }
     ProgressMeter meter(options_.progress, "reading", total);
     const auto parts = split_tensors(tensors);
+    ReadAhead ahead(parts.size(), [&](std::size_t i, Announcement& reads) {
+      reads.add(*tensors[parts[i].number], {parts[i].first, parts[i].size});
+    });
     ThreadPool(options_.open.threads).run(parts.size(), [&](std::size_t i, unsigned) {
+      ahead.begin(i);
       const auto touch = [](std::span<const std::byte> bytes) {
         for (std::size_t at = 0; at < bytes.size(); at += 4096)
           static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
@@ -248,8 +254,8 @@ class Verifier {
 
 VerifyReport verify(const std::string& target, const VerifyOptions& options) {
   VerifyOptions of_the_file_itself = options;
+  of_the_file_itself.open = options_for(target, options.open);
   of_the_file_itself.open.cache = Cache::ignore;
-  of_the_file_itself.open.files = files_for(target, options.open.files);
   return Verifier(target, of_the_file_itself).run();
 }
 

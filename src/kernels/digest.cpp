@@ -19,7 +19,7 @@ XXH3_state_t* xxh(void* state) { return static_cast<XXH3_state_t*>(state); }
 // A failure inside OpenSSL means a broken installation (SHA-256 is switched off) or no memory.
 void require(int result) {
   if (result == 1) return;
-  throw Error(Errc::unsupported, "OpenSSL cannot compute SHA-256").hint("check OpenSSL's configuration and providers");
+  throw Error(Errc::unsupported, "OpenSSL cannot compute a digest").hint("check OpenSSL's configuration and providers");
 }
 
 // The algorithm is looked up once, because finding it costs more than hashing a small tensor with it.
@@ -52,6 +52,23 @@ void Sha256::reset() { require(sha256() == nullptr ? 0 : EVP_DigestInit_ex2(evp(
 
 void Sha256::update(std::span<const std::byte> bytes) {
   require(EVP_DigestUpdate(evp(context_.get()), bytes.data(), bytes.size()));
+}
+
+void Sha1::Free::operator()(void* context) const noexcept { EVP_MD_CTX_free(evp(context)); }
+
+Sha1::Sha1() : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  require(EVP_DigestInit_ex(evp(context_.get()), EVP_sha1(), nullptr));
+}
+
+void Sha1::update(std::span<const std::byte> bytes) {
+  require(EVP_DigestUpdate(evp(context_.get()), bytes.data(), bytes.size()));
+}
+
+std::string Sha1::hex() {
+  std::array<std::byte, 20> digest;
+  require(EVP_DigestFinal_ex(evp(context_.get()), reinterpret_cast<unsigned char*>(digest.data()), nullptr));
+  return to_hex(digest);
 }
 
 Sha256::Digest Sha256::finish() {

@@ -33,6 +33,21 @@ class Sha256 {
   std::unique_ptr<void, Free> context_;
 };
 
+// The same with SHA-1, which is no protection against forgers: for the names that Git gives to files, and nothing else.
+class Sha1 {
+ public:
+  Sha1();
+
+  void update(std::span<const std::byte> bytes);
+  std::string hex();  // once
+
+ private:
+  struct Free {
+    void operator()(void* context) const noexcept;
+  };
+  std::unique_ptr<void, Free> context_;
+};
+
 // Only a program that has the key can compute this digest.
 Sha256::Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
 

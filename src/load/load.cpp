@@ -1,5 +1,6 @@
 #include <ballast/error.hpp>
 #include <ballast/load.hpp>
+#include <ballast/remote.hpp>
 
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ StateDict placed(const StateDict& state, const DeviceOf& device_of, const PlaceO
 }  // namespace
 
 StateDict load(const std::string& target, const LoadOptions& options) {
-  Checkpoint checkpoint = open(target, options.open);
+  Checkpoint checkpoint = open(path_or_repository(target), options.open);
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   const bool is_all_there =
       options.map_location.empty() && options.device == Device() && options.mode == LoadMode::mapped;

@@ -8,12 +8,18 @@ struct sockaddr;
 
 namespace ballast::net {
 
-// Whether an address belongs to this machine or to a private network.
-bool is_private(const sockaddr& address);
-bool is_private(const std::string& numeric_address);
+// From where an address can be reached.
+enum class Reach {
+  link_local,       // by neighbours only
+  private_network,  // from this machine, or from its network
+  everywhere,
+};
+Reach reach_of(const sockaddr& address);
+Reach reach_of(const std::string& numeric_address);
 
 struct Url {
   std::string whole, scheme, host;
+  std::string origin;  // "https://host:443": what credentials are for
 };
 
 // `reference`, which may be relative, as seen from `base`; empty `base` for an address that stands for itself. Throws

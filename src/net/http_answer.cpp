@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
@@ -33,6 +34,38 @@ std::optional<int> status_of(std::string_view line) {
   if (space == std::string_view::npos) return 0;
   const auto number = parse_number(line.substr(space + 1, 3));
   return number ? static_cast<int>(*number) : 0;
+}
+
+// The t of RateLimit: "resolvers";r=0;t=55
+std::optional<std::uint64_t> seconds_of_rate_limit(std::string_view text) {
+  const std::size_t at = text.find(";t=");
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = text.substr(at + 3);
+  const auto seconds = parse_number(rest.substr(0, rest.find_first_of(";, ")));
+  return seconds ? std::optional(std::min<std::uint64_t>(*seconds, UINT32_MAX) + 1) : std::nullopt;
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT"
+std::optional<std::time_t> parse_date(const std::string& text) {
+  std::tm time = {};
+  const char* end = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &time);
+  return end != nullptr && *end == '\0' ? std::optional(timegm(&time)) : std::nullopt;
+}
+
+// The server's own clock tells how far away its date is.
+std::optional<std::uint64_t> seconds_until(const Headers& headers, std::string_view date) {
+  const auto then = parse_date(std::string(date));
+  if (!then) return std::nullopt;
+  const std::time_t now = parse_date(std::string(headers.get("date"))).value_or(std::time(nullptr));
+  return *then > now ? std::optional(static_cast<std::uint64_t>(*then - now)) : std::nullopt;
+}
+
+std::optional<std::uint64_t> seconds_asked_for(const Headers& headers) {
+  if (const auto seconds = seconds_of_rate_limit(headers.get("ratelimit")); seconds && headers.status == 429)
+    return seconds;
+  const std::string_view after = headers.get("retry-after");
+  if (const auto seconds = parse_number(after)) return seconds;
+  return seconds_until(headers, after);
 }
 
 }  // namespace
@@ -122,7 +155,7 @@ Brought check_partial(const Headers& headers, const WantedRange& wanted) {
 
 unsigned milliseconds_to_wait(const Headers& headers, unsigned attempt, double jitter) {
   constexpr unsigned kFirst = 500, kMost = 8'000, kMostAsked = 60'000;
-  if (const auto seconds = parse_number(headers.get("retry-after")))
+  if (const auto seconds = seconds_asked_for(headers))
     return static_cast<unsigned>(std::min<std::uint64_t>(*seconds, kMostAsked / 1000) * 1000);
   const unsigned grown = std::min(kFirst << std::min(attempt, 8u), kMost);
   return static_cast<unsigned>(grown * (0.5 + 0.5 * jitter));

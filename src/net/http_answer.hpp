@@ -57,8 +57,9 @@ struct Brought {
 };
 Brought check_partial(const Headers& headers, const WantedRange& wanted);
 
-// How many milliseconds to wait before asking again: Retry-After in seconds, at most a minute, else a time that grows
-// with the number of attempts, with some jitter.
+// How many milliseconds to wait before asking again: until the window that RateLimit speaks of is over, or as long as
+// Retry-After says (in seconds, or until a date), at most a minute; else a time that grows with the number of attempts,
+// with some jitter.
 unsigned milliseconds_to_wait(const Headers& headers, unsigned attempt, double jitter);
 
 // Whether asking again may help.

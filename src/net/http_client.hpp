@@ -1,40 +1,19 @@
-// HttpClient: ranges of a file behind an address, several at once, asked for again where that helps.
+// HttpClient: ranges of files behind addresses, and small pages, asked for by several threads at once.
 #pragma once
-
-#include <ballast/http.hpp>
 
 #include <sys/types.h>
 
-#include <cstddef>
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "net/http_answer.hpp"
+#include "net/session.hpp"
 
 namespace ballast::net {
-
-// One range, and where its bytes go.
-struct Fetch {
-  WantedRange wanted;
-  std::span<std::byte> out;  // as large as the range
-  // The result.
-  std::uint64_t received = 0;  // bytes of `out` that came; fewer than asked for only at the end of the file
-  std::uint64_t first = 0;     // where they lie in the file
-};
-
-// What all answers about one file must agree in; what the first answer says is kept.
-struct Remote {
-  std::string url;        // as it was given
-  std::string final_url;  // after redirects; empty at first
-  std::optional<std::uint64_t> total;
-  std::string etag;         // empty if there is none, or a weak one
-  bool is_known = false;    // there has been an answer
-  bool is_missing = false;  // 404
-};
 
 class HttpClient {
  public:
@@ -43,18 +22,35 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
+  const HttpOptions& options() const { return options_; }
+
   // Fetches all of them, and checks every answer against `remote`, which it completes. Throws Errc::io, changed,
-  // not_found, unsafe.
+  // not_found, unsafe, cancelled.
   void fetch(Remote& remote, std::span<Fetch> fetches);
 
+  // Throws if there is no answer. An answer that says no, such as one with status 404, is a page, too.
+  Page get(Remote& remote, std::size_t most_bytes);
+
+  // Whether the server has sent a whole file where a range of it was asked for.
+  bool ignores_ranges(const std::string& name);
+
+  // What the user wants to be sent with every request to an address that the user gave.
+  const AccessPtr& access() const { return access_; }
+
+  // The bytes that all sources of this client keep in memory: a source takes part of the budget, and gives it back.
+  bool take_memory(std::uint64_t bytes);
+  void give_memory(std::uint64_t bytes) { kept_bytes_ -= bytes; }
+
  private:
-  class Session;
-  std::unique_ptr<Session> take_session();
-  void give_back(std::unique_ptr<Session> session);
+  template <class Work>
+  void with_session(const Work& work);
 
   HttpOptions options_;
+  AccessPtr access_;
+  std::atomic<std::uint64_t> kept_bytes_ = 0;
   std::mutex mutex_;
   pid_t process_ = 0;
+  std::set<std::string> without_ranges_;        // files, by the names of their remotes
   std::vector<std::unique_ptr<Session>> idle_;  // with their connections, for the next call
 };
 

@@ -11,18 +11,20 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
-#include "net/addresses.hpp"
+#include "net/ahead.hpp"
 
 namespace ballast::net {
 namespace {
 
-constexpr std::uint64_t kBeginning = 64 << 10;     // most headers fit
+constexpr std::uint64_t kBeginning = 64 << 10;     // tells what a file is
+constexpr std::uint64_t kHeader = 96 << 10;        // most headers of safetensors files fit
 constexpr std::uint64_t kGgufBeginning = 4 << 20;  // most vocabularies fit
 constexpr std::uint64_t kZipEnd = 65'557;          // the end record with the longest comment
 constexpr std::uint64_t kRoundTrip = 256 << 10;    // what arrives while one more request would be under way
 constexpr std::uint64_t kLargestPiece = 8 << 20;   // several connections share what is larger
-constexpr std::uint64_t kMostKept = 64 << 20;      // bytes of windows
-constexpr unsigned kWasteShare = 20;               // gaps are read through up to a twentieth of the bytes
+constexpr std::uint64_t kSmallestPiece = 1 << 20;  // not worth sharing
+constexpr std::uint64_t kAheadPiece = 4 << 20, kMostAhead = 96 << 20;
+constexpr unsigned kWasteShare = 20;  // gaps are read through up to a twentieth of the bytes
 
 // A part of the file that is kept in memory.
 struct Window {
@@ -38,18 +40,21 @@ struct Piece {
 
 class HttpSource final : public Source {
  public:
-  HttpSource(std::shared_ptr<HttpClient> client, const std::string& url)
-      : client_(std::move(client)), name_(without_secrets(url)) {
-    remote_.url = url;
+  HttpSource(std::shared_ptr<HttpClient> client, Remote remote)
+      : client_(std::move(client)), name_(remote.name), remote_(std::move(remote)) {
     read_ends();
   }
+  ~HttpSource() override { client_->give_memory(kept_); }
+  HttpSource(const HttpSource&) = delete;
+  HttpSource& operator=(const HttpSource&) = delete;
 
   const std::string& name() const override { return name_; }
   std::uint64_t size_bytes() const override { return *remote_.total; }
   std::uint64_t bytes_per_round_trip() const override { return kRoundTrip; }
   std::optional<FileLocation> location(std::uint64_t offset) const override { return FileLocation{name_, offset}; }
   std::string identity() const override {
-    return remote_.etag.empty() ? std::string() : fmt::format("{} {} {}", name_, remote_.etag, *remote_.total);
+    const std::string& known = remote_.digest.empty() ? remote_.etag : remote_.digest;
+    return known.empty() ? std::string() : fmt::format("{} {} {}", name_, known, *remote_.total);
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -62,7 +67,7 @@ class HttpSource final : public Source {
     for (const ReadRange& range : ranges) {
       if (!is_inside(range.offset, range.out.size(), size_bytes()))
         throw Error(Errc::malformed, "ends early").in(name_).at_byte(size_bytes());
-      const ReadRange rest = take_kept(range);
+      const ReadRange rest = ahead_.take(take_kept(range), [&](std::span<Fetch> announced) { fetch_all(announced); });
       if (!rest.out.empty()) missing.push_back(rest);
     }
     if (missing.empty()) return;
@@ -70,13 +75,18 @@ class HttpSource final : public Source {
     fetch_pieces(pieces_of(missing));
   }
 
+  void prefetch(std::span<const ByteRange> ranges) const override {
+    const auto is_good = [&](const ByteRange& range) { return is_inside(range.offset, range.size, size_bytes()); };
+    if (std::all_of(ranges.begin(), ranges.end(), is_good)) ahead_.announce(ranges);
+  }
+
  private:
   void read_ends() {
-    const std::string_view path = std::string_view(name_);
-    std::vector<std::byte> begin(path.ends_with(".gguf") ? kGgufBeginning : kBeginning), end;
+    const bool is_header = name_.ends_with(".safetensors"), is_gguf = name_.ends_with(".gguf");
+    std::vector<std::byte> begin(is_gguf ? kGgufBeginning : is_header ? kHeader : kBeginning), end;
     std::vector<Fetch> fetches{{{0, begin.size(), false}, begin}};
-    // A zip has its directory at the end; and what is no zip must not have one there, so that it has one meaning.
-    if (!path.ends_with(".json")) {
+    const bool may_be_zip = !is_header && !is_gguf && !name_.ends_with(".json");
+    if (may_be_zip) {  // its directory is at the end
       end.resize(kZipEnd);
       fetches.push_back({{0, end.size(), true}, end});
     }
@@ -104,14 +114,18 @@ class HttpSource final : public Source {
     return range;
   }
 
+  // The oldest windows make room for a new one. If other files have the memory, the bytes are read again when they are
+  // wanted again.
   void keep(Window window) const {
     const std::lock_guard lock(mutex_);
-    kept_ += window.bytes.size();
-    windows_.push_front(std::move(window));
-    while (kept_ > kMostKept && windows_.size() > 1) {
+    while (!client_->take_memory(window.bytes.size())) {
+      if (windows_.empty()) return;
+      client_->give_memory(windows_.back().bytes.size());
       kept_ -= windows_.back().bytes.size();
       windows_.pop_back();
     }
+    kept_ += window.bytes.size();
+    windows_.push_front(std::move(window));
   }
 
   // A small read, such as one of a reader that walks through a header: what follows is likely to be wanted, too.
@@ -155,8 +169,9 @@ class HttpSource final : public Source {
     for (const Piece& piece : pieces) {
       if (piece.ranges.size() == 1) {
         const auto [offset, out] = piece.ranges[0];
-        for (std::uint64_t at = 0; at < out.size(); at += kLargestPiece) {
-          const std::uint64_t size = std::min<std::uint64_t>(kLargestPiece, out.size() - at);
+        const std::uint64_t share = std::clamp<std::uint64_t>(out.size() / 8, kSmallestPiece, kLargestPiece);
+        for (std::uint64_t at = 0; at < out.size(); at += share) {
+          const std::uint64_t size = std::min<std::uint64_t>(share, out.size() - at);
           fetches.push_back({{offset + at, size, false}, out.subspan(at, size)});
         }
       } else {
@@ -188,6 +203,7 @@ class HttpSource final : public Source {
 
   std::shared_ptr<HttpClient> client_;
   std::string name_;
+  mutable Ahead ahead_{kAheadPiece, kMostAhead};
   mutable std::mutex mutex_;
   mutable Remote remote_;
   mutable std::list<Window> windows_;  // the latest comes first
@@ -196,8 +212,8 @@ class HttpSource final : public Source {
 
 }  // namespace
 
-SourcePtr http_source(std::shared_ptr<HttpClient> client, const std::string& url) {
-  return std::make_shared<HttpSource>(std::move(client), url);
+SourcePtr http_source(std::shared_ptr<HttpClient> client, Remote remote) {
+  return std::make_shared<HttpSource>(std::move(client), std::move(remote));
 }
 
 }  // namespace ballast::net

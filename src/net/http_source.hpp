@@ -10,8 +10,8 @@
 
 namespace ballast::net {
 
-// Asks for the beginning and the end of the file at once. Errc::not_found if there is no
-// such file.
-SourcePtr http_source(std::shared_ptr<HttpClient> client, const std::string& url);
+// Asks for the beginning of the file and, if it may be a zip, at the same time for its end. Errc::not_found if there is
+// no such file.
+SourcePtr http_source(std::shared_ptr<HttpClient> client, Remote remote);
 
 }  // namespace ballast::net

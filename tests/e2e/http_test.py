@@ -1,77 +1,19 @@
 """Checkpoints behind addresses: the ranges that are asked for, and servers that fail, change their minds or lie."""
 
 import ctypes.util
-import http.server
 import json
 import re
 import struct
 import sys
-import threading
 import unittest
+import unittest.mock
 import zipfile
 
 from support import *
+from web import Server
 
 if ctypes.util.find_library("curl") is None:
     sys.exit(77)
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """Serves bytes by path. A fault is a function of the handler, which returns True if it has answered."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.requests, self.fault, self.lock = {}, [], None, threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def url(self, path):
-        return f"http://127.0.0.1:{self.server_address[1]}/{path}"
-
-    def handle_error(self, request, client_address):
-        pass  # a client that hangs up is what some of the tests are about
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        pass
-
-    def do_GET(self):
-        with self.server.lock:
-            self.server.requests.append((self.path, self.headers.get("Range")))
-            self.number = len(self.server.requests)
-        if self.server.fault is not None and self.server.fault(self):
-            return
-        self.answer()
-
-    def answer(self, etag='"1"', headers=(), change=lambda body: body):
-        body = self.server.files.get(self.path.split("?")[0].lstrip("/"))
-        if body is None:
-            return self.send(404, b"<html>not here</html>")
-        first, last = self.wanted(len(body))
-        if first >= len(body):
-            return self.send(416, b"", [("Content-Range", f"bytes */{len(body)}")])
-        part = body[first:last + 1]
-        self.send(206, change(part), [("ETag", etag), ("Content-Range", f"bytes {first}-{last}/{len(body)}"), *headers])
-
-    def wanted(self, size):
-        first, last = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers["Range"]).groups()
-        if first == "":
-            return max(0, size - int(last)), size - 1
-        return int(first), min(int(last), size - 1)
-
-    def send(self, status, body, headers=()):
-        self.send_response(status)
-        names = {name.lower() for name, _ in headers}
-        for name, value in headers:
-            self.send_header(name, value)
-        if "content-length" not in names:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 class Http(unittest.TestCase):
@@ -92,6 +34,9 @@ class Http(unittest.TestCase):
         self.assertEqual(result.code, OK, result)
         return [tensor["name"] for tensor in result.json()["tensors"]]
 
+    def ranges(self):
+        return [text for _, text in self.server.requests]
+
     def fails(self, code, text, *args):
         result = self.run_command(*(args or ("ls", self.server.url("model.safetensors"))))
         self.assertEqual(result.code, code, result)
@@ -99,18 +44,26 @@ class Http(unittest.TestCase):
 
     # --- what is asked for
 
-    def test_a_header_costs_the_beginning_and_the_end_at_once(self):
+    def test_a_header_costs_the_beginning(self):
         self.assertEqual(sorted(self.names()), sorted(self.tensors))
-        self.assertEqual({text for _, text in self.server.requests}, {"bytes=0-65535", "bytes=-65557"})
-        self.assertEqual(len(self.server.requests), 2)
+        self.assertEqual(self.ranges(), ["bytes=0-98303"])
 
     def test_a_long_header_costs_one_more_for_its_rest(self):
         many = {f"a.rather.long.name.of.a.tensor.{i}": ("F16", [1], b"xy") for i in range(3000)}
         self.server.files["many.safetensors"] = file = safetensors(many)
         self.assertEqual(len(self.names("many.safetensors")), 3000)
         header = 8 + struct.unpack_from("<Q", file)[0]
-        rest = min(header, len(file) - 65557) - 1  # the end is there already
-        self.assertEqual(self.server.requests[2:], [("/many.safetensors", f"bytes=65536-{rest}")])
+        self.assertEqual(self.ranges(), ["bytes=0-98303", f"bytes=98304-{header - 1}"])
+
+    def test_what_may_be_a_zip_costs_its_two_ends_at_once(self):
+        self.server.files["model.bin"] = self.server.files["model.safetensors"]  # whatever it is
+        self.assertEqual(len(self.names("model.bin")), 40)
+        self.assertEqual(set(self.ranges()[:2]), {"bytes=0-65535", "bytes=-65557"})
+
+    def test_data_is_read_only_if_the_file_has_one_meaning(self):
+        self.run_command("hash", self.server.url("model.safetensors"))
+        size = len(self.server.files["model.safetensors"])
+        self.assertIn(f"bytes=98304-{size - 1}", self.ranges())
 
     def test_one_tensor_costs_its_bytes(self):
         big = {"small": ("F32", [10], bytes(40)), "big": ("F32", [1 << 18], bytes(1 << 20)), "other": ("F32", [1 << 18], bytes(1 << 20))}
@@ -172,19 +125,19 @@ class Http(unittest.TestCase):
 
         self.server.fault = busy
         self.assertEqual(len(self.names()), 40)
-        self.assertEqual(len(self.server.requests), 4)
+        self.assertEqual(len(self.server.requests), 3)
 
     def test_a_connection_that_breaks_goes_on_where_it_stopped(self):
         def cut(handler):
-            if handler.headers["Range"] == "bytes=0-65535":
+            if handler.headers["Range"] == "bytes=0-98303":
                 body = handler.server.files["model.safetensors"]
-                handler.send(206, body[:100], [("Content-Range", f"bytes 0-65535/{len(body)}"), ("Content-Length", "65536"), ("ETag", '"1"')])
+                handler.send(206, body[:100], [("Content-Range", f"bytes 0-98303/{len(body)}"), ("Content-Length", "98304"), ("ETag", '"1"')])
                 handler.close_connection = True
                 return True
 
         self.server.fault = cut
         self.assertEqual(len(self.names()), 40)
-        self.assertIn("bytes=100-65535", [text for _, text in self.server.requests])
+        self.assertIn("bytes=100-98303", self.ranges())
 
     def test_a_file_that_is_not_there_is_not_asked_for_again(self):
         self.fails(IO, "no such file on the server", "ls", self.server.url("nothing.safetensors"))
@@ -207,7 +160,7 @@ class Http(unittest.TestCase):
 
     def test_an_etag_that_goes_missing_is_a_change(self):
         def without(handler):
-            if handler.number <= 2:
+            if handler.number <= 1:
                 return False
             handler.answer(etag="")
             return True
@@ -222,6 +175,54 @@ class Http(unittest.TestCase):
 
         self.server.fault = whole
         self.assertEqual(len(self.names()), 40)
+        self.assertIn("does not send ranges", self.run_command("info", self.server.url("model.safetensors")).out)
+
+    def test_an_empty_file_is_empty_with_ranges_and_without(self):
+        self.server.files["empty.safetensors"] = b""
+        self.fails(MALFORMED, "the file is empty", "ls", self.server.url("empty.safetensors"))
+        self.server.fault = lambda handler: handler.send(200, b"", [("ETag", '"1"')]) or True
+        self.fails(MALFORMED, "the file is empty", "ls", self.server.url("empty.safetensors"))
+
+    # --- who asks
+
+    def headers_seen(self, *args):
+        seen = []
+
+        def look(handler):
+            seen.append((handler.path, handler.headers.get("Authorization")))
+            if handler.path == "/away.safetensors":
+                handler.send(302, b"", [("Location", f"http://localhost:{self.server.server_address[1]}/model.safetensors")])
+                return True
+
+        self.server.fault = look
+        result = self.run_command(*args)
+        self.assertEqual(result.code, OK, result)
+        return seen
+
+    def test_headers_go_to_the_host_of_the_target_and_not_along_with_a_redirect(self):
+        seen = self.headers_seen("ls", self.server.url("away.safetensors"), "--header", "Authorization: secret")
+        self.assertEqual(seen, [("/away.safetensors", "secret"), ("/model.safetensors", None)])
+
+    def test_headers_may_be_read_from_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "headers")
+            file.write_text("Authorization: from a file\n")
+            seen = self.headers_seen("ls", self.server.url("model.safetensors"), "--header", f"@{file}")
+        self.assertEqual(seen, [("/model.safetensors", "from a file")])
+
+    def test_a_header_that_is_none_is_refused_without_showing_it(self):
+        for wrong in ("secret", ":secret", "a: secret\nb: c"):
+            result = self.run_command("ls", self.server.url("model.safetensors"), "--header", wrong)
+            self.assertEqual(result.code, USAGE, result)
+            self.assertNotIn("secret", result.err)
+
+    def test_netrc_is_read_if_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+            with unittest.mock.patch.dict(os.environ, {"HOME": folder}):
+                seen = self.headers_seen("ls", self.server.url("model.safetensors"), "--netrc")
+                self.assertTrue(seen[0][1].startswith("Basic "))
+                self.assertEqual(self.headers_seen("ls", self.server.url("model.safetensors")), [("/model.safetensors", None)])
 
     def test_a_server_that_nobody_answers_for_is_an_error(self):
         self.fails(IO, "cannot be read", "ls", "http://127.0.0.1:1/model.safetensors")
@@ -240,11 +241,11 @@ class Http(unittest.TestCase):
 
     def test_more_bytes_than_said_are_refused(self):
         def more(handler):
-            if handler.headers["Range"] != "bytes=0-65535":
+            if handler.headers["Range"] != "bytes=0-98303":
                 return False
             body = handler.server.files["model.safetensors"]
             handler.send_response(206)
-            handler.send_header("Content-Range", f"bytes 0-65535/{len(body)}")
+            handler.send_header("Content-Range", f"bytes 0-98303/{len(body)}")
             handler.send_header("Transfer-Encoding", "chunked")
             handler.end_headers()
             for _ in range(100):
@@ -255,7 +256,7 @@ class Http(unittest.TestCase):
         self.fails(IO, "more bytes than it said")
 
     def test_endless_headers_are_refused(self):
-        self.lies("cannot be read", headers=[(f"X-{i}", "x" * 1000) for i in range(200)])
+        self.lies("headers do not end", headers=[(f"X-{i}", "x" * 1000) for i in range(200)])
 
     def test_a_file_that_changes_meanwhile_is_noticed(self):
         self.server.fault = lambda handler: handler.answer(etag=f'"{handler.number}"') or True

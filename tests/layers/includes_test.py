@@ -18,7 +18,7 @@ UNDER_FORMATS = {"formats/archive", "formats/pickle"}
 FORMATS = {f"formats/{p.name}" for p in (ROOT / "src/formats").iterdir() if p.is_dir()} - UNDER_FORMATS
 ALL_FORMATS = FORMATS | UNDER_FORMATS | {"formats/format", "formats/all"}
 BELOW_CHECKPOINT = BELOW_FORMATS | ALL_FORMATS | {"save"}
-UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache", "net"}
+UP_TO_CACHE = BELOW_CHECKPOINT | {"checkpoint", "cache", "fetch", "net", "stores"}
 LAYERS = {
     "core": set(),
     "io": {"core"},
@@ -33,9 +33,11 @@ LAYERS = {
     **{layer: BELOW_FORMATS | UNDER_FORMATS | {"formats/format"} for layer in sorted(FORMATS)},
     "formats/all": BELOW_FORMATS | UNDER_FORMATS | FORMATS | {"formats/format"},
     "save": BELOW_FORMATS | ALL_FORMATS,
-    "net": {"core", "io"},
-    "checkpoint": BELOW_CHECKPOINT | {"net"},
-    "cache": BELOW_CHECKPOINT | {"checkpoint", "net"},
+    "net": BELOW_FORMATS,
+    "stores": BELOW_FORMATS | {"net"},
+    "checkpoint": BELOW_CHECKPOINT | {"net", "stores"},
+    "fetch": BELOW_CHECKPOINT | {"checkpoint", "net", "stores"},
+    "cache": BELOW_CHECKPOINT | {"checkpoint", "fetch", "net", "stores"},
     "inspect": UP_TO_CACHE,
     "transform": UP_TO_CACHE | {"inspect"},
     "layout": UP_TO_CACHE | {"inspect", "transform"},
@@ -55,7 +57,8 @@ PUBLIC_HEADERS = {
     "progress": "core",
     "range": "core",
     "source": "io",
-    "http": "net",
+    "remote": "net",
+    "fetch": "fetch",
     "dtype": "core",
     "float16": "core",
     "shape": "core",

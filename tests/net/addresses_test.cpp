@@ -7,15 +7,17 @@
 namespace ballast::net {
 namespace {
 
-TEST(Addresses, OfPrivateNetworksAreKnown) {
-  for (const char* address : {"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
-                              "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "::", "fe80::1", "fd00::1", "fc00::1",
-                              "::ffff:10.0.0.1", "::ffff:169.254.169.254", "no address"}) {
-    EXPECT_TRUE(is_private(std::string(address))) << address;
+TEST(Addresses, TellFromWhereTheyCanBeReached) {
+  for (const char* address :
+       {"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "0.0.0.0",
+        "::1", "::", "fd00::1", "fc00::1", "::ffff:10.0.0.1", "no address"}) {
+    EXPECT_EQ(reach_of(std::string(address)), Reach::private_network) << address;
   }
+  for (const char* address : {"169.254.169.254", "fe80::1", "::ffff:169.254.169.254"})
+    EXPECT_EQ(reach_of(std::string(address)), Reach::link_local) << address;
   for (const char* address : {"1.1.1.1", "172.15.255.255", "172.32.0.0", "192.169.0.0", "100.63.255.255", "100.128.0.0",
                               "169.253.255.255", "2001:db8::1", "::ffff:8.8.8.8"}) {
-    EXPECT_FALSE(is_private(std::string(address))) << address;
+    EXPECT_EQ(reach_of(std::string(address)), Reach::everywhere) << address;
   }
 }
 

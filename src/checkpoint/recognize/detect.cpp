@@ -85,7 +85,7 @@ SourcePtr with_beginning(const SourcePtr& source) {
   return io::with_beginning(source, kKeptBytes);
 }
 
-Recognized recognize(const SourcePtr& whole, const Limits& limits) try {
+Recognized recognize(const SourcePtr& whole, const Limits& limits, bool checks_end) try {
   if (whole->size_bytes() == 0)
     throw Error(Errc::malformed, "the file is empty").hint("an interrupted download or copy?");
   const SourcePtr kept = with_beginning(whole);
@@ -96,7 +96,8 @@ Recognized recognize(const SourcePtr& whole, const Limits& limits) try {
   const auto first = first_bytes_of(source, buffer);
   const std::string_view text = as_text(first);
 
-  const auto readings = readings_of(source);
+  const bool is_near = source.bytes_per_round_trip() == 0;
+  const auto readings = readings_of(source, checks_end || is_near);
   const bool is_zip_without_beginning = readings.size() == 1 && readings.front().offset != 0;
   if (readings.size() > 1 || is_zip_without_beginning) {
     throw Error(Errc::malformed, "the file " + text_of(readings))
@@ -123,11 +124,11 @@ Recognized recognize(const SourcePtr& whole, const Limits& limits) try {
   throw error.in(whole->name());
 }
 
-std::vector<Reading> readings_of(const Source& source) {
+std::vector<Reading> readings_of(const Source& source, bool checks_end) {
   std::array<std::byte, kLookBytes> buffer;
   std::vector<Reading> readings = readings_by_beginning(first_bytes_of(source, buffer));
   const bool is_zip = std::ranges::any_of(readings, [](const Reading& r) { return r.format == &kZipArchive; });
-  if (is_zip) return readings;  // its reader looks at its end
+  if (is_zip || !checks_end) return readings;  // the reader of a zip looks at its end
   if (const auto end = archive::find_zip_at_end(source)) readings.push_back({&kZipArchive, *end});
   return readings;
 }

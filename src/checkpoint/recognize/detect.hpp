@@ -22,9 +22,9 @@ struct Recognized {
   bool is_json() const noexcept { return format == nullptr; }
 };
 
-// Reads the beginning and the end. For everything that cannot be opened, throws an error that says what the file is and
-// what to do.
-Recognized recognize(const SourcePtr& source, const Limits& limits);
+// Reads the beginning and the end; of a remote file the end only if `checks_end`. For everything that cannot be opened,
+// throws an error that says what the file is and what to do.
+Recognized recognize(const SourcePtr& source, const Limits& limits, bool checks_end = true);
 
 // The file with so much of its beginning in memory that the beginning is not read again.
 SourcePtr with_beginning(const SourcePtr& source);
@@ -50,7 +50,7 @@ struct Reading {
 // Every way in which some program would read a file, by the bytes at its beginning and at its end; the way that Ballast
 // would choose comes first. A file with more than one has two meanings: recognize() refuses it. docs/one_meaning.md
 // says which bytes must agree, and how rarely they do so by chance. Pickles without a magic are not looked for.
-std::vector<Reading> readings_of(const Source& source);
+std::vector<Reading> readings_of(const Source& source, bool checks_end = true);
 
 // "begins as a pickle and ends as a zip archive", for more than one reading.
 std::string text_of(const std::vector<Reading>& readings);

@@ -49,8 +49,9 @@ std::vector<std::string> indexes_among(const std::vector<std::string>& names, co
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < names.size() && i < 4; ++i) text += (i ? ", " : "") + quote(names[i]);
-  return names.size() > 4 ? text + ", …" : text;
+  constexpr std::size_t kShown = 32;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) text += (i ? ", " : "") + quote(names[i]);
+  return names.size() > kShown ? text + ", …" : text;
 }
 
 struct ShardSet {
@@ -98,10 +99,32 @@ std::vector<std::string> choose(const std::vector<std::string>& files, const Fam
   return shards;
 }
 
+// "model.fp16.safetensors", "model.fp16-00001-of-00002.safetensors", "model-00001-of-00002.fp16.safetensors" and
+// "model.safetensors.index.fp16.json", by what they would be called without the variant.
+std::map<std::string, std::string> of_variant(const std::vector<std::string>& names, const std::string& variant) {
+  std::map<std::string, std::string> found;
+  const std::string word = "." + variant;
+  for (const std::string& name : names) {
+    const std::size_t at = name.rfind(word);
+    const bool is_word = at != std::string::npos && (name[at + word.size()] == '.' || name[at + word.size()] == '-');
+    if (is_word) found.emplace(std::string(name).erase(at, word.size()), name);
+  }
+  if (found.empty())
+    throw Error(Errc::not_found, "the folder has no files of the variant " + quote(variant))
+        .hint(names.empty() ? std::string() : "it has " + joined(names));
+  return found;
+}
+
 }  // namespace
 
-FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files_of) try {
+FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files_of,
+                               const std::string& variant) try {
   std::sort(names.begin(), names.end());
+  const auto real_names = variant.empty() ? std::map<std::string, std::string>() : of_variant(names, variant);
+  if (!variant.empty()) {
+    names.clear();
+    for (const auto& [plain, real] : real_names) names.push_back(plain);
+  }
   const auto families = all_families();
   const auto family = std::ranges::find_if(families, [&](const Family& candidate) {
     return !ending_in(names, candidate.ending.text).empty() || !indexes_among(names, candidate).empty();
@@ -112,25 +135,28 @@ FolderContents look_for_damage(const std::string& folder, std::vector<std::strin
   }
   const auto indexes = indexes_among(names, *family);
   const auto files = ending_in(names, family->ending.text);
-  const auto path = [&](const std::string& name) { return files_of.inside(folder, name); };
+  const auto path = [&](const std::string& name) {
+    return files_of.inside(folder, variant.empty() ? name : real_names.at(name));
+  };
   const auto has = [](const std::vector<std::string>& in, std::string_view name) {
     return std::find(in.begin(), in.end(), name) != in.end();
   };
 
   FolderContents contents;
   const std::string usual_index = std::string(family->ending.usual_name) + std::string(kIndexEnding);
-  if (has(indexes, usual_index) || indexes.size() == 1) {
+  const bool usual_file = has(files, family->ending.usual_name);
+  const bool takes_file = usual_file && files_of.prefers_whole(folder);
+  if (!takes_file && (has(indexes, usual_index) || indexes.size() == 1)) {
     const std::string index = has(indexes, usual_index) ? usual_index : indexes.front();
     const std::string alone = whole_of(index);
     contents.index = path(index);
     if (has(files, alone)) contents.notes.push_back({folder, "opened " + index + "; " + alone + " is beside it"});
     return contents;
   }
-  if (indexes.size() > 1) {
+  if (!takes_file && indexes.size() > 1) {
     throw Error(Errc::invalid_argument, "the folder has several indexes: " + joined(indexes))
         .hint("open one of them by its name");
   }
-  const bool usual_file = has(files, family->ending.usual_name);
   const auto chosen = usual_file ? std::vector<std::string>{std::string(family->ending.usual_name)}
                                  : choose(files, *family, contents.missing);
   for (const std::string& file : chosen) contents.files.push_back(path(file));
@@ -145,8 +171,9 @@ FolderContents look_for_damage(const std::string& folder, std::vector<std::strin
   throw error.in(folder);
 }
 
-FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files) {
-  FolderContents contents = look_for_damage(folder, std::move(names), files);
+FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files,
+                         const std::string& variant) {
+  FolderContents contents = look_for_damage(folder, std::move(names), files, variant);
   if (!contents.missing.empty())
     throw Error(Errc::not_found, contents.missing)
         .in(folder)

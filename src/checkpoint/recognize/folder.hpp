@@ -15,12 +15,15 @@ struct FolderContents {
   std::vector<Note> notes;
 };
 
-// Chooses an index, then model.safetensors, then a complete set of shards, then the only file among `names`, which are
-// the names in the folder. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be
+// Chooses an index, then model.safetensors (or the other way round, see Files::prefers_whole), then a complete set of
+// shards, then the only file among `names`, which are the names in the folder; with a variant ("fp16"), among those
+// that have it in their names. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be
 // meant.
-FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files);
+FolderContents look_into(const std::string& folder, std::vector<std::string> names, const Files& files,
+                         const std::string& variant = {});
 
 // The same for a set that may lack shards.
-FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files);
+FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files,
+                               const std::string& variant = {});
 
 }  // namespace ballast

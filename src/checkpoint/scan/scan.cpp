@@ -1,5 +1,5 @@
 #include <ballast/error.hpp>
-#include <ballast/http.hpp>
+#include <ballast/remote.hpp>
 #include <ballast/scan.hpp>
 #include <ballast/source.hpp>
 
@@ -24,12 +24,12 @@ Safe safe_of(Verdict weakest) {
 
 class TargetScanner {
  public:
-  explicit TargetScanner(const ScanOptions& options) : options_(options), given_files_(options.files) {}
+  explicit TargetScanner(const ScanOptions& options) : options_(options), given_(options) {}
 
   void add(const SourcePtr& source, ScanFor purpose) { take(source->name(), scan_file(source, options_, purpose)); }
 
   void add_target(const std::string& target) {
-    options_.files = files_for(target, given_files_);
+    options_.files = options_for(target, given_).files;
     if (options_.files == local_files() && is_folder(target)) return add_files(files_under(target));
     if (const auto names = options_.files->list(target)) return add_files(files_in(target, *names));
     add(options_.files->open(target), ScanFor::target);
@@ -145,7 +145,7 @@ class TargetScanner {
   }
 
   ScanOptions options_;
-  FilesPtr given_files_;  // options_.files are those of the target that is looked at
+  OpenOptions given_;  // options_.files are those of the target that is looked at
   ScanReport report_;
 };
 

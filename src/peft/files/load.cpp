@@ -1,8 +1,8 @@
 // load_adapter: a folder as PEFT saves it, or one file.
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
-#include <ballast/http.hpp>
 #include <ballast/open.hpp>
+#include <ballast/remote.hpp>
 
 #include <re2/re2.h>
 
@@ -121,8 +121,9 @@ void use_integers(StateDict& tensors) {
   }
 }
 
-Adapter load_to_host(const std::string& path, AdapterLoadOptions options) {
-  options.open.files = files_for(path, options.open.files);
+Adapter load_to_host(const std::string& given, AdapterLoadOptions options) {
+  const std::string path = path_or_repository(given);
+  options.open = options_for(path, options.open);
   const AdapterFiles files = files_of(path, options.subfolder, *options.open.files);
   const Checkpoint file = open(files.weights, options.open);
   if (!options.allow_dangerous) refuse_dangerous(file);

@@ -1,0 +1,68 @@
+#include "remote.hpp"
+
+#include <string>
+#include <thread>
+
+#include "gil.hpp"
+
+namespace py = pybind11;
+
+namespace ballast::python {
+namespace {
+
+// Ctrl-C while waiting for a server. Only the thread of the interpreter's signals can hear it.
+std::function<bool()> listen_to_signals() {
+  return [main_thread = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() != main_thread) return true;
+    if (is_ending()) return false;
+    const Locked locked;
+    if (PyErr_CheckSignals() == 0) return true;
+    PyErr_Clear();  // the error of the cancelled reading is a KeyboardInterrupt, too
+    return false;
+  };
+}
+
+std::function<bool()>& keep_going() {
+  static std::function<bool()> function;
+  return function;
+}
+
+}  // namespace
+
+FilesPtr remote_files_of(const py::dict& given) {
+  if (given.empty()) return nullptr;
+  RemoteOptions options;
+  options.http.keep_going = keep_going();
+  for (const auto& [key, value] : given) {
+    const auto name = py::str(key).cast<std::string>();
+    if (name == "token") {
+      options.hub.token = py::str(value).cast<std::string>();
+    } else if (name == "cache_dir") {
+      options.hub.cache_dir = py::str(value).cast<std::string>();
+    } else if (name == "endpoint") {
+      options.hub.endpoint = py::str(value).cast<std::string>();
+    } else if (name == "offline") {
+      options.hub.offline = value.cast<bool>();
+    } else if (name == "ca_file") {
+      options.http.ca_file = py::str(value).cast<std::string>();
+    } else if (name == "plain_http") {
+      options.http.allow_plain = value.cast<bool>();
+    } else if (name == "headers") {
+      for (const auto& [header, text] : value.cast<py::dict>()) {
+        const std::string line = py::str(header).cast<std::string>() + ": " + py::str(text).cast<std::string>();
+        if (line.find_first_of("\r\n") != std::string::npos) throw py::value_error("a header is one line");
+        options.http.headers.push_back(line);
+      }
+    } else {
+      throw py::type_error("there is no option " + name);
+    }
+  }
+  return remote_files(options);
+}
+
+void add_remote(py::module_&) {
+  keep_going() = listen_to_signals();  // modules are imported by the main thread, or Ctrl-C waits for the answer
+  set_keep_going(keep_going());
+}
+
+}  // namespace ballast::python

@@ -1,0 +1,322 @@
+#include "net/download.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/text.hpp>
+
+#include "core/once.hpp"
+#include "core/progress_meter.hpp"
+#include "core/thread_pool.hpp"
+#include "io/posix.hpp"
+#include "kernels/digest.hpp"
+
+namespace ballast::net {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kPieceBytes = 16 << 20;
+
+// Of the bytes as they come, from the first to the last.
+class FileDigest {
+ public:
+  FileDigest(std::string_view like, std::uint64_t size) {
+    if (like.size() == 64) sha256_.emplace();
+    if (like.size() != 40) return;
+    const std::string head = fmt::format("blob {}", size) + '\0';
+    sha1_.emplace().update(std::as_bytes(std::span(head)));
+  }
+
+  bool is_wanted() const { return sha256_ || sha1_; }
+  void update(std::span<const std::byte> bytes) {
+    if (sha256_) sha256_->update(bytes);
+    if (sha1_) sha1_->update(bytes);
+  }
+  std::string hex() { return sha256_ ? sha256_->hex() : sha1_ ? sha1_->hex() : std::string(); }
+
+ private:
+  std::optional<kernels::Sha256> sha256_;
+  std::optional<kernels::Sha1> sha1_;
+};
+
+io::UniqueFd open_file(const std::string& path) {
+  std::error_code ignored;
+  fs::create_directories(fs::path(path).parent_path(), ignored);
+  io::UniqueFd file(io::retry([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); }));
+  if (file.get() < 0) throw io::system_error("cannot be written", errno).in(path);
+  return file;
+}
+
+// Changes when the system is started: what was not on the disk then may be lost.
+std::string this_run_of_the_system() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+// A file that is being fetched. It is open only from its first piece to its last one: a repository may have more files
+// than a process may open.
+class Partial {
+ public:
+  explicit Partial(Download& download)
+      : download_(download),
+        digest_(download.remote.digest, *download.remote.total),
+        is_done_(static_cast<std::size_t>((size() + kPieceBytes - 1) / kPieceBytes)) {}
+
+  // Waits until nobody else is fetching the same file, and looks at what is there already.
+  void begin(const HttpOptions& http) {
+    once_.run([&] {
+      take_lock(http);
+      if (!download_.replaces && is_there()) return is_done_.assign(pieces(), true);
+      is_ours_ = true;
+      file_ = open_file(download_.partial);
+      read_record();
+      make_room();
+    });
+  }
+
+  std::uint64_t size() const { return *download_.remote.total; }
+  std::size_t pieces() const { return is_done_.size(); }
+  bool is_done(std::size_t piece) {
+    const std::lock_guard lock(mutex_);
+    return is_done_[piece];
+  }
+
+  ByteRange range(std::size_t piece) const {
+    const std::uint64_t first = piece * kPieceBytes;
+    return {first, std::min(kPieceBytes, size() - first)};
+  }
+
+  Remote remote() {
+    const std::lock_guard lock(mutex_);
+    return download_.remote;
+  }
+
+  // The first answer of the server stands for those that follow.
+  void learn(const Remote& remote) {
+    const std::lock_guard lock(mutex_);
+    if (!download_.remote.is_known) download_.remote = remote;
+    download_.remote.final_url = remote.final_url;
+  }
+
+  void write(std::size_t piece, std::span<const std::byte> bytes) {
+    if (const int failed = io::write_all_at(file_.get(), range(piece).offset, bytes); failed != 0)
+      throw io::system_error("cannot be written", failed).in(download_.partial);
+    constexpr char kDone = '1';
+    if (record_.get() >= 0 && pwrite(record_.get(), &kDone, 1, static_cast<off_t>(record_begin_ + piece)) != 1)
+      throw io::system_error("cannot be written", errno).in(download_.partial);
+    {
+      const std::lock_guard lock(mutex_);
+      is_done_[piece] = true;
+    }
+    follow(false);
+  }
+
+  // Called after each piece: if it was the last one, checks all of them and gives the file its name.
+  void finish_if_whole(bool is_durable) {
+    {
+      const std::lock_guard lock(mutex_);
+      const bool is_whole = std::find(is_done_.begin(), is_done_.end(), false) == is_done_.end();
+      if (!is_whole || std::exchange(is_finished_, true)) return;
+    }
+    if (is_ours_) finish(is_durable);
+    file_ = io::UniqueFd();
+    record_ = io::UniqueFd();
+    lock_ = io::UniqueFd();
+  }
+
+ private:
+  bool is_there() const {
+    struct stat info = {};
+    return stat(download_.path.c_str(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size();
+  }
+
+  void finish(bool is_durable) {
+    follow(true);
+    if (const std::string& wanted = download_.remote.digest; digest_.is_wanted()) {
+      const std::string found = digest_.hex();
+      if (found != wanted) {
+        remove();
+        throw Error(Errc::mismatch,
+                    fmt::format("the bytes that came are not those of the file: their digest is {}, not {}",
+                                found.substr(0, 16), wanted.substr(0, 16)))
+            .in(download_.remote.name)
+            .hint("fetch it again; if that does not help, the server has a damaged file");
+      }
+    }
+    if (is_durable && fdatasync(file_.get()) != 0)
+      throw io::system_error("cannot be written", errno).in(download_.partial);
+    std::error_code ignored;
+    fs::create_directories(fs::path(download_.path).parent_path(), ignored);
+    if (rename(download_.partial.c_str(), download_.path.c_str()) != 0)
+      throw io::system_error("cannot get its name", errno).in(download_.path);
+    unlink(record_path().c_str());
+  }
+
+  std::string record_path() const { return download_.partial + ".pieces"; }
+
+  void take_lock(const HttpOptions& http) {
+    lock_ = open_file(download_.lock);
+    while (io::retry([&] { return flock(lock_.get(), LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
+      if (http.keep_going && !http.keep_going()) throw Error(Errc::cancelled, "cancelled");
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+  // What the pieces are pieces of; empty if a later run could not be sure.
+  std::string key() const {
+    const Remote& remote = download_.remote;
+    if (!remote.digest.empty()) return fmt::format("ballast.pieces/1 {} {} {}\n", remote.digest, size(), kPieceBytes);
+    if (remote.etag.empty()) return {};
+    return fmt::format("ballast.pieces/1 {} {} {} {}\n", remote.etag, size(), kPieceBytes, this_run_of_the_system());
+  }
+
+  void read_record() {
+    const std::string head = key();
+    if (head.empty()) return;
+    record_ = open_file(record_path());
+    record_begin_ = head.size();
+    std::string text(head.size() + pieces(), '\0');
+    std::size_t done = 0;
+    const int failed = io::read_all_at(record_.get(), 0, std::as_writable_bytes(std::span(text)), done);
+    struct stat info = {};
+    const bool is_sized = fstat(file_.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size();
+    if (failed == 0 && done == text.size() && is_sized && text.starts_with(head)) {
+      for (std::size_t i = 0; i < pieces(); ++i) is_done_[i] = text[head.size() + i] == '1';
+      return;
+    }
+    const std::string fresh = head + std::string(pieces(), '0');
+    const bool is_written =
+        ftruncate(record_.get(), 0) == 0 && io::write_all_at(record_.get(), 0, std::as_bytes(std::span(fresh))) == 0;
+    if (!is_written) throw io::system_error("cannot be written", errno).in(record_path());
+  }
+
+  // A disk that is too small says so now, not in an hour.
+  void make_room() {
+    if (ftruncate(file_.get(), static_cast<off_t>(size())) != 0)
+      throw io::system_error("cannot be written", errno).in(download_.partial);
+    if (size() == 0 || fallocate(file_.get(), 0, 0, static_cast<off_t>(size())) == 0) return;
+    if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT) {
+      throw io::system_error(fmt::format("there is no room for its {}", format_bytes(size())), errno)
+          .in(download_.partial);
+    }
+  }
+
+  // Hashes the pieces that are there in a row, from the page cache. One thread does it; others only if they must.
+  void follow(bool must) {
+    if (!digest_.is_wanted()) return;
+    std::unique_lock hashing(hash_mutex_, std::defer_lock);
+    if (must)
+      hashing.lock();
+    else if (!hashing.try_lock())
+      return;
+    std::vector<std::byte> buffer;
+    for (;; ++hashed_) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (hashed_ == pieces() || !is_done_[hashed_]) return;
+      }
+      buffer.resize(static_cast<std::size_t>(range(hashed_).size));
+      std::size_t done = 0;
+      const int failed = io::read_all_at(file_.get(), range(hashed_).offset, buffer, done);
+      if (failed != 0 || done != buffer.size())
+        throw io::system_error("cannot be read", failed == 0 ? EIO : failed).in(download_.partial);
+      digest_.update(buffer);
+    }
+  }
+
+  void remove() {
+    unlink(download_.partial.c_str());
+    unlink(record_path().c_str());
+  }
+
+  Download& download_;
+  Once once_;
+  bool is_ours_ = false;  // to be fetched
+  io::UniqueFd lock_, file_, record_;
+  std::size_t record_begin_ = 0;
+  std::mutex hash_mutex_;  // guards digest_ and hashed_
+  FileDigest digest_;
+  std::size_t hashed_ = 0;
+  std::mutex mutex_;  // guards download_.remote and what follows
+  std::vector<bool> is_done_;
+  bool is_finished_ = false;
+};
+
+struct Piece {
+  Partial* file;
+  std::size_t number;
+};
+
+}  // namespace
+
+void download(HttpClient& client, std::vector<Download>& downloads, const DownloadOptions& options) {
+  // Everybody takes the locks in the same order.
+  std::sort(downloads.begin(), downloads.end(), [](const Download& a, const Download& b) { return a.lock < b.lock; });
+  std::deque<Partial> files;
+  std::vector<Piece> pieces;
+  std::uint64_t total = 0;
+  for (Download& one : downloads) {
+    Partial& file = files.emplace_back(one);
+    total += file.size();
+    for (std::size_t i = 0; i < std::max<std::size_t>(file.pieces(), 1); ++i) pieces.push_back({&file, i});
+  }
+  ProgressMeter meter(options.progress, "fetching", total);
+  ThreadPool pool(std::max(options.in_flight, 1u));
+  std::vector<std::vector<std::byte>> buffers(pool.size());
+  pool.run(pieces.size(), [&](std::size_t item, unsigned worker) {
+    const auto [file, number] = pieces[item];
+    file->begin(client.options());
+    const bool is_empty = file->size() == 0;
+    if (is_empty || file->is_done(number)) {
+      if (!is_empty) meter.add(file->range(number).size);
+      return file->finish_if_whole(options.is_durable);
+    }
+    const ByteRange range = file->range(number);
+    auto& buffer = buffers[worker];
+    buffer.resize(static_cast<std::size_t>(range.size));
+    Fetch fetch{{range.offset, range.size, false}, buffer, [&](std::uint64_t bytes) { meter.add(bytes); }};
+    Remote remote = file->remote();
+    client.fetch(remote, {&fetch, 1});
+    if (fetch.received != range.size) throw changed("it is shorter now").in(remote.name);
+    file->learn(remote);
+    file->write(number, buffer);
+    file->finish_if_whole(options.is_durable);
+  });
+}
+
+std::string digest_of_file(const std::string& path, std::string_view like) {
+  const io::UniqueFd file(io::retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  struct stat info = {};
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) throw io::system_error("cannot be read", errno).in(path);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  FileDigest digest(like, size);
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(size, kPieceBytes)));
+  for (std::uint64_t at = 0; at < size;) {
+    std::size_t done = 0;
+    const int failed = io::read_all_at(file.get(), at, buffer, done);
+    if (failed != 0 || done == 0) throw io::system_error("cannot be read", failed == 0 ? EIO : failed).in(path);
+    digest.update(std::span(buffer).first(done));
+    at += done;
+  }
+  return digest.hex();
+}
+
+}  // namespace ballast::net
