@@ -43,7 +43,7 @@ void add_remote_options(Command& root, RemoteFlags& flags) {
       [&flags](const std::vector<std::string>& texts) {
         for (const std::string& text : texts) add_headers(flags.options.http.headers, text);
       },
-      "send this with requests to the hosts of the targets; @FILE reads such lines from a file");
+      "send this to the hosts of the targets; @FILE reads such lines from a file");
   root.flag("--netrc", &flags.options.http.netrc, "take names and passwords for hosts from ~/.netrc");
   root.option("--ca-file", "FILE", &flags.options.http.ca_file, "believe these certificates");
   root.flag("--plain-http", &flags.options.http.allow_plain, "allow http:// for other hosts than this one");

@@ -121,7 +121,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
   verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
   verb.flag("--base-from-hub", &arguments->base_from_hub,
-            "the base is the repository of the Hub that the first adapter names; no BASE is given");
+            "the base is the Hub's repository that the first adapter names; give no BASE");
   verb.option("-o,--output", "PATH", &arguments->out, possible_outputs());
   verb.option("--weight", "W", &arguments->weights,
               "how much of an adapter: one for each, in their order, or none for 1");

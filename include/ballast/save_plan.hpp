@@ -65,8 +65,12 @@ struct SavePlan {
   // written.
   std::string rival{};
   // A digest of what the plan will make of which bytes of which files: equal plans have equal keys. By this key, a job
-  // that was killed is continued, file by file. Empty for a single file, and if a source is not a file.
+  // that was killed is continued, file by file. Empty for a single file, unless the sources are far away, and if
+  // nothing tells the bytes of a source from others.
   std::string key{};
+  // The sources are far away, so that reading them twice is to be avoided: what is written of a file is kept, too, and
+  // the next run begins with it.
+  bool is_far = false;
   std::vector<Note> notes;  // what the checkpoint has and the files will not have
   std::uint64_t data_bytes = 0;
   std::uint64_t memory_bytes = 0;  // the most that the buffers will take, and that tensors keep while they are read

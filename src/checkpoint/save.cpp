@@ -146,7 +146,11 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
   SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), format, file, options);
   plan.notes.insert(plan.notes.begin(), left_out.begin(), left_out.end());
   find_tensors(plan, checkpoint);
-  if (plan.files.size() > 1) plan.key = plan_key(plan, checkpoint.files);
+  const bool is_far = std::ranges::any_of(checkpoint.files, [](const CheckpointFile& file) {
+    return file.source && file.source->bytes_per_round_trip() != 0;
+  });
+  if (plan.files.size() > 1 || is_far) plan.key = plan_key(plan, checkpoint.files);
+  plan.is_far = is_far && !plan.key.empty();
   return plan;
 }
 

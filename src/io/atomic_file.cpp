@@ -105,6 +105,21 @@ class AtomicFile final : public Sink {
     if (temp_.kept_mark() && retry([&] { return ftruncate(temp_.fd(), size); }) != 0) throw failure_to_write(errno);
   }
 
+  bool resume(std::uint64_t size_bytes, std::uint64_t record_bytes) override {
+    struct stat here = {};
+    const bool is_continued = temp_.kept_mark() == kUnfinished && fstat(temp_.fd(), &here) == 0 &&
+                              static_cast<std::uint64_t>(here.st_size) == size_bytes + record_bytes;
+    if (is_continued) {
+      size_ = size_bytes;
+    } else {
+      reserve(size_bytes + record_bytes);
+      size_ = size_bytes;
+      if (!options_.key.empty()) temp_.keep(kUnfinished);
+    }
+    has_record_ = true;
+    return is_continued;
+  }
+
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
     if (const int error = write_all_at(temp_.fd(), offset, bytes)) throw failure_to_write(error);
   }
@@ -136,6 +151,7 @@ class AtomicFile final : public Sink {
 
   void keep(std::uint64_t mark) override try {
     if (options_.key.empty()) return;
+    cut_off_record();
     if (options_.durable && retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
     temp_.keep(mark);
   } catch (Error& failure) {
@@ -184,7 +200,13 @@ class AtomicFile final : public Sink {
     return mode_ ? 0600 : 0666;
   }
 
+  void cut_off_record() {
+    if (!std::exchange(has_record_, false)) return;
+    if (retry([&] { return ftruncate(temp_.fd(), static_cast<off_t>(size_)); }) != 0) throw failure_to_write(errno);
+  }
+
   void finish_content() {
+    cut_off_record();
     if (mode_ && retry([&] { return fchmod(temp_.fd(), *mode_); }) != 0 && !is_without_permissions(errno))
       throw system_error("cannot be given its permissions", errno);
     if (options_.durable && retry([&] { return fsync(temp_.fd()); }) != 0) throw failure_to_write(errno);
@@ -226,6 +248,7 @@ class AtomicFile final : public Sink {
   std::optional<mode_t> mode_;  // the mode to give the file in the end
   TempSibling temp_;
   std::uint64_t size_ = 0;
+  bool has_record_ = false;  // behind the end
   std::atomic<bool> may_share_ = true;
   bool is_committed_ = false;
 };

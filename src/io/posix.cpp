@@ -1,8 +1,10 @@
 #include "io/posix.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cctype>
 #include <system_error>
 #include <utility>
@@ -69,6 +71,15 @@ int read_all_at(int fd, std::uint64_t offset, std::span<std::byte> out, std::siz
     done += static_cast<std::size_t>(n);
   }
   return 0;
+}
+
+std::string run_of_the_system() {
+  std::array<char, 64> id{};
+  const UniqueFd file(retry([&] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); }));
+  if (!file) return {};
+  const auto size = retry([&] { return ::read(file.get(), id.data(), id.size()); });
+  const std::string_view text(id.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 bool is_name_taken(const std::string& path) {

@@ -49,6 +49,10 @@ int write_all_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes)
 // Reads as many bytes as the file has; `done` says how many. Returns errno, or 0.
 int read_all_at(int fd, std::uint64_t offset, std::span<std::byte> out, std::size_t& done);
 
+// A text that changes when the system is started: what was not on the disk then may be lost. Empty if the system does
+// not tell its runs apart.
+std::string run_of_the_system();
+
 // Whether anything has that name, including a link that leads nowhere.
 bool is_name_taken(const std::string& path);
 

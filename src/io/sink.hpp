@@ -19,6 +19,13 @@ class Sink {
   virtual ~Sink() = default;  // without commit(), leaves no trace
 
   virtual void reserve(std::uint64_t size_bytes) = 0;  // the final size; fails early if the disk is too small
+  // Instead of reserve(), for bytes that take long to get: the file has `record_bytes` more behind its end, in which
+  // the caller notes what is written (with write_at), and is kept for the next run as it is, until keep() or commit()
+  // cuts the record off. Returns whether this is the file of an earlier run, with its record.
+  virtual bool resume(std::uint64_t size_bytes, std::uint64_t /*record_bytes*/) {
+    reserve(size_bytes);
+    return false;
+  }
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;  // thread-safe
   virtual void commit() = 0;
 
@@ -38,6 +45,8 @@ class Sink {
   // OutputOptions) is told `mark`, by which it can tell whether the bytes are still the same.
   virtual void keep(std::uint64_t /*mark*/) {}
   // The mark of a file that an earlier process kept and that this sink has taken over: write it anew, or commit it.
+  // kUnfinished for one that can be resumed.
+  static constexpr std::uint64_t kUnfinished = 0;
   virtual std::optional<std::uint64_t> kept() const { return std::nullopt; }
   // Whether nobody can have written to the file that was taken over since it was kept, by all that the system knows:
   // then its bytes are as they were marked, and need not be read.

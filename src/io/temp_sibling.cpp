@@ -78,9 +78,8 @@ std::optional<TempName> parse_temp_name(std::string_view entry) {
 // A number for the file as it is now (inode, size, time of the last write) and for this run of the system. Nothing if
 // the system does not tell its runs apart.
 std::optional<std::uint64_t> stamp_of(const struct stat& file) {
-  std::array<char, 64> boot{};
-  const UniqueFd id(retry([&] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); }));
-  if (!id || retry([&] { return read(id.get(), boot.data(), boot.size()); }) <= 0) return std::nullopt;
+  const std::string boot = run_of_the_system();
+  if (boot.empty()) return std::nullopt;
   const std::array<std::uint64_t, 5> facts = {
       static_cast<std::uint64_t>(file.st_dev), static_cast<std::uint64_t>(file.st_ino),
       static_cast<std::uint64_t>(file.st_size), static_cast<std::uint64_t>(file.st_mtim.tv_sec),

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -61,14 +60,6 @@ io::UniqueFd open_file(const std::string& path) {
   io::UniqueFd file(io::retry([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); }));
   if (file.get() < 0) throw io::system_error("cannot be written", errno).in(path);
   return file;
-}
-
-// Changes when the system is started: what was not on the disk then may be lost.
-std::string this_run_of_the_system() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
 }
 
 // A file that is being fetched. It is open only from its first piece to its last one: a repository may have more files
@@ -185,7 +176,7 @@ class Partial {
     const Remote& remote = download_.remote;
     if (!remote.digest.empty()) return fmt::format("ballast.pieces/1 {} {} {}\n", remote.digest, size(), kPieceBytes);
     if (remote.etag.empty()) return {};
-    return fmt::format("ballast.pieces/1 {} {} {} {}\n", remote.etag, size(), kPieceBytes, this_run_of_the_system());
+    return fmt::format("ballast.pieces/1 {} {} {} {}\n", remote.etag, size(), kPieceBytes, io::run_of_the_system());
   }
 
   void read_record() {

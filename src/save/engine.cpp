@@ -20,6 +20,7 @@
 #include "kernels/crc32.hpp"
 #include "kernels/digest.hpp"
 #include "save/digests.hpp"
+#include "save/job_record.hpp"
 #include "save/jobs.hpp"
 #include "save/source_check.hpp"
 #include "tensor/element_layout.hpp"
@@ -48,19 +49,26 @@ class FileWriter {
     if (options.digests || options.verify) digests_.emplace(file);
   }
 
-  void write(ThreadPool& pool, SourceCheck& check) {
+  // If `is_far`, a later run continues this one.
+  void write(ThreadPool& pool, SourceCheck& check, bool is_far) {
     for (const SavePlan::Item& item : file_.items) wants_crc32_.push_back(file_.finish || check.wants(item));
-    sink_.reserve(file_.size_bytes);
+    if (!is_far) sink_.reserve(file_.size_bytes);
+    std::vector<Job> jobs = make_jobs(file_, buffer_bytes_, is_far ? std::vector<ByteRange>() : share_blocks());
+    std::optional<JobRecord> record;
+    if (is_far) record.emplace(sink_, file_.size_bytes, jobs.size(), buffer_bytes_);
     sink_.write_at(0, file_.head);
     meter_.add(file_.head.size());
-    std::vector<Job> jobs = make_jobs(file_, buffer_bytes_, share_blocks());
     buffers_.resize(pool.size());
+    const auto was_done = [&](std::size_t i) { return record && record->is_done(i); };
     ReadAhead ahead(jobs.size(), [&](std::size_t i, Announcement& reads) {
+      if (was_done(i)) return;
       for (const Job::Part& part : jobs[i].parts) reads.add(*part.tensor, {part.first, part.size});
     });
     pool.run(jobs.size(), [&](std::size_t i, unsigned worker) {
       ahead.begin(i);
+      if (was_done(i)) return look_again(jobs[i], buffers_[worker]);
       run(jobs[i], buffers_[worker]);
+      if (record && !has_overflows(jobs[i])) record->note(i);
     });
 
     const std::vector<std::uint32_t> crc32s = checksums(jobs);
@@ -118,6 +126,24 @@ class FileWriter {
       case Job::Kind::gathered: return write_gathered(job, buffer);
       case Job::Kind::streamed: return write_streamed(job, buffer);
     }
+  }
+
+  // What an earlier run wrote is read only if somebody wants to know what it is.
+  void look_again(Job& job, std::vector<std::byte>& buffer) {
+    for (Job::Part& part : job.parts) {
+      for (std::uint64_t done = 0; done < part.size && (wants_crc32_[part.item] || digests_); done += kDirectStep) {
+        buffer.resize(std::max<std::size_t>(buffer.size(), kDirectStep));
+        const auto bytes = std::span(buffer).first(std::min(kDirectStep, part.size - done));
+        sink_.read_back(part.offset + done, bytes);
+        look_at(part, done, bytes);
+      }
+      meter_.add(part.size);
+    }
+  }
+
+  bool has_overflows(const Job& job) {
+    const std::lock_guard lock(overflows_mutex_);
+    return std::ranges::any_of(job.parts, [&](const Job::Part& part) { return overflows_[part.item].count != 0; });
   }
 
   void write_direct(Job::Part& part, std::vector<std::byte>& buffer) {
@@ -323,7 +349,7 @@ std::set<const Storage*> storages_of(const SavePlan& plan) {
 // have written to it since, if the system was started again, or if the user wants everything read back.
 bool is_still_good(const io::Sink& sink, const SavePlan::File& file, ThreadPool& pool, const SaveOptions& options) {
   const auto mark = sink.kept();
-  if (!mark) return false;
+  if (!mark || *mark == io::Sink::kUnfinished) return false;
   if (sink.is_untouched() && !options.verify) return true;
   ProgressMeter meter(options.progress, "checking what is there", file.size_bytes);
   try {
@@ -357,10 +383,12 @@ std::uint64_t buffer_bytes_each(const SaveOptions& options) {
 
 namespace {
 
-// After a job was cancelled, the files that are finished stay, and the next run begins with them.
-void leave_finished_files(Error& error, std::span<const std::unique_ptr<io::Sink>> sinks) {
+// After a job was cancelled, the files that are finished stay, and the next run begins with them. If the sources are
+// far away, what there is of the others stays, too.
+void leave_finished_files(Error& error, std::span<const std::unique_ptr<io::Sink>> sinks, bool is_far) {
   const auto finished = std::ranges::count_if(sinks, [](const auto& sink) { return sink->leave_to_next_run(); });
   if (finished == 0) return;
+  if (is_far) return void(error.hint("what is written is kept; the same command goes on from there"));
   error.hint(fmt::format("{} of {} files are finished and kept; the same command goes on with the others", finished,
                          sinks.size()));
 }
@@ -387,7 +415,7 @@ SaveReport write_all(const SavePlan& plan, const SaveOptions& options,
       continue;
     }
     FileWriter writer(file, *sinks[i], options, meter);
-    writer.write(pool, check);
+    writer.write(pool, check, plan.is_far);
     if (options.verify) writer.verify(pool, reading);
     writer.report(report);
     if (!plan.key.empty() && !writer.has_overflows()) sinks[i]->keep(digest_of(*sinks[i], file.size_bytes, pool));
@@ -413,7 +441,8 @@ SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const S
   try {
     return write_all(plan, options, sinks);
   } catch (Error& error) {
-    if (error.code() == Errc::cancelled) leave_finished_files(error, sinks);
+    const bool can_go_on = error.code() == Errc::cancelled || (plan.is_far && error.code() == Errc::io);
+    if (can_go_on) leave_finished_files(error, sinks, plan.is_far);
     throw;
   }
 }
