@@ -130,9 +130,11 @@ def find_tests(pattern):
     return tests
 
 
-def limit_memory():
+def begin_test():
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # a shell has jobs in its background ignore these
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run(test, seconds, environment):
@@ -141,7 +143,7 @@ def run(test, seconds, environment):
         everything = os.environ | {"BALLAST_SHARED": str(ROOT.parent / "shared"), "TMPDIR": folder, "HOME": folder}
         process = subprocess.Popen(test.command, env=everything | test.environment | environment, cwd=BUILD,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   start_new_session=True, preexec_fn=limit_memory)
+                                   start_new_session=True, preexec_fn=begin_test)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
