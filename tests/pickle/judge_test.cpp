@@ -228,6 +228,7 @@ TEST(Judge, DoesNotKnowAnUnknownClassThatIsGivenMoreThanEveryModuleHas) {
            {"bytes", py::build(net, module_state({{"training", py::bytes("a")}}))},
            {"a bytearray", py::build(net, module_state({{"training", byte_array("a")}}))},
            {"a name", py::build(net, module_state({{"training", py::global("model", "make")}}))},
+           {"a name that may be called", py::build(net, module_state({{"training", py::global("builtins", "list")}}))},
            {"a key that is no text", py::build(net, state + py::integer(1) + py::none() + "s")},
        })
     EXPECT_EQ(name(judged(object).weakest), name(Verdict::unknown)) << what;
@@ -329,6 +330,29 @@ TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
   expect(Verdict::unknown, py::build(built("model", "Net"), layers), "a hook of a module");
 }
 
+// Some writers spell the id of a storage as a tuple, and its class is not called.
+TEST(Judge, KnowsTheClassOfAStorageInATupleThatIsTheIdOfOneOnly) {
+  const auto verdict = [](const std::vector<py::Ops>& tuple) {
+    // However a graph misreads a node as the number of a name: it finds a storage.
+    const std::vector<py::Ops> names(1000, py::global("torch", "FloatStorage"));
+    return judged(py::list(names) + "0" + py::call("builtins", "dict", {py::tuple(tuple)})).weakest;
+  };
+  const py::Ops word = py::text("storage"), key = py::text("0"), type = py::global("torch", "FloatStorage");
+  EXPECT_EQ(verdict({word, type, key}), Verdict::known);
+  EXPECT_EQ(verdict({word, type, key, py::text("cpu"), py::integer(1)}), Verdict::known);
+  for (const auto& [what, tuple] : std::vector<std::pair<std::string, std::vector<py::Ops>>>{
+           {"no key", {word, type}},
+           {"a word that is bytes", {py::bytes("storage"), type, key}},
+           {"another word", {py::text("module"), type, key}},
+           {"a list in the place of the class", {word, py::list({py::global("model", "make")}), key}},
+           {"a tensor", {word, py::global("torch", "FloatTensor"), key}},
+           {"somebody else's storage", {word, py::global("model", "MyStorage"), key}},
+           {"a storage of no type", {word, py::global("torch.storage", "UntypedStorage"), key}},
+           {"a name behind the class", {word, type, key, py::global("model", "make")}},
+       })
+    EXPECT_EQ(verdict(tuple), Verdict::unknown) << what;
+}
+
 TEST(Judge, KnowsNamesThatMayBeCalledWithAnything) {
   expect(Verdict::known, py::call("collections", "defaultdict", {py::global("builtins", "list")}), "a factory");
   expect(Verdict::known, py::call("functools", "partial", {py::global("torch.nn.modules.normalization", "LayerNorm")}),
@@ -357,6 +381,17 @@ TEST(Judge, KnowsAReconstructorOnlyWithABaseOfPythonsOwn) {
   expect(Verdict::known, reconstructed(py::global("builtins", "object"), py::none()), "object");
   expect(Verdict::unknown, reconstructed(py::global("torch.nn.modules.linear", "Linear"), py::dict({})), "itself");
   expect(Verdict::unknown, reconstructed(py::global("builtins", "dict"), py::ordered_dict()), "a value with methods");
+  expect(Verdict::unknown, reconstructed(py::global("model", "dict"), py::dict({})), "a dict of somebody else's");
+  expect(Verdict::unknown, reconstructed(py::global("builtins", "bytearray"), py::none()), "another type of Python's");
+  // A graph that takes the 2 for the number of a name finds that of the value.
+  expect(Verdict::unknown, reconstructed(py::integer(2), py::global("builtins", "dict")), "a number");
+  const py::Ops linear = py::global("torch.nn.modules.linear", "Linear"), object = py::global("builtins", "object");
+  for (const std::vector<py::Ops>& arguments : std::vector<std::vector<py::Ops>>{
+           {linear, object, py::none(), py::none()}, {py::text("Linear"), object, py::none()}})
+    expect(Verdict::unknown, py::call("copyreg", "_reconstructor", arguments), "one too many, or no class");
+}
+
+TEST(Judge, KnowsNewobjExOnlyWithAClassItsArgumentsAndNoKeywords) {
   const auto newobj_ex = [](const py::Ops& keywords) {
     return py::call("copyreg", "__newobj_ex__", {py::global("torch", "Tensor"), py::tuple({}), keywords});
   };
@@ -366,6 +401,14 @@ TEST(Judge, KnowsAReconstructorOnlyWithABaseOfPythonsOwn) {
          py::global("torch.storage", "UntypedStorage") + py::tuple({}) + py::dict({{"allocator", py::integer(1)}}) +
              "\x92",
          "a number that becomes a pointer, by NEWOBJ_EX");
+  const py::Ops tensor = py::global("torch", "Tensor"), none = py::tuple({});
+  for (const auto& [what, arguments] : std::vector<std::pair<std::string, std::vector<py::Ops>>>{
+           {"one too many", {tensor, none, py::dict({}), py::none()}},
+           {"no class", {py::text("Tensor"), none, py::dict({})}},
+           {"arguments in a list", {tensor, py::list({}), py::dict({})}},
+           {"keywords in a tuple", {tensor, none, none}},
+       })
+    expect(Verdict::unknown, py::call("copyreg", "__newobj_ex__", arguments), what);
 }
 
 TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
@@ -375,7 +418,13 @@ TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
   expect(Verdict::known, given(py::tuple({py::none(), py::dict({{"a", py::none()}})})), "slots");
   expect(Verdict::unknown, given(hidden), "an OrderedDict with a name of Python's");
   expect(Verdict::unknown, given(py::tuple({py::none(), hidden})), "slots with a name of Python's");
+  expect(Verdict::unknown, given(py::tuple({hidden, py::none()})), "attributes beside slots");
   expect(Verdict::unknown, given(built("argparse", "Namespace")), "an object with attributes of its own");
+  const py::Ops pair = py::tuple({py::text("__class__"), py::none()});
+  expect(Verdict::unknown, given(py::call("collections", "OrderedDict", {py::list({pair})})),
+         "an OrderedDict of pairs");
+  expect(Verdict::unknown, given(py::build(py::ordered_dict(), py::dict({{"a", py::none()}}))),
+         "an OrderedDict with a state");
   expect(Verdict::unknown,
          stored(py::call("lightning.fabric.utilities.data", "AttributeDict", {}), py::text("__setstate__"), py::none()),
          "a key that is an attribute");
