@@ -280,6 +280,37 @@ TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
   expect(Verdict::unknown, py::tuple({py::text("other"), linear}) + "Q)\x81", "another word");
 }
 
+// torch up to 1.10 calls it with a number.
+TEST(Judge, JudgesTheClassOfAStorageAsCalled) {
+  const auto storage = [](const py::Ops& type, const py::Ops& word = py::text("storage"),
+                          const py::Ops& location = py::text("cpu")) {
+    return py::persistent({word, type, py::text("0"), location, py::integer(4)});
+  };
+  for (const auto& [module, name] :
+       std::vector<std::pair<std::string, std::string>>{{"torch", "FloatStorage"},
+                                                        {"torch.cuda", "HalfStorage"},
+                                                        {"torch.storage", "UntypedStorage"},
+                                                        {"torch.storage", "TypedStorage"},
+                                                        {"torch", "UntypedStorage"},
+                                                        {"torch", "_UntypedStorage"}})
+    expect(Verdict::known, storage(py::global(module, name)), module + "." + name);
+  const py::Ops make = py::global("model", "make"), type = py::global("torch", "FloatStorage");
+  EXPECT_EQ(judged(storage(make)).use, "called");
+  for (const auto& [what, object] : std::vector<std::pair<std::string, py::Ops>>{
+           {"an unknown name", storage(make)},
+           {"an unknown name in a tensor", py::tensor(storage(make), 0, {4}, {1})},
+           {"a word that is bytes", storage(make, py::bytes("storage"))},
+           {"a function that asks for more than a number", storage(py::global("copyreg", "_reconstructor"))},
+           {"a class that may be built only", storage(py::global("torch.nn.modules.linear", "Linear"))},
+           {"what was computed", storage(py::ordered_dict())},
+           {"no class", py::persistent({py::text("storage")})},
+           {"a name behind it", storage(type, py::text("storage"), make)},
+           {"a name deep behind it", storage(type, py::text("storage"), py::list({make}))},
+       })
+    expect(Verdict::unknown, object, what);
+  expect(Verdict::dangerous, storage(py::global("torch.storage", "_load_from_bytes")), "a loader");
+}
+
 TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
   const auto from_type = [](const py::Ops& function, const py::Ops& arguments) {
     return py::call("torch._tensor", "_rebuild_from_type_v2",
@@ -323,6 +354,9 @@ TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
   expect(Verdict::unknown, py::call("builtins", "dict", {namespace_with(partial)}), "a partial that dict() calls");
   const py::Ops module_id = py::tuple({py::text("module"), name, py::text(""), py::text("")}) + "Q";
   expect(Verdict::unknown, namespace_with(module_id), "a class by a persistent id");
+  expect(Verdict::unknown, namespace_with(py::tuple({name, py::text(""), py::text("")}) + "Q"), "an id of 2016");
+  expect(Verdict::unknown, namespace_with(py::tuple({py::list({name})}) + "Q"), "deep in an id");
+  expect(Verdict::unknown, namespace_with(py::tuple({py::bytes("module"), name}) + "Q"), "behind a word that is bytes");
   const py::Ops layers = py::dict({{"_parameters", py::dict({})},
                                    {"_buffers", py::dict({})},
                                    {"_modules", py::dict({})},
@@ -498,6 +532,18 @@ TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverMuchIsShared) {
   py::Ops one = py::global("model", "make") + py::get(1) + "R" + py::get(2) + "b0";
   for (int i = 0; i < 20'000; ++i) ops += one;
   EXPECT_EQ(judged(ops + "N").weakest, Verdict::unknown);
+}
+
+TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverDeepAnIdIs) {
+  // Every object is given a persistent id of a persistent id of a hundred thousand others, and storages share an id.
+  py::Ops ops = py::put(py::integer(1) + std::string(100'000, 'Q'), 1) + "0";
+  std::vector<py::Ops> id(1000, py::list({}));
+  id[0] = py::text("storage");
+  id[1] = py::global("torch", "FloatStorage");
+  ops += py::put(py::tuple(id), 2) + "0";
+  const py::Ops one = py::global("collections", "OrderedDict") + py::get(1) + "\x85R0" + py::get(2) + "Q0";
+  for (int i = 0; i < 20'000; ++i) ops += one;
+  EXPECT_EQ(judged(ops + "N").weakest, Verdict::known);
 }
 
 }  // namespace
