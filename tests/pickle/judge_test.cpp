@@ -367,9 +367,10 @@ TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
 // Some writers spell the id of a storage as a tuple, and its class is not called.
 TEST(Judge, KnowsTheClassOfAStorageInATupleThatIsTheIdOfOneOnly) {
   const auto verdict = [](const std::vector<py::Ops>& tuple) {
-    // However a graph misreads a node as the number of a name: it finds a storage.
-    const std::vector<py::Ops> names(1000, py::global("torch", "FloatStorage"));
-    return judged(py::list(names) + "0" + py::call("builtins", "dict", {py::tuple(tuple)})).weakest;
+    // If a graph takes a node that is no name for the number of one, it finds a storage.
+    py::Ops names;
+    for (int i = 0; i < 1000; ++i) names += py::global("torch", "FloatStorage") + "0";
+    return judged(names + py::call("builtins", "dict", {py::tuple(tuple)}) + names + "N").weakest;
   };
   const py::Ops word = py::text("storage"), key = py::text("0"), type = py::global("torch", "FloatStorage");
   EXPECT_EQ(verdict({word, type, key}), Verdict::known);
