@@ -154,6 +154,9 @@ TEST(Judge, AsksForAsManyArgumentsAsTheRowAllowsAndOfTheirKind) {
   for (const py::Ops& first : {text, numbers, py::ordered_dict()})
     expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {first, text, text}), "no class to make");
   expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {}), "nothing to make");
+  expect(Verdict::unknown, py::call("copyreg", "__newobj__", {text}), "a text to make an instance of");
+  expect(Verdict::unknown, py::call("builtins", "str", {numbers}), "the text of a list");
+  expect(Verdict::unknown, py::call("builtins", "bytes", {py::bytes("a"), py::text("utf-8")}), "bytes, and a codec");
   expect(Verdict::unknown, py::call("builtins", "type", {}), "the class of nothing");
 }
 
@@ -187,6 +190,9 @@ TEST(Judge, KnowsAFunctionOfNumPyByTwoTextsOnly) {
            {"a module that is no text", {py::bytes("numpy"), add}},
            {"a name that is no text", {numpy, py::bytes("add")}},
            {"another module", {py::text("model"), add}},
+           {"a module inside of numpy", {py::text("numpy.testing"), add}},
+           {"a module that begins like numpy", {py::text("numpyro"), add}},
+           {"a module that begins like one of scipy's", {py::text("scipy.specials.a"), add}},
            {"a name that leads elsewhere", {numpy, py::text("Core.Add")}},
            {"a name that is dangerous", {numpy, py::text("load")}},
        })
@@ -230,6 +236,7 @@ TEST(Judge, DoesNotKnowAnUnknownClassThatIsGivenMoreThanEveryModuleHas) {
            {"a name", py::build(net, module_state({{"training", py::global("model", "make")}}))},
            {"a name that may be called", py::build(net, module_state({{"training", py::global("builtins", "list")}}))},
            {"a key that is no text", py::build(net, state + py::integer(1) + py::none() + "s")},
+           {"an attribute twice", py::build(net, module_state({{"_modules", py::none()}}))},
        })
     EXPECT_EQ(name(judged(object).weakest), name(Verdict::unknown)) << what;
 }
@@ -248,6 +255,7 @@ TEST(Judge, JudgesANestedClassByItsOuterClass) {
   expect(Verdict::known, nested("torch.distributed.checkpoint.metadata", "Metadata", py::text("Inner")) + ")\x81",
          "built");
   expect(Verdict::unknown, nested("model", "Net", py::text("Inner")) + ")\x81", "of an unknown class");
+  expect(Verdict::unknown, nested("model", "Net", py::text("Inner")), "of an unknown class, and nothing is made of it");
   expect(Verdict::dangerous, nested("torch", "nn", py::text("Module")), "of a module");
   expect(Verdict::dangerous, nested("model", "Net", py::text("__globals__")), "the way out");
   expect(Verdict::dangerous, nested("model", "Net", py::text("forward")), "a function");
@@ -278,6 +286,7 @@ TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
   expect(Verdict::unknown, py::tuple({}) + "Q)\x81", "nothing");
   expect(Verdict::unknown, py::tuple({word}) + "Q)\x81", "a word and nothing");
   expect(Verdict::unknown, py::tuple({py::text("other"), linear}) + "Q)\x81", "another word");
+  expect(Verdict::unknown, py::tuple({py::bytes("module"), linear}) + "Q)\x81", "a word that is bytes");
 }
 
 // torch up to 1.10 calls it with a number.
@@ -304,6 +313,7 @@ TEST(Judge, JudgesTheClassOfAStorageAsCalled) {
            {"a class that may be built only", storage(py::global("torch.nn.modules.linear", "Linear"))},
            {"what was computed", storage(py::ordered_dict())},
            {"no class", py::persistent({py::text("storage")})},
+           {"a name in the place of the key", py::persistent({py::text("storage"), type, make})},
            {"a name behind it", storage(type, py::text("storage"), make)},
            {"a name deep behind it", storage(type, py::text("storage"), py::list({make}))},
        })
@@ -332,8 +342,86 @@ TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
            {function, text, some, py::dict({})},
            {function, type, py::list({py::none()}), py::dict({})},
            {load, type, py::tuple({}), py::dict({})},
+           {function, type, some, py::dict({{"__class__", py::none()}})},
+           {function, py::global("builtins", "bytearray"), some, py::dict({})},
        })
     EXPECT_NE(judged(py::call("torch._tensor", "_rebuild_from_type_v2", arguments)).weakest, Verdict::known);
+}
+
+// What such a function calls or makes in its turn would not be judged.
+TEST(Judge, DoesNotKnowAFunctionThatAnotherOneCallsIfItCallsOrMakesSomethingItself) {
+  const py::Ops dict = py::global("builtins", "dict"), none = py::tuple({});
+  const auto from_type = [&](const std::string& module, const std::string& name, const std::vector<py::Ops>& given) {
+    return py::call("torch._tensor", "_rebuild_from_type_v2",
+                    {py::global(module, name), py::global("torch", "Tensor"), py::tuple(given), py::dict({})});
+  };
+  expect(Verdict::known, from_type("builtins", "dict", {dict}), "a dict");
+  expect(Verdict::unknown, from_type("torch._tensor", "_rebuild_from_type_v2", {dict, dict, none, py::none()}),
+         "calls");
+  expect(Verdict::unknown, from_type("copyreg", "__newobj__", {dict}), "makes");
+}
+
+TEST(Judge, AsksForTheArgumentsOfAClassThatAFunctionMakesAnInstanceOf) {
+  const py::Ops type = py::global("builtins", "bytearray"), linear = py::global("torch.nn.modules.linear", "Linear");
+  const auto newobj = [](const std::vector<py::Ops>& given) { return py::call("copyreg", "__newobj__", given); };
+  const auto newobj_ex = [](const py::Ops& type, const std::vector<py::Ops>& given) {
+    return py::call("copyreg", "__newobj_ex__", {type, py::tuple(given), py::dict({})});
+  };
+  expect(Verdict::known, newobj({type}), "nothing");
+  expect(Verdict::unknown, newobj({type, py::integer(1)}), "a number");
+  expect(Verdict::known, newobj({linear, py::integer(1)}), "a number for a class that takes anything");
+  expect(Verdict::known, newobj_ex(type, {py::bytes("a")}), "bytes in a tuple");
+  expect(Verdict::unknown, newobj_ex(type, {py::integer(1)}), "a number in a tuple");
+  expect(Verdict::known, py::call("copyreg", "_reconstructor", {type, py::global("builtins", "object"), py::none()}),
+         "by its base");
+  expect(Verdict::known, py::global("torch.nn.modules.linear", "Linear") + py::tuple({}) + py::dict({}) + "\x92",
+         "NEWOBJ_EX builds");
+  expect(Verdict::unknown, appended(newobj({linear}), py::none()), "what is made is appended to");
+}
+
+// A guarded name is not known by its row if nobody sees what it is called with.
+TEST(Judge, DoesNotTakeTheRowOfAGuardedNameThatIsOnlyNamed) {
+  using pickle::Given;
+  for (const pickle::Allowed& row : pickle::kAllowlist) {
+    const auto dot = row.path.rfind('.');
+    const py::Ops name = py::global(row.path.substr(0, dot), row.path.substr(dot + 1));
+    const bool is_guarded = row.given == Given::literal_bytes || row.given == Given::latin1 ||
+                            row.given == Given::nested_class || row.given == Given::calls_first ||
+                            row.given == Given::named_ufunc;
+    EXPECT_EQ(judged(py::list({name})).rule == "allowlist", !is_guarded) << row.path;
+  }
+  expect(Verdict::dangerous, py::list({py::global("torch.storage", "_load_from_bytes")}), "a loader");
+}
+
+TEST(Judge, GivesTheWeakestVerdictOfTheUsesOfOneName) {
+  const py::Ops layer = py::put(py::global("torch.nn.modules.linear", "Linear"), 1) + "0";
+  const py::Ops is_called = py::get(1) + ")R0", is_built = py::get(1) + ")\x81" + "0";
+  expect(Verdict::unknown, layer + is_called + is_built + "N", "called, then built");
+  expect(Verdict::unknown, layer + is_built + is_called + "N", "built, then called");
+  const py::Ops make = py::put(py::global("model", "make"), 1) + "0";
+  const py::Ops is_handed_over = py::call("builtins", "dict", {py::get(1)}) + "0";
+  EXPECT_EQ(judged(make + is_handed_over + is_called + "N").use, "called") << "says more";
+  EXPECT_EQ(judged(make + is_called + is_handed_over + "N").use, "called");
+  EXPECT_EQ(judged(make + is_called + is_built + "N").use, "called") << "the first of two that say as much";
+}
+
+TEST(Judge, JudgesATupleForEachOfItsPlaces) {
+  const auto shared = [](const std::vector<py::Ops>& tuple) { return py::put(py::tuple(tuple), 1) + "0"; };
+  const py::Ops arguments = shared({py::global("ultralytics.nn.tasks", "DetectionModel")});
+  const py::Ops made = py::global("copyreg", "__newobj__") + py::get(1) + "R0";
+  const py::Ops called = py::global("builtins", "dict") + py::get(1) + "R0";
+  const py::Ops inside = py::call("builtins", "dict", {py::get(1)}) + "0";
+  expect(Verdict::known, arguments + made + "N", "a class that is made");
+  expect(Verdict::unknown, arguments + made + called + "N", "a class that is made, and an argument");
+  expect(Verdict::unknown, arguments + made + inside + "N", "a class that is made, and in an argument");
+  const py::Ops id = py::get(1) + "Q0";
+  const auto storage = [&](const std::string& module, const std::string& name) {
+    return shared({py::text("storage"), py::global(module, name), py::text("0")});
+  };
+  expect(Verdict::known, storage("torch.storage", "UntypedStorage") + id + "N", "an id");
+  expect(Verdict::unknown, storage("torch.storage", "UntypedStorage") + id + inside + "N", "an id, and in an argument");
+  expect(Verdict::known, storage("torch", "float32") + inside + "N", "in an argument");
+  expect(Verdict::unknown, storage("torch", "float32") + inside + id + "N", "in an argument, and an id");
 }
 
 // Python calls attributes of what it is given: dict(x) calls x.keys(), Parameter(x) calls x.detach().
@@ -451,6 +539,8 @@ TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
   const py::Ops hidden = stored(py::ordered_dict(), py::text("__class__"), py::none());
   expect(Verdict::known, given(py::ordered_dict({{"a", py::none()}})), "an OrderedDict");
   expect(Verdict::known, given(py::tuple({py::none(), py::dict({{"a", py::none()}})})), "slots");
+  expect(Verdict::known, given(py::dict({{"a", py::text("__class__")}})), "a value");
+  expect(Verdict::unknown, py::build(given(py::dict({{"__class__", py::none()}})), py::dict({})), "two states");
   expect(Verdict::unknown, given(hidden), "an OrderedDict with a name of Python's");
   expect(Verdict::unknown, given(py::tuple({py::none(), hidden})), "slots with a name of Python's");
   expect(Verdict::unknown, given(py::tuple({hidden, py::none()})), "attributes beside slots");
