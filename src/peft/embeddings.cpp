@@ -65,9 +65,10 @@ Embeddings::Embeddings(const StateDict& state) {
   for (const auto& [name, tensor] : state) {
     const std::string_view module = table_of(name);
     if (!is_module_weight(name, tensor) || is_word_embedding(module)) continue;
-    const auto has_shape = [&](const auto& entry) { return entry.second == tensor.shape(); };
+    const auto& shape = tensor.shape();  // clang 14 captures no name of a structured binding
+    const auto has_shape = [&](const auto& entry) { return entry.second == shape; };
     if (is_embedding(module) || (may_be_output_head(module) && std::ranges::any_of(words_, has_shape)))
-      heads_.emplace(module, tensor.shape());
+      heads_.emplace(module, shape);
   }
 }
 

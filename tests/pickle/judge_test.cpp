@@ -154,6 +154,9 @@ TEST(Judge, AsksForAsManyArgumentsAsTheRowAllowsAndOfTheirKind) {
   for (const py::Ops& first : {text, numbers, py::ordered_dict()})
     expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {first, text, text}), "no class to make");
   expect(Verdict::unknown, py::call("copyreg", "_reconstructor", {}), "nothing to make");
+  expect(Verdict::unknown, py::call("copyreg", "__newobj__", {text}), "a text to make an instance of");
+  expect(Verdict::unknown, py::call("builtins", "str", {numbers}), "the text of a list");
+  expect(Verdict::unknown, py::call("builtins", "bytes", {py::bytes("a"), py::text("utf-8")}), "bytes, and a codec");
   expect(Verdict::unknown, py::call("builtins", "type", {}), "the class of nothing");
 }
 
@@ -187,6 +190,9 @@ TEST(Judge, KnowsAFunctionOfNumPyByTwoTextsOnly) {
            {"a module that is no text", {py::bytes("numpy"), add}},
            {"a name that is no text", {numpy, py::bytes("add")}},
            {"another module", {py::text("model"), add}},
+           {"a module inside of numpy", {py::text("numpy.linalg"), add}},
+           {"a module that begins like numpy", {py::text("numpyro"), add}},
+           {"a module that begins like one of scipy's", {py::text("scipy.specials.a"), add}},
            {"a name that leads elsewhere", {numpy, py::text("Core.Add")}},
            {"a name that is dangerous", {numpy, py::text("load")}},
        })
@@ -228,7 +234,9 @@ TEST(Judge, DoesNotKnowAnUnknownClassThatIsGivenMoreThanEveryModuleHas) {
            {"bytes", py::build(net, module_state({{"training", py::bytes("a")}}))},
            {"a bytearray", py::build(net, module_state({{"training", byte_array("a")}}))},
            {"a name", py::build(net, module_state({{"training", py::global("model", "make")}}))},
+           {"a name that may be called", py::build(net, module_state({{"training", py::global("builtins", "list")}}))},
            {"a key that is no text", py::build(net, state + py::integer(1) + py::none() + "s")},
+           {"an attribute twice", py::build(net, module_state({{"_modules", py::none()}}))},
        })
     EXPECT_EQ(name(judged(object).weakest), name(Verdict::unknown)) << what;
 }
@@ -247,6 +255,7 @@ TEST(Judge, JudgesANestedClassByItsOuterClass) {
   expect(Verdict::known, nested("torch.distributed.checkpoint.metadata", "Metadata", py::text("Inner")) + ")\x81",
          "built");
   expect(Verdict::unknown, nested("model", "Net", py::text("Inner")) + ")\x81", "of an unknown class");
+  expect(Verdict::unknown, nested("model", "Net", py::text("Inner")), "of an unknown class, and nothing is made of it");
   expect(Verdict::dangerous, nested("torch", "nn", py::text("Module")), "of a module");
   expect(Verdict::dangerous, nested("model", "Net", py::text("__globals__")), "the way out");
   expect(Verdict::dangerous, nested("model", "Net", py::text("forward")), "a function");
@@ -277,6 +286,39 @@ TEST(Judge, KnowsAClassByAnIdThatIsATupleOnly) {
   expect(Verdict::unknown, py::tuple({}) + "Q)\x81", "nothing");
   expect(Verdict::unknown, py::tuple({word}) + "Q)\x81", "a word and nothing");
   expect(Verdict::unknown, py::tuple({py::text("other"), linear}) + "Q)\x81", "another word");
+  expect(Verdict::unknown, py::tuple({py::bytes("module"), linear}) + "Q)\x81", "a word that is bytes");
+}
+
+// torch up to 1.10 calls it with a number.
+TEST(Judge, JudgesTheClassOfAStorageAsCalled) {
+  const auto storage = [](const py::Ops& type, const py::Ops& word = py::text("storage"),
+                          const py::Ops& location = py::text("cpu")) {
+    return py::persistent({word, type, py::text("0"), location, py::integer(4)});
+  };
+  for (const auto& [module, name] :
+       std::vector<std::pair<std::string, std::string>>{{"torch", "FloatStorage"},
+                                                        {"torch.cuda", "HalfStorage"},
+                                                        {"torch.storage", "UntypedStorage"},
+                                                        {"torch.storage", "TypedStorage"},
+                                                        {"torch", "UntypedStorage"},
+                                                        {"torch", "_UntypedStorage"}})
+    expect(Verdict::known, storage(py::global(module, name)), module + "." + name);
+  const py::Ops make = py::global("model", "make"), type = py::global("torch", "FloatStorage");
+  EXPECT_EQ(judged(storage(make)).use, "called");
+  for (const auto& [what, object] : std::vector<std::pair<std::string, py::Ops>>{
+           {"an unknown name", storage(make)},
+           {"an unknown name in a tensor", py::tensor(storage(make), 0, {4}, {1})},
+           {"a word that is bytes", storage(make, py::bytes("storage"))},
+           {"a function that asks for more than a number", storage(py::global("copyreg", "_reconstructor"))},
+           {"a class that may be built only", storage(py::global("torch.nn.modules.linear", "Linear"))},
+           {"what was computed", storage(py::ordered_dict())},
+           {"no class", py::persistent({py::text("storage")})},
+           {"a name in the place of the key", py::persistent({py::text("storage"), type, make})},
+           {"a name behind it", storage(type, py::text("storage"), make)},
+           {"a name deep behind it", storage(type, py::text("storage"), py::list({make}))},
+       })
+    expect(Verdict::unknown, object, what);
+  expect(Verdict::dangerous, storage(py::global("torch.storage", "_load_from_bytes")), "a loader");
 }
 
 TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
@@ -300,8 +342,86 @@ TEST(Judge, JudgesTheArgumentsOfAFunctionThatAnotherOneCalls) {
            {function, text, some, py::dict({})},
            {function, type, py::list({py::none()}), py::dict({})},
            {load, type, py::tuple({}), py::dict({})},
+           {function, type, some, py::dict({{"__class__", py::none()}})},
+           {function, py::global("builtins", "bytearray"), some, py::dict({})},
        })
     EXPECT_NE(judged(py::call("torch._tensor", "_rebuild_from_type_v2", arguments)).weakest, Verdict::known);
+}
+
+// What such a function calls or makes in its turn would not be judged.
+TEST(Judge, DoesNotKnowAFunctionThatAnotherOneCallsIfItCallsOrMakesSomethingItself) {
+  const py::Ops dict = py::global("builtins", "dict"), none = py::tuple({});
+  const auto from_type = [&](const std::string& module, const std::string& name, const std::vector<py::Ops>& given) {
+    return py::call("torch._tensor", "_rebuild_from_type_v2",
+                    {py::global(module, name), py::global("torch", "Tensor"), py::tuple(given), py::dict({})});
+  };
+  expect(Verdict::known, from_type("builtins", "dict", {dict}), "a dict");
+  expect(Verdict::unknown, from_type("torch._tensor", "_rebuild_from_type_v2", {dict, dict, none, py::none()}),
+         "calls");
+  expect(Verdict::unknown, from_type("copyreg", "__newobj__", {dict}), "makes");
+}
+
+TEST(Judge, AsksForTheArgumentsOfAClassThatAFunctionMakesAnInstanceOf) {
+  const py::Ops type = py::global("builtins", "bytearray"), linear = py::global("torch.nn.modules.linear", "Linear");
+  const auto newobj = [](const std::vector<py::Ops>& given) { return py::call("copyreg", "__newobj__", given); };
+  const auto newobj_ex = [](const py::Ops& type, const std::vector<py::Ops>& given) {
+    return py::call("copyreg", "__newobj_ex__", {type, py::tuple(given), py::dict({})});
+  };
+  expect(Verdict::known, newobj({type}), "nothing");
+  expect(Verdict::unknown, newobj({type, py::integer(1)}), "a number");
+  expect(Verdict::known, newobj({linear, py::integer(1)}), "a number for a class that takes anything");
+  expect(Verdict::known, newobj_ex(type, {py::bytes("a")}), "bytes in a tuple");
+  expect(Verdict::unknown, newobj_ex(type, {py::integer(1)}), "a number in a tuple");
+  expect(Verdict::known, py::call("copyreg", "_reconstructor", {type, py::global("builtins", "object"), py::none()}),
+         "by its base");
+  expect(Verdict::known, py::global("torch.nn.modules.linear", "Linear") + py::tuple({}) + py::dict({}) + "\x92",
+         "NEWOBJ_EX builds");
+  expect(Verdict::unknown, appended(newobj({linear}), py::none()), "what is made is appended to");
+}
+
+// A guarded name is not known by its row if nobody sees what it is called with.
+TEST(Judge, DoesNotTakeTheRowOfAGuardedNameThatIsOnlyNamed) {
+  using pickle::Given;
+  for (const pickle::Allowed& row : pickle::kAllowlist) {
+    const auto dot = row.path.rfind('.');
+    const py::Ops name = py::global(row.path.substr(0, dot), row.path.substr(dot + 1));
+    const bool is_guarded = row.given == Given::literal_bytes || row.given == Given::latin1 ||
+                            row.given == Given::nested_class || row.given == Given::calls_first ||
+                            row.given == Given::named_ufunc;
+    EXPECT_EQ(judged(py::list({name})).rule == "allowlist", !is_guarded) << row.path;
+  }
+  expect(Verdict::dangerous, py::list({py::global("torch.storage", "_load_from_bytes")}), "a loader");
+}
+
+TEST(Judge, GivesTheWeakestVerdictOfTheUsesOfOneName) {
+  const py::Ops layer = py::put(py::global("torch.nn.modules.linear", "Linear"), 1) + "0";
+  const py::Ops is_called = py::get(1) + ")R0", is_built = py::get(1) + ")\x81" + "0";
+  expect(Verdict::unknown, layer + is_called + is_built + "N", "called, then built");
+  expect(Verdict::unknown, layer + is_built + is_called + "N", "built, then called");
+  const py::Ops make = py::put(py::global("model", "make"), 1) + "0";
+  const py::Ops is_handed_over = py::call("builtins", "dict", {py::get(1)}) + "0";
+  EXPECT_EQ(judged(make + is_handed_over + is_called + "N").use, "called") << "says more";
+  EXPECT_EQ(judged(make + is_called + is_handed_over + "N").use, "called");
+  EXPECT_EQ(judged(make + is_called + is_built + "N").use, "called") << "the first of two that say as much";
+}
+
+TEST(Judge, JudgesATupleForEachOfItsPlaces) {
+  const auto shared = [](const std::vector<py::Ops>& tuple) { return py::put(py::tuple(tuple), 1) + "0"; };
+  const py::Ops arguments = shared({py::global("ultralytics.nn.tasks", "DetectionModel")});
+  const py::Ops made = py::global("copyreg", "__newobj__") + py::get(1) + "R0";
+  const py::Ops called = py::global("builtins", "dict") + py::get(1) + "R0";
+  const py::Ops inside = py::call("builtins", "dict", {py::get(1)}) + "0";
+  expect(Verdict::known, arguments + made + "N", "a class that is made");
+  expect(Verdict::unknown, arguments + made + called + "N", "a class that is made, and an argument");
+  expect(Verdict::unknown, arguments + made + inside + "N", "a class that is made, and in an argument");
+  const py::Ops id = py::get(1) + "Q0";
+  const auto storage = [&](const std::string& module, const std::string& name) {
+    return shared({py::text("storage"), py::global(module, name), py::text("0")});
+  };
+  expect(Verdict::known, storage("torch.storage", "UntypedStorage") + id + "N", "an id");
+  expect(Verdict::unknown, storage("torch.storage", "UntypedStorage") + id + inside + "N", "an id, and in an argument");
+  expect(Verdict::known, storage("torch", "float32") + inside + "N", "in an argument");
+  expect(Verdict::unknown, storage("torch", "float32") + inside + id + "N", "in an argument, and an id");
 }
 
 // Python calls attributes of what it is given: dict(x) calls x.keys(), Parameter(x) calls x.detach().
@@ -322,11 +442,38 @@ TEST(Judge, DoesNotKnowAnUnlistedNameWhereSomebodyMayCallIt) {
   expect(Verdict::unknown, py::call("builtins", "dict", {namespace_with(partial)}), "a partial that dict() calls");
   const py::Ops module_id = py::tuple({py::text("module"), name, py::text(""), py::text("")}) + "Q";
   expect(Verdict::unknown, namespace_with(module_id), "a class by a persistent id");
+  expect(Verdict::unknown, namespace_with(py::tuple({name, py::text(""), py::text("")}) + "Q"), "an id of 2016");
+  expect(Verdict::unknown, namespace_with(py::tuple({py::list({name})}) + "Q"), "deep in an id");
+  expect(Verdict::unknown, namespace_with(py::tuple({py::bytes("module"), name}) + "Q"), "behind a word that is bytes");
   const py::Ops layers = py::dict({{"_parameters", py::dict({})},
                                    {"_buffers", py::dict({})},
                                    {"_modules", py::dict({})},
                                    {"_forward_hooks", py::dict({{"0", name}})}});
   expect(Verdict::unknown, py::build(built("model", "Net"), layers), "a hook of a module");
+}
+
+// Some writers spell the id of a storage as a tuple, and its class is not called.
+TEST(Judge, KnowsTheClassOfAStorageInATupleThatIsTheIdOfOneOnly) {
+  const auto verdict = [](const std::vector<py::Ops>& tuple) {
+    // If a graph takes a node that is no name for the number of one, it finds a storage.
+    py::Ops names;
+    for (int i = 0; i < 1000; ++i) names += py::global("torch", "FloatStorage") + "0";
+    return judged(names + py::call("builtins", "dict", {py::tuple(tuple)}) + names + "N").weakest;
+  };
+  const py::Ops word = py::text("storage"), key = py::text("0"), type = py::global("torch", "FloatStorage");
+  EXPECT_EQ(verdict({word, type, key}), Verdict::known);
+  EXPECT_EQ(verdict({word, type, key, py::text("cpu"), py::integer(1)}), Verdict::known);
+  for (const auto& [what, tuple] : std::vector<std::pair<std::string, std::vector<py::Ops>>>{
+           {"no key", {word, type}},
+           {"a word that is bytes", {py::bytes("storage"), type, key}},
+           {"another word", {py::text("module"), type, key}},
+           {"a list in the place of the class", {word, py::list({py::global("model", "make")}), key}},
+           {"a tensor", {word, py::global("torch", "FloatTensor"), key}},
+           {"somebody else's storage", {word, py::global("model", "MyStorage"), key}},
+           {"a storage of no type", {word, py::global("torch.storage", "UntypedStorage"), key}},
+           {"a name behind the class", {word, type, key, py::global("model", "make")}},
+       })
+    EXPECT_EQ(verdict(tuple), Verdict::unknown) << what;
 }
 
 TEST(Judge, KnowsNamesThatMayBeCalledWithAnything) {
@@ -357,6 +504,17 @@ TEST(Judge, KnowsAReconstructorOnlyWithABaseOfPythonsOwn) {
   expect(Verdict::known, reconstructed(py::global("builtins", "object"), py::none()), "object");
   expect(Verdict::unknown, reconstructed(py::global("torch.nn.modules.linear", "Linear"), py::dict({})), "itself");
   expect(Verdict::unknown, reconstructed(py::global("builtins", "dict"), py::ordered_dict()), "a value with methods");
+  expect(Verdict::unknown, reconstructed(py::global("model", "dict"), py::dict({})), "a dict of somebody else's");
+  expect(Verdict::unknown, reconstructed(py::global("builtins", "bytearray"), py::none()), "another type of Python's");
+  // A graph that takes the 2 for the number of a name finds that of the value.
+  expect(Verdict::unknown, reconstructed(py::integer(2), py::global("builtins", "dict")), "a number");
+  const py::Ops linear = py::global("torch.nn.modules.linear", "Linear"), object = py::global("builtins", "object");
+  for (const std::vector<py::Ops>& arguments : std::vector<std::vector<py::Ops>>{
+           {linear, object, py::none(), py::none()}, {py::text("Linear"), object, py::none()}})
+    expect(Verdict::unknown, py::call("copyreg", "_reconstructor", arguments), "one too many, or no class");
+}
+
+TEST(Judge, KnowsNewobjExOnlyWithAClassItsArgumentsAndNoKeywords) {
   const auto newobj_ex = [](const py::Ops& keywords) {
     return py::call("copyreg", "__newobj_ex__", {py::global("torch", "Tensor"), py::tuple({}), keywords});
   };
@@ -366,6 +524,14 @@ TEST(Judge, KnowsAReconstructorOnlyWithABaseOfPythonsOwn) {
          py::global("torch.storage", "UntypedStorage") + py::tuple({}) + py::dict({{"allocator", py::integer(1)}}) +
              "\x92",
          "a number that becomes a pointer, by NEWOBJ_EX");
+  const py::Ops tensor = py::global("torch", "Tensor"), none = py::tuple({});
+  for (const auto& [what, arguments] : std::vector<std::pair<std::string, std::vector<py::Ops>>>{
+           {"one too many", {tensor, none, py::dict({}), py::none()}},
+           {"no class", {py::text("Tensor"), none, py::dict({})}},
+           {"arguments in a list", {tensor, py::list({}), py::dict({})}},
+           {"keywords in a tuple", {tensor, none, none}},
+       })
+    expect(Verdict::unknown, py::call("copyreg", "__newobj_ex__", arguments), what);
 }
 
 TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
@@ -373,9 +539,17 @@ TEST(Judge, KnowsAStateOnlyIfNothingInItIsLookedForByPython) {
   const py::Ops hidden = stored(py::ordered_dict(), py::text("__class__"), py::none());
   expect(Verdict::known, given(py::ordered_dict({{"a", py::none()}})), "an OrderedDict");
   expect(Verdict::known, given(py::tuple({py::none(), py::dict({{"a", py::none()}})})), "slots");
+  expect(Verdict::known, given(py::dict({{"a", py::text("__class__")}})), "a value");
+  expect(Verdict::unknown, py::build(given(py::dict({{"__class__", py::none()}})), py::dict({})), "two states");
   expect(Verdict::unknown, given(hidden), "an OrderedDict with a name of Python's");
   expect(Verdict::unknown, given(py::tuple({py::none(), hidden})), "slots with a name of Python's");
+  expect(Verdict::unknown, given(py::tuple({hidden, py::none()})), "attributes beside slots");
   expect(Verdict::unknown, given(built("argparse", "Namespace")), "an object with attributes of its own");
+  const py::Ops pair = py::tuple({py::text("__class__"), py::none()});
+  expect(Verdict::unknown, given(py::call("collections", "OrderedDict", {py::list({pair})})),
+         "an OrderedDict of pairs");
+  expect(Verdict::unknown, given(py::build(py::ordered_dict(), py::dict({{"a", py::none()}}))),
+         "an OrderedDict with a state");
   expect(Verdict::unknown,
          stored(py::call("lightning.fabric.utilities.data", "AttributeDict", {}), py::text("__setstate__"), py::none()),
          "a key that is an attribute");
@@ -449,6 +623,18 @@ TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverMuchIsShared) {
   py::Ops one = py::global("model", "make") + py::get(1) + "R" + py::get(2) + "b0";
   for (int i = 0; i < 20'000; ++i) ops += one;
   EXPECT_EQ(judged(ops + "N").weakest, Verdict::unknown);
+}
+
+TEST(Judge, TakesTimeThatGrowsWithThePickleHoweverDeepAnIdIs) {
+  // Every object is given a persistent id of a persistent id of a hundred thousand others, and storages share an id.
+  py::Ops ops = py::put(py::integer(1) + std::string(100'000, 'Q'), 1) + "0";
+  std::vector<py::Ops> id(1000, py::list({}));
+  id[0] = py::text("storage");
+  id[1] = py::global("torch", "FloatStorage");
+  ops += py::put(py::tuple(id), 2) + "0";
+  const py::Ops one = py::global("collections", "OrderedDict") + py::get(1) + "\x85R0" + py::get(2) + "Q0";
+  for (int i = 0; i < 20'000; ++i) ops += one;
+  EXPECT_EQ(judged(ops + "N").weakest, Verdict::known);
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 
 Usage: ./dev refusals [--jobs N] [--list] [--again] [--tests REGEX] [PATH…]
 
-A copy of the tree is compiled once, with a switch in each condition (find_refusals.py, switch.hpp). Every test runs
-once to see which changes make a difference in it; then every change runs with those tests, the fastest first, until one
-of them fails or takes too long. living.txt lists the changes that are known to live, with the reasons. Exit code 1: a
-change lives that is not listed there, or one is listed that does not live.
+A copy of the tree is compiled once, with a switch in each condition (find_refusals.py, switch.hpp); with PATHs, only in
+their files, and ccache has the others. Every test runs once to see which changes make a difference in it; then every
+change runs with those tests, the fastest first, until one of them fails or takes too long. living.txt lists the changes
+that are known to live, with the reasons. Exit code 1: a change lives that is not listed there, or one is listed that
+does not live.
 """
 
 import argparse
@@ -34,6 +35,7 @@ BUILD = COPY / "build" / "release"
 FOLDERS = ("src/formats", "src/checkpoint", "src/cache")
 BELOW = {"core", "io", "kernels", "device", "tensor"}  # the tests in these folders never reach a refusal
 MOST_IN_A_FILE = 256  # changes: if one file gets more of them, the numbers in the other files stay
+MAKES_A_DIFFERENCE, MEANS_NOTHING = 1, 2  # as in switch.hpp
 MOST_MEMORY = 4 << 30  # a change must not use up the memory of the machine
 
 
@@ -61,15 +63,16 @@ def git_files():
     return [path for path in listed.decode().split("\0") if path and (ROOT / path).is_file()]
 
 
-def find_changes():
-    """{path: the text with switches}, [Change]"""
+def find_changes(chosen=("",)):
+    """{path: the text with switches} of files whose paths begin with one of `chosen`, [Change] of all files"""
     files = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.[ch]pp"))
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in files}
     rewritten, changes, taken = {}, [], {}
     for place, (path, sites) in enumerate(find_sites(texts).items()):
         number = 1 + place * MOST_IN_A_FILE
         header = f'#include "{COPY / "tests/refusals/switch.hpp"}"\n' if sites else ""
-        rewritten[path] = header + rewrite(texts[path], sites, number)
+        if path.startswith(chosen):
+            rewritten[path] = header + rewrite(texts[path], sites, number)
         for site in sites:
             for change in site.changes:
                 key = f"{path} {site.function}: {site.condition} [{change}]"
@@ -109,7 +112,8 @@ def build():
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "-S", COPY, "--preset", "release", "-DBALLAST_BUILD_BENCH=OFF", "--log-level=WARNING"],
                        check=True, stdout=subprocess.DEVNULL, cwd=COPY)
-    targets = [f"{program}_test" for program in test_programs()] + ["ballast_cli"]
+    examples = [f"example_{path.stem}" for path in (ROOT / "examples").glob("*.cpp")]
+    targets = [f"{program}_test" for program in test_programs()] + ["ballast_cli", *examples]
     subprocess.run(["cmake", "--build", BUILD, "--target", *targets], check=True, stdout=sys.stderr)
 
 
@@ -126,9 +130,11 @@ def find_tests(pattern):
     return tests
 
 
-def limit_memory():
+def begin_test():
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # a shell has jobs in its background ignore these
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run(test, seconds, environment):
@@ -137,7 +143,7 @@ def run(test, seconds, environment):
         everything = os.environ | {"BALLAST_SHARED": str(ROOT.parent / "shared"), "TMPDIR": folder, "HOME": folder}
         process = subprocess.Popen(test.command, env=everything | test.environment | environment, cwd=BUILD,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   start_new_session=True, preexec_fn=limit_memory)
+                                   start_new_session=True, preexec_fn=begin_test)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -155,7 +161,8 @@ def passes(test, seconds, **environment):
 
 
 def see_differences(tests, changes, pool):
-    """Runs each test once. Returns the changes that mean something."""
+    """Runs each test once. Returns the changes that mean something. If a test lets nobody write the file with the
+    differences, such as one that confines the command, any change may make a difference in it."""
     means_nothing = set()
 
     def see(test):
@@ -164,16 +171,18 @@ def see_differences(tests, changes, pool):
             start = time.monotonic()
             has_passed = passes(test, 900, BALLAST_REFUSALS_SEEN=seen.name)
             test.seconds = time.monotonic() - start
-            return has_passed, pathlib.Path(seen.name).read_bytes()
+            if has_passed:
+                return True, pathlib.Path(seen.name).read_bytes()
+            return passes(test, 900), bytes([MAKES_A_DIFFERENCE]) * (1 + changes[-1].number)
 
     for test, (has_passed, seen) in zip(tests, pool.map(see, tests)):
         if not has_passed:
             print(f"left out, because it fails without a change: {test.name}", file=sys.stderr)
             continue
         for change in changes:
-            if seen[change.number] == 1:
+            if seen[change.number] == MAKES_A_DIFFERENCE:
                 change.tests.append(test)
-            elif seen[change.number] == 2:
+            elif seen[change.number] == MEANS_NOTHING:
                 means_nothing.add(change.number)
     return [change for change in changes if change.number not in means_nothing]
 
@@ -225,8 +234,9 @@ def main():
     parser.add_argument("--tests", default="", metavar="REGEX", help="only tests with such names")
     options = parser.parse_args()
 
-    rewritten, changes = find_changes()
-    chosen = [change for change in changes if change.path.startswith(tuple(options.paths) or "")]
+    paths = tuple(options.paths) or ("",)
+    rewritten, changes = find_changes(paths)
+    chosen = [change for change in changes if change.path.startswith(paths)]
     if options.again:
         lived = set((WORK / "lived.txt").read_text().splitlines())
         chosen = [change for change in chosen if change.key in lived]

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -310,7 +309,9 @@ void read_local_headers(const Source& source, const ZipDirectory& directory, Hea
 
 void put_off_local_headers(const ZipDirectory& directory, std::vector<ZipMember>& members, ZipReport& report) {
   std::uint64_t next = directory.offset;
-  for (const std::size_t i : std::views::reverse(in_order_of_the_file(members))) {
+  std::vector<std::size_t> order = in_order_of_the_file(members);
+  std::ranges::reverse(order);  // clang 14 does not take a view of it
+  for (const std::size_t i : order) {
     ZipMember& member = members[i];
     member.next_offset = next;
     next = member.header_offset;

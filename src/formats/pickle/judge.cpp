@@ -91,6 +91,7 @@ class Judge {
     seen_.resize(graph_.size());
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_.kind(id) == Kind::object) judge_object(id);
+      if (graph_.kind(id) == Kind::persistent) judge_id(graph_.persistent_id(id));
       if (graph_.kind(id) == Kind::global && graph_.is_altered(id)) change_import(graph_.global_number(id));
     }
     for (std::size_t i = 0; i < all_.standings.size(); ++i) {
@@ -145,6 +146,23 @@ class Judge {
     hand_over(parts.state);
     for (const NodeId item : graph_.items(id)) hand_over(item);
     for (const NodeId item : graph_.pairs(id)) hand_over(item);
+  }
+
+  // torch up to 1.10 calls the class of a storage with a number. Several storages may share an id.
+  void judge_id(NodeId id) {
+    if (!is_storage_id(id) || (seen_[id] & kIsId) != 0) return;
+    seen_[id] |= kIsId;
+    const auto type = subject_of(arguments_.first_of(id)[1]);
+    if (type) {
+      const Allowed* row = type->standing.row();
+      add(*type, Use::called, row == nullptr || row->given == Given::anything);
+    } else {
+      all_.nameless.push_back({graph_[id].offset, "has storages of a class that it has computed, whatever that is"});
+    }
+    std::size_t i = 0;
+    for (const NodeId item : graph_.items(id)) {
+      if (i++ >= 2) hand_over(item);
+    }
   }
 
   // Whether an object is a module of an unknown class, with what torch.nn.Module gives every module and nothing else.
@@ -246,9 +264,7 @@ class Judge {
         case Kind::object:  // a class inside of a class is a name, too
           if (const auto nested = subject_of(node)) hand_over_name(*nested);
           break;
-        case Kind::persistent:
-          if (const auto named = is_module_id(node) ? subject_of(node) : std::nullopt) hand_over_name(*named);
-          break;
+        case Kind::persistent: hand_on_id(node); break;
         case Kind::tuple:
         case Kind::list:
         case Kind::set:
@@ -272,12 +288,19 @@ class Judge {
     }
   }
 
-  // The persistent id ("module", class, file, source), for which torch's loader of legacy streams gives back the class.
-  bool is_module_id(NodeId persistent) const {
+  // torch's loader of legacy streams gives back the class of the id ("module", class, file, source), and that of tars
+  // the first thing in any tuple. What is in the id of a storage is judged once, by judge_id().
+  void hand_on_id(NodeId persistent) {
+    if ((seen_[persistent] & kHandedOn) != 0) return;
+    seen_[persistent] |= kHandedOn;
     const NodeId id = graph_.persistent_id(persistent);
+    if (!is_storage_id(id)) left_.push_back(id);
+  }
+
+  // The persistent id ("storage", class, key, ...). torch takes a word that is bytes for text.
+  bool is_storage_id(NodeId id) const {
     if (graph_.kind(id) != Kind::tuple || graph_.length(id) == 0) return false;
-    const NodeId first = arguments_.first_of(id)[0];
-    return graph_.kind(first) == Kind::text && graph_.chars(first) == "module";
+    return graph_.chars(arguments_.first_of(id)[0]) == "storage";
   }
 
   // ("storage", torch.FloatStorage, key, ...): some writers spell the id of a storage as a tuple, whose class says the
@@ -321,8 +344,8 @@ class Judge {
   const Arguments arguments_;
   const std::span<const std::string> trusted_;
   std::vector<bool> is_used_;  // by number
-  static constexpr std::uint8_t kHandedOn = 128;
-  std::vector<std::uint8_t> seen_;  // by node: with how many roles it has been arguments, and whether it was handed on
+  static constexpr std::uint8_t kHandedOn = 128, kIsId = 64;
+  std::vector<std::uint8_t> seen_;  // by node: with how many roles it has been arguments, and what else it has been
   std::vector<NodeId> left_;        // of hand_over()
   Judgements all_;
 };

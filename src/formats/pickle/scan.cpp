@@ -190,8 +190,8 @@ class Scanner {
            complaint.code() == Errc::unsafe ? Verdict::dangerous : Verdict::unknown);
     }
     std::ranges::sort(judgements.loaded);
-    const auto twice = std::ranges::unique(judgements.loaded);
-    judgements.loaded.erase(twice.begin(), twice.end());
+    const auto twice = std::unique(judgements.loaded.begin(), judgements.loaded.end());  // clang 14 has no other
+    judgements.loaded.erase(twice, judgements.loaded.end());
     return std::move(judgements.loaded);
   }
 
