@@ -131,6 +131,28 @@ std::vector<std::string> safetensors_headers() {
   return inputs;
 }
 
+// Each input begins with a byte that says what it is: headers, a listing, an address.
+std::vector<std::string> remote_texts() {
+  const std::string id(40, 'a'), sha256(64, 'b');
+  return {
+      std::string("\0", 1) +
+          "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-99/1000\r\nContent-Length: 100\r\n",
+      std::string("\0", 1) + "HTTP/2 206\ncontent-range: bytes 934443-999999/1000000\netag: \"1\"\n",
+      std::string("\0", 1) + "HTTP/1.1 416 x\nContent-Range: bytes */0\n",
+      std::string("\0", 1) +
+          "HTTP/1.1 429 x\nRetry-After: Wed, 21 Oct 2105 07:28:00 GMT\nDate: Wed, 21 Oct 2105 07:27:00 GMT\n",
+      std::string("\0", 1) + "HTTP/1.1 429 x\nRateLimit: \"api\";r=0;t=55\nLink: <https://a/1>; rel=\"next\"\n",
+      "\1[{\"type\":\"file\",\"path\":\"a/b.bin\",\"size\":3,\"oid\":\"" + id + "\"}]",
+      "\1[{\"type\":\"file\",\"path\":\"c\",\"size\":3,\"oid\":\"" + id + "\",\"lfs\":{\"oid\":\"sha256:" + sha256 +
+          "\",\"size\":9}}]",
+      "\1[{\"type\":\"directory\",\"path\":\"../x\",\"size\":0,\"oid\":\"\"}]",
+      "\2hf://org/name@refs/pr/1/a/b",
+      "\2hf://models/org/name@a%2Fb",
+      "\2https://huggingface.co/org/name/blob/main/a%20b?download=true",
+      "\2https://hub.example/datasets/org/name",
+  };
+}
+
 std::vector<std::string> shard_indexes() {
   std::vector<std::string> inputs = {"",
                                      "{",
@@ -171,6 +193,7 @@ int main(int argc, char** argv) {
   try {
     write(fs::path(argv[1]) / "safetensors_header", safetensors_headers());
     write(fs::path(argv[1]) / "shard_index", shard_indexes());
+    write(fs::path(argv[1]) / "remote", remote_texts());
     write(fs::path(argv[1]) / "zip", ballast::fuzz::zips());
     write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
     write(fs::path(argv[1]) / "pickle", pickles());

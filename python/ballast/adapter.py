@@ -184,7 +184,7 @@ def merge(
 
         base: the base: any format and dtype, sharded or not, quantized or not
         adapters: folders that PEFT saved, or files of any dialect; in order
-        base_from_hub: the base is the repository of the Hub that the first adapter names; no BASE is given
+        base_from_hub: the base is the Hub's repository that the first adapter names; give no BASE
         output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         weight: how much of an adapter: one for each, in their order, or none for 1
         initial_adapter: of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted

@@ -1,4 +1,5 @@
 #include "errors.hpp"
+#include "remote.hpp"
 
 #include <array>
 #include <cerrno>
@@ -133,9 +134,11 @@ void add_errors(py::module_& module) {
 }
 
 void raise(const Error& error, const std::string& name) {
+  if (error.code() == Errc::cancelled) raise_what_a_signal_raised();
   const auto says = [&](std::string_view words) { return error.message().find(words) != std::string::npos; };
   if (error.code() == Errc::invalid_argument && says("already exists")) raise_as(already_exists, error, name);
-  const bool is_about_a_file = says("such file") || says("be opened") || says("folder") || says("weights");
+  const bool is_about_a_file = says("such file") || says("be opened") || says("folder") || says("weights") ||
+                               says("no file") || says("repository") || says("revision") || says("in the cache");
   if (error.code() == Errc::not_found && !is_about_a_file) raise_as(no_tensor, error, name);
   // The system's words are part of the message.
   const bool is_denied = error.code() == Errc::io && error.message().find(std::strerror(EACCES)) != std::string::npos;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "gil.hpp"
 
@@ -10,6 +11,12 @@ namespace py = pybind11;
 namespace ballast::python {
 namespace {
 
+// What the handler of a signal raised while the main thread was waiting, such as a KeyboardInterrupt.
+struct Raised {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+};
+Raised raised;  // guarded by the interpreter's lock
+
 // Ctrl-C while waiting for a server. Only the thread of the interpreter's signals can hear it.
 std::function<bool()> listen_to_signals() {
   return [main_thread = std::this_thread::get_id()] {
@@ -17,7 +24,7 @@ std::function<bool()> listen_to_signals() {
     if (is_ending()) return false;
     const Locked locked;
     if (PyErr_CheckSignals() == 0) return true;
-    PyErr_Clear();  // the error of the cancelled reading is a KeyboardInterrupt, too
+    PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
     return false;
   };
 }
@@ -28,6 +35,13 @@ std::function<bool()>& keep_going() {
 }
 
 }  // namespace
+
+void raise_what_a_signal_raised() {
+  if (raised.type == nullptr) return;
+  PyErr_Restore(std::exchange(raised.type, nullptr), std::exchange(raised.value, nullptr),
+                std::exchange(raised.traceback, nullptr));
+  throw py::error_already_set();
+}
 
 FilesPtr remote_files_of(const py::dict& given) {
   if (given.empty()) return nullptr;

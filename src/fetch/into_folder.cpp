@@ -73,7 +73,7 @@ There look_at(const std::string& path, const std::optional<Metadata>& metadata, 
 }
 
 void refuse_to_replace(const std::string& path) {
-  throw Error(Errc::invalid_argument, "there is a file of that name already")
+  throw Error(Errc::invalid_argument, "already exists")
       .in(path)
       .hint("replace it with " + Advice::mention(Remedy::overwrite));
 }

@@ -393,7 +393,7 @@ class Fetching(HubCase):
         out = self.folder / "out"
         out.mkdir()
         (out / "config.json").write_text("mine")
-        self.fails(USAGE, ["already", "--force"], "fetch", "hf://org/model", "-o", out)
+        self.fails(USAGE, ["already exists", "--force"], "fetch", "hf://org/model", "-o", out)
         self.assertEqual((out / "config.json").read_text(), "mine")
         self.succeeds("fetch", "hf://org/model", "-o", out, "--force")
         self.assertEqual((out / "config.json").read_bytes(), self.files["config.json"])

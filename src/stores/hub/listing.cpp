@@ -81,7 +81,26 @@ std::optional<Error> explain(const net::Headers& headers, const Settings& settin
   return std::nullopt;
 }
 
-// <https://huggingface.co/api/…>; rel="next"
+// A page may lie on the endpoint only. Mirrors pass on the Hub's own addresses.
+std::string on_endpoint(std::string address, const Settings& settings) {
+  constexpr std::string_view kHub = "https://huggingface.co/";
+  if (address.starts_with(kHub)) address.replace(0, kHub.size() - 1, settings.endpoint);
+  const net::Url url = net::resolve(settings.endpoint + "/", address);
+  if (url.origin != net::resolve("", settings.endpoint + "/").origin)
+    throw Error(Errc::unsafe, "the Hub's list of files goes on at another host");
+  return url.whole;
+}
+
+// "org/new" in …/api/models/org/new/tree/…
+std::string repository_in(const std::string& url) {
+  constexpr std::string_view kBefore = "/api/models/";
+  const std::size_t begin = url.find(kBefore), end = url.find("/tree/");
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return url.substr(begin + kBefore.size(), end - begin - kBefore.size());
+}
+
+}  // namespace
+
 std::string next_page(const net::Headers& headers) {
   std::string_view links = headers.get("link");
   while (!links.empty()) {
@@ -95,19 +114,10 @@ std::string next_page(const net::Headers& headers) {
   return {};
 }
 
-// A page may lie on the endpoint only. Mirrors pass on the Hub's own addresses.
-std::string on_endpoint(std::string address, const Settings& settings) {
-  constexpr std::string_view kHub = "https://huggingface.co/";
-  if (address.starts_with(kHub)) address.replace(0, kHub.size() - 1, settings.endpoint);
-  const net::Url url = net::resolve(settings.endpoint + "/", address);
-  if (url.origin != net::resolve("", settings.endpoint + "/").origin)
-    throw Error(Errc::unsafe, "the Hub's list of files goes on at another host");
-  return url.whole;
-}
-
-void add_entries(Listing& listing, const std::string& body) {
+void add_page(Listing& listing, std::string_view body) {
   const Json page = Json::parse(body);
   for (const Json& item : page.list()) {
+    if (!item.is_object()) throw Error(Errc::malformed, "this is no list of files");
     if (text_in(item, "type") != "file") continue;
     Entry entry{text_in(item, "path"), item.at("size").count(), text_in(item, "oid"), {}};
     if (const Json* lfs = item.find("lfs"); lfs != nullptr && lfs->is_object()) {
@@ -125,16 +135,6 @@ void add_entries(Listing& listing, const std::string& body) {
       throw Error(Errc::limit, "the repository has too many files");
   }
 }
-
-// "org/new" in …/api/models/org/new/tree/…
-std::string repository_in(const std::string& url) {
-  constexpr std::string_view kBefore = "/api/models/";
-  const std::size_t begin = url.find(kBefore), end = url.find("/tree/");
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
-  return url.substr(begin + kBefore.size(), end - begin - kBefore.size());
-}
-
-}  // namespace
 
 const Entry* Listing::find(std::string_view path) const {
   const auto found = std::lower_bound(entries.begin(), entries.end(), path,
@@ -184,7 +184,7 @@ Listing list_repository(net::HttpClient& client, const Settings& settings, const
       const std::string_view commit = page.headers.get("x-repo-commit");
       if (!commit.empty() && commit != listing.commit)
         throw Error(Errc::changed, "the revision changed while it was listed").hint("open it again");
-      add_entries(listing, page.body);
+      add_page(listing, page.body);
       const std::string next = next_page(page.headers);
       url = next.empty() ? std::string() : on_endpoint(next, settings);
     }

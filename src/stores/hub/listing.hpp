@@ -24,6 +24,13 @@ struct Listing {
 Listing list_repository(net::HttpClient& client, const Settings& settings, const HubAddress& address,
                         const net::AccessPtr& access, unsigned attempts);
 
+// The parts of it, which take texts from a stranger. Entries whose names would lead out of the repository go to
+// odd_names. Throws Errc::malformed, Errc::limit.
+void add_page(Listing& listing, std::string_view body);
+
+// The address in "Link: <https://huggingface.co/api/…>; rel="next"", or nothing.
+std::string next_page(const net::Headers& headers);
+
 // With the token, and with sentences for what the Hub refuses.
 net::AccessPtr access_to(const Settings& settings, const HubAddress& address, const net::HttpClient& client);
 
