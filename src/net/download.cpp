@@ -31,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPieceBytes = 16 << 20;
+constexpr std::uint64_t kWriteBytes = 256 << 10;  // written while they are in the processor's cache
 
 // Of the bytes as they come, from the first to the last.
 class FileDigest {
@@ -107,9 +108,13 @@ class Partial {
     download_.remote.final_url = remote.final_url;
   }
 
-  void write(std::size_t piece, std::span<const std::byte> bytes) {
-    if (const int failed = io::write_all_at(file_.get(), range(piece).offset, bytes); failed != 0)
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) {
+    if (const int failed = io::write_all_at(file_.get(), offset, bytes); failed != 0)
       throw io::system_error("cannot be written", failed).in(download_.partial);
+  }
+
+  // All bytes of the piece are written.
+  void note(std::size_t piece) {
     constexpr char kDone = '1';
     if (record_.get() >= 0 && pwrite(record_.get(), &kDone, 1, static_cast<off_t>(record_begin_ + piece)) != 1)
       throw io::system_error("cannot be written", errno).in(download_.partial);
@@ -283,12 +288,20 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
     const ByteRange range = file->range(number);
     auto& buffer = buffers[worker];
     buffer.resize(static_cast<std::size_t>(range.size));
-    Fetch fetch{{range.offset, range.size, false}, buffer, [&](std::uint64_t bytes) { meter.add(bytes); }};
+    Fetch fetch{{range.offset, range.size, false}, buffer};
+    std::uint64_t written = 0;
+    fetch.took = [&](std::uint64_t bytes) {
+      meter.add(bytes);
+      const std::uint64_t news = fetch.received - written;
+      if (news < kWriteBytes && fetch.received != range.size) return;
+      file->write(range.offset + written, std::span(buffer).subspan(written, news));
+      written += news;
+    };
     Remote remote = file->remote();
     client.fetch(remote, {&fetch, 1});
-    if (fetch.received != range.size) throw changed("it is shorter now").in(remote.name);
+    if (written != range.size) throw changed("it is shorter now").in(remote.name);
     file->learn(remote);
-    file->write(number, buffer);
+    file->note(number);
     file->finish_if_whole(options.is_durable);
   });
 }
