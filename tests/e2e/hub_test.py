@@ -185,7 +185,9 @@ class Reading(HubCase):
 
     def test_a_whole_repository_is_scanned(self):
         self.hub.add("org/evil", {"a/evil.bin": b"cos\nsystem\n(S'true'\ntR.", "README.md": b"# Hello"})
-        self.assertEqual(self.run_command("scan", "hf://org/evil").code, NO)
+        result = self.run_command("scan", "hf://org/evil")
+        self.assertEqual(result.code, NO, result)
+        self.assertIn("os.system", result.out)
 
 
 class Token(HubCase):

@@ -52,9 +52,25 @@ class TargetScanner {
     return fs::is_directory(path, error);
   }
 
+  // The files of a folder and of the folders in it, as list() gives them.
   std::vector<std::string> files_in(const std::string& folder, const std::vector<std::string>& names) const {
-    std::vector<std::string> files;
-    for (const std::string& name : names) files.push_back(options_.files->inside(folder, name));
+    constexpr std::size_t kMostFolders = 100'000;
+    std::vector<std::string> files, left;
+    const auto add = [&](const std::string& in, const std::vector<std::string>& found) {
+      for (const std::string& name : found) left.push_back(options_.files->inside(in, name));
+    };
+    add(folder, names);
+    for (std::size_t folders = 0; !left.empty();) {
+      const std::string path = std::move(left.back());
+      left.pop_back();
+      const auto inner = options_.files->list(path);
+      if (!inner)
+        files.push_back(path);
+      else if (++folders > kMostFolders)
+        throw Error(Errc::limit, "the folder has too many folders in it").in(folder);
+      else
+        add(path, *inner);
+    }
     std::sort(files.begin(), files.end());
     return files;
   }
