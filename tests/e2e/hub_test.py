@@ -183,6 +183,19 @@ class Reading(HubCase):
         self.succeeds("fetch", "hf://org/lora")
         self.assertEqual(self.succeeds("adapter", "info", "org/lora", "--json", HF_HUB_OFFLINE="1").json()["type"], "ADALORA")
 
+    def test_an_adapter_is_merged_into_the_base_that_it_names(self):
+        name = "model.layers.0.self_attn.q_proj"
+        self.hub.add("org/base", {"model.safetensors": safetensors({f"{name}.weight": ("F32", [2, 2], pack("F32", [1.0, 2.0, 3.0, 4.0]))})})
+        config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"], "base_model_name_or_path": "org/base", "revision": "main"}
+        lora = {f"base_model.model.{name}.lora_A.weight": ("F32", [1, 2], pack("F32", [1.0, 0.0])), f"base_model.model.{name}.lora_B.weight": ("F32", [2, 1], pack("F32", [10.0, 20.0]))}
+        self.hub.add("org/lora", {"adapter_model.safetensors": safetensors(lora), "adapter_config.json": json.dumps(config).encode()})
+        out = self.folder / "merged.safetensors"
+        self.assertIn("the base is hf://org/base@main", self.succeeds("adapter", "merge", "--base-from-hub", "org/lora", "-o", out).err)
+        self.assertEqual(self.succeeds("cat", out, f"{name}.weight", "--json").json()["values"], [[11.0, 2.0], [23.0, 4.0]])
+        config["base_model_name_or_path"] = "/home/me/model"
+        self.hub.add("org/lora", {"adapter_model.safetensors": safetensors(lora), "adapter_config.json": json.dumps(config).encode()})
+        self.fails(IO, "no repository of the Hub", "adapter", "merge", "--base-from-hub", "org/lora", "-o", out, "--force")
+
     def test_a_whole_repository_is_scanned(self):
         self.hub.add("org/evil", {"a/evil.bin": b"cos\nsystem\n(S'true'\ntR.", "README.md": b"# Hello"})
         result = self.run_command("scan", "hf://org/evil")
