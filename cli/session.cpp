@@ -120,6 +120,14 @@ void Session::note(std::string_view text) const {
 
 namespace {
 
+// People who know transformers write org/name.
+Checkpoint open_named(const Session& session, const std::string& target, const OpenOptions& options) try {
+  return open(session.target_in(target), options);
+} catch (Error& error) {
+  const bool may_be_repository = error.code() == Errc::not_found && path_or_repository(target) != target;
+  throw may_be_repository ? error.hint("a repository of the Hugging Face Hub is hf://" + target) : error;
+}
+
 Checkpoint open_with(const Session& session, const std::string& target, const OpenOptions& options) {
   if (session.host != nullptr) {
     const auto given = session.host->targets.find(target);
@@ -127,7 +135,7 @@ Checkpoint open_with(const Session& session, const std::string& target, const Op
   }
   const auto start = std::chrono::steady_clock::now();
   Checkpoint checkpoint =
-      target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open(session.target_in(target), options);
+      target == "-" ? open_bytes(read_standard_input(), "<stdin>", options) : open_named(session, target, options);
   if (session.verbose) {
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     session.say(fmt::format("opened {}: {} in {}, {:.1f} ms", target, plural(checkpoint.size(), "tensor"),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/remote.hpp>
 #include <ballast/save.hpp>
 #include <ballast/scan.hpp>
 
@@ -73,6 +74,7 @@ void refuse_unread_parts(const Checkpoint& checkpoint) {
 
 // A folder stands for the file in it that Hugging Face's tools would look for.
 std::string file_for(const std::string& path) {
+  if (is_remote(path)) throw Error(Errc::unsupported, "nothing can be written to an address").in(path);
   std::error_code ignored;
   const bool names_folder = !path.empty() && path.back() == '/';
   return names_folder || fs::is_directory(path, ignored) ? (fs::path(path) / "model.safetensors").string() : path;

@@ -2,6 +2,7 @@
 #include <ballast/json.hpp>
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ class DocumentParser {
       Json value;
       if (begin_container(value)) continue;
       while (!levels_.empty()) {
-        add(std::move(value));
+        add(std::exchange(value, {}));
         if (text_.take(',')) break;
         text_.expect(levels_.back().close(), "or ',' after a value");
         value = end_container();

@@ -1,6 +1,7 @@
 #include <ballast/error.hpp>
 #include <ballast/metadata.hpp>
 #include <ballast/open.hpp>
+#include <ballast/remote.hpp>
 #include <ballast/source.hpp>
 
 #include <algorithm>
@@ -61,6 +62,10 @@ bool can_be_edited(const FileFormat& format) { return format.edit != nullptr; }
 }  // namespace
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
+  if (is_remote(path)) {
+    throw Error(Errc::unsupported, "only files of this machine can be edited")
+        .hint("bring it here with " + mention(Remedy::fetch, path) + ", or convert it");
+  }
   io::undo_cut_off_patch(path);
   const auto source = file_source(path);
   const Recognized recognized = recognize(source, options.limits);

@@ -196,6 +196,12 @@ class Reading(HubCase):
         self.hub.add("org/lora", {"adapter_model.safetensors": safetensors(lora), "adapter_config.json": json.dumps(config).encode()})
         self.fails(IO, "no repository of the Hub", "adapter", "merge", "--base-from-hub", "org/lora", "-o", out, "--force")
 
+    def test_nothing_is_written_elsewhere(self):
+        self.fails(UNSUPPORTED, "of this machine", "meta", "set", "hf://org/model", "a=b")
+        for target in ("hf://org/x", "https://example.org/out.safetensors", "s3://bucket/out.safetensors"):
+            self.fails(UNSUPPORTED, "written to an address", "convert", "hf://org/model", target)
+        self.fails(IO, "hf://org/model", "ls", "org/model")
+
     def test_a_whole_repository_is_scanned(self):
         self.hub.add("org/evil", {"a/evil.bin": b"cos\nsystem\n(S'true'\ntR.", "README.md": b"# Hello"})
         result = self.run_command("scan", "hf://org/evil")
