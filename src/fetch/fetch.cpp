@@ -9,6 +9,7 @@
 #include "fetch/index_files.hpp"
 #include "fetch/into_cache.hpp"
 #include "fetch/into_folder.hpp"
+#include "net/addresses.hpp"
 #include "stores/http_files.hpp"
 #include "stores/s3_files.hpp"
 #include "stores/stores.hpp"
@@ -72,14 +73,15 @@ std::string name_of(const std::string& target) {
   std::string path = target.substr(0, target.find_first_of("?#"));
   std::string name = path.substr(path.rfind('/') + 1);
   if (!hub::is_inner_path(name))
-    throw Error(Errc::invalid_argument, "the address does not end in the name of a file").in(target);
+    throw Error(Errc::invalid_argument, "the address does not end in the name of a file")
+        .in(net::without_secrets(target));
   return name;
 }
 
 FetchReport fetch_from_server(const store::Stores& stores, const std::string& target, const FetchOptions& options) {
   if (options.folder.empty()) {
     throw Error(Errc::invalid_argument, "where should the file go? Only the Hub has a cache")
-        .in(target)
+        .in(net::without_secrets(target))
         .hint("give a folder with " + Advice::mention(Remedy::fetch_folder));
   }
   const Files& files = stores.of(target);
@@ -89,7 +91,7 @@ FetchReport fetch_from_server(const store::Stores& stores, const std::string& ta
       targets.push_back(files.beside(target, shard));
   }
   std::erase_if(targets, [&](const std::string& one) { return !is_wanted(name_of(one), options); });
-  if (targets.empty()) throw Error(Errc::not_found, "no file matches").in(target);
+  if (targets.empty()) throw Error(Errc::not_found, "no file matches").in(net::without_secrets(target));
   std::vector<fetching::NamedRemote> remotes;
   for (const std::string& one : targets) {
     net::Remote remote = one.starts_with("s3://")
@@ -105,13 +107,13 @@ FetchReport fetch_from_server(const store::Stores& stores, const std::string& ta
 FetchReport fetch(const std::string& target, const FetchOptions& options) {
   if (!is_remote(target)) {
     throw Error(Errc::invalid_argument, "this is no address, so there is nothing to fetch")
-        .in(target)
+        .in(net::without_secrets(target))
         .hint("hf://org/name, https://host/path or s3://bucket/key");
   }
   const store::Stores stores(options.remote);
   const auto address = target.starts_with("s3://") ? std::nullopt : stores.hub->parse(target);
   FetchReport report = address ? fetch_from_hub(stores, *address, options) : fetch_from_server(stores, target, options);
-  report.target = target;
+  report.target = net::without_secrets(target);
   std::sort(report.files.begin(), report.files.end(),
             [](const FetchedFile& a, const FetchedFile& b) { return a.path < b.path; });
   return report;

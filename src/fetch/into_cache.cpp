@@ -20,7 +20,7 @@ FetchReport into_cache(const HubJob& job) {
   std::vector<net::Download> downloads;
   std::set<std::string> digests;  // two paths may have the same bytes
   for (const hub::Entry& entry : job.entries) {
-    const bool was_there = cache.find(commit, entry.path) || cache.find_blob(entry.digest(), entry.size);
+    const bool was_there = cache.find(commit, entry) || cache.find_blob(entry.digest(), entry.size);
     report.files.push_back({entry.path, report.folder + "/" + entry.path, entry.size, entry.digest(), was_there});
     if (was_there || !digests.insert(entry.digest()).second) continue;
     const std::string blob = cache.blob(entry.digest());

@@ -112,11 +112,13 @@ FetchReport into_folder(const HubJob& job) {
     const std::string path = folder + "/" + entry.path;
     const Traces traces = traces_of(folder, entry.path);
     check_stays_inside(folder, entry.path);
+    check_stays_inside(folder, ".cache/huggingface/download/" + entry.path);
     const There there = look_at(path, read_metadata(traces.metadata), entry);
     if (there == There::a_file_of_the_users && !job.options.overwrite) refuse_to_replace(path);
     report.files.push_back({entry.path, path, entry.size, entry.digest(), there == There::the_same});
     if (there == There::the_same) continue;
-    downloads.push_back({job.files.remote_of(job.revision, entry), path, traces.partial, traces.lock, true});
+    downloads.push_back(
+        {job.files.remote_of(job.revision, entry), path, traces.partial, traces.lock, false, there != There::nothing});
   }
   net::download(job.client, downloads, download_options(job.options));
   if (const std::string ignore = folder + "/.cache/huggingface/.gitignore"; !hub::read_small_file(ignore))
@@ -134,13 +136,14 @@ FetchReport into_folder(net::HttpClient& client, std::vector<NamedRemote> remote
   std::vector<net::Download> downloads;
   for (auto& [name, remote] : remotes) {
     const std::string path = options.folder + "/" + name;
-    if (io::is_name_taken(path) && !options.overwrite) refuse_to_replace(path);
+    const bool is_taken = io::is_name_taken(path);
+    if (is_taken && !options.overwrite) refuse_to_replace(path);
     ask_for_size(client, remote);
     report.files.push_back({name, path, *remote.total, {}, false});
-    downloads.push_back({std::move(remote), path, path + ".ballast.incomplete", path + ".ballast.lock", true});
+    downloads.push_back(
+        {std::move(remote), path, path + ".ballast.incomplete", path + ".ballast.lock", true, is_taken});
   }
   net::download(client, downloads, download_options(options));
-  for (const net::Download& done : downloads) std::filesystem::remove(done.lock);
   return report;
 }
 

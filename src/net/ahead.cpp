@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ballast::net {
 
@@ -76,9 +77,10 @@ void Ahead::fetch_announced(std::unique_lock<std::mutex>& lock, const FetchAll& 
     wanted.push_back(&part);
   }
   lock.unlock();
-  const auto finish = [&](Part& part, State state) {
+  // Once a part is here, others may use it up, so nobody looks at it again.
+  const auto finish = [&](Part*& part) {
     const std::lock_guard relock(mutex_);
-    part.state = state;
+    std::exchange(part, nullptr)->state = State::here;
     arrived_.notify_all();
   };
   try {
@@ -89,8 +91,8 @@ void Ahead::fetch_announced(std::unique_lock<std::mutex>& lock, const FetchAll& 
       Fetch& fetch = fetches[i];
       fetch.wanted = {part.first, part.bytes.size(), false};
       fetch.out = part.bytes;
-      fetch.took = [&finish, &fetch, &part](std::uint64_t) {
-        if (fetch.received == fetch.out.size()) finish(part, State::here);
+      fetch.took = [&finish, &fetch, &arriving = wanted[i]](std::uint64_t) {
+        if (fetch.received == fetch.out.size()) finish(arriving);
       };
     }
     fetch_all(fetches);
@@ -98,8 +100,7 @@ void Ahead::fetch_announced(std::unique_lock<std::mutex>& lock, const FetchAll& 
     lock.lock();
     // Whoever waits for these parts asks for them again, and hears what is wrong.
     for (auto part = parts_.begin(); part != parts_.end();) {
-      const bool is_lost =
-          part->state == State::on_its_way && std::find(wanted.begin(), wanted.end(), &*part) != wanted.end();
+      const bool is_lost = std::find(wanted.begin(), wanted.end(), &*part) != wanted.end();
       if (is_lost) bytes_ -= part->end - part->first;
       part = is_lost ? parts_.erase(part) : std::next(part);
     }

@@ -31,6 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPieceBytes = 16 << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1}
+                                     << 44;       // more than any file system that people use has for a file
 constexpr std::uint64_t kWriteBytes = 256 << 10;  // written while they are in the processor's cache
 
 // Of the bytes as they come, from the first to the last.
@@ -58,9 +60,25 @@ class FileDigest {
 io::UniqueFd open_file(const std::string& path) {
   std::error_code ignored;
   fs::create_directories(fs::path(path).parent_path(), ignored);
-  io::UniqueFd file(io::retry([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); }));
-  if (file.get() < 0) throw io::system_error("cannot be written", errno).in(path);
+  const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  io::UniqueFd file(io::retry([&] { return ::open(path.c_str(), flags, 0666); }));
+  struct stat info = {};
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) throw io::system_error("cannot be written", errno).in(path);
+  if (!S_ISREG(info.st_mode) || info.st_nlink > 1)
+    throw Error(Errc::unsafe, "is no file that was left by an earlier run").in(path);
   return file;
+}
+
+// Whether what an earlier run left can only be its own.
+bool is_private(int fd) {
+  struct stat info = {};
+  return fstat(fd, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
+}
+
+bool is_same_file(int fd, const std::string& path) {
+  struct stat here = {}, there = {};
+  return fstat(fd, &here) == 0 && stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+         here.st_dev == there.st_dev;
 }
 
 // A file that is being fetched. It is open only from its first piece to its last one: a repository may have more files
@@ -69,8 +87,9 @@ class Partial {
  public:
   explicit Partial(Download& download)
       : download_(download),
+        piece_bytes_(download.remote.ignores_ranges ? std::max<std::uint64_t>(size(), 1) : kPieceBytes),
         digest_(download.remote.digest, *download.remote.total),
-        is_done_(static_cast<std::size_t>((size() + kPieceBytes - 1) / kPieceBytes)) {}
+        is_done_(static_cast<std::size_t>((size() + piece_bytes_ - 1) / piece_bytes_)) {}
 
   // Waits until nobody else is fetching the same file, and looks at what is there already.
   void begin(const HttpOptions& http) {
@@ -92,8 +111,8 @@ class Partial {
   }
 
   ByteRange range(std::size_t piece) const {
-    const std::uint64_t first = piece * kPieceBytes;
-    return {first, std::min(kPieceBytes, size() - first)};
+    const std::uint64_t first = piece * piece_bytes_;
+    return {first, std::min(piece_bytes_, size() - first)};
   }
 
   Remote remote() {
@@ -135,6 +154,7 @@ class Partial {
     if (is_ours_) finish(is_durable);
     file_ = io::UniqueFd();
     record_ = io::UniqueFd();
+    if (download_.removes_lock) unlink(download_.lock.c_str());
     lock_ = io::UniqueFd();
   }
 
@@ -169,19 +189,22 @@ class Partial {
   std::string record_path() const { return download_.partial + ".pieces"; }
 
   void take_lock(const HttpOptions& http) {
-    lock_ = open_file(download_.lock);
-    while (io::retry([&] { return flock(lock_.get(), LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
-      if (http.keep_going && !http.keep_going()) throw Error(Errc::cancelled, "cancelled");
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
+    do {  // whoever had the lock may have removed its file
+      lock_ = open_file(download_.lock);
+      while (io::retry([&] { return flock(lock_.get(), LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
+        if (http.keep_going && !http.keep_going()) throw Error(Errc::cancelled, "cancelled");
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    } while (!is_same_file(lock_.get(), download_.lock));
   }
 
   // What the pieces are pieces of; empty if a later run could not be sure.
   std::string key() const {
     const Remote& remote = download_.remote;
-    if (!remote.digest.empty()) return fmt::format("ballast.pieces/1 {} {} {}\n", remote.digest, size(), kPieceBytes);
+    if (!remote.digest.empty()) return fmt::format("ballast.pieces/1 {} {} {}\n", remote.digest, size(), piece_bytes_);
     if (remote.etag.empty()) return {};
-    return fmt::format("ballast.pieces/1 {} {} {} {}\n", remote.etag, size(), kPieceBytes, io::run_of_the_system());
+    return fmt::format("ballast.pieces/1 {} {} {} {} {}\n", remote.name, remote.etag, size(), piece_bytes_,
+                       io::run_of_the_system());
   }
 
   void read_record() {
@@ -194,7 +217,8 @@ class Partial {
     const int failed = io::read_all_at(record_.get(), 0, std::as_writable_bytes(std::span(text)), done);
     struct stat info = {};
     const bool is_sized = fstat(file_.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size();
-    if (failed == 0 && done == text.size() && is_sized && text.starts_with(head)) {
+    const bool is_ours = is_private(file_.get()) && is_private(record_.get());
+    if (failed == 0 && done == text.size() && is_sized && is_ours && text.starts_with(head)) {
       for (std::size_t i = 0; i < pieces(); ++i) is_done_[i] = text[head.size() + i] == '1';
       return;
     }
@@ -244,6 +268,7 @@ class Partial {
   }
 
   Download& download_;
+  std::uint64_t piece_bytes_;  // all, of a server that sends no ranges
   Once once_;
   bool is_ours_ = false;  // to be fetched
   io::UniqueFd lock_, file_, record_;
@@ -270,6 +295,7 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
   std::vector<Piece> pieces;
   std::uint64_t total = 0;
   for (Download& one : downloads) {
+    if (*one.remote.total > kMostBytes) throw Error(Errc::limit, "the file is too large").in(one.remote.name);
     Partial& file = files.emplace_back(one);
     total += file.size();
     for (std::size_t i = 0; i < std::max<std::size_t>(file.pieces(), 1); ++i) pieces.push_back({&file, i});
@@ -287,18 +313,22 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
     }
     const ByteRange range = file->range(number);
     auto& buffer = buffers[worker];
-    buffer.resize(static_cast<std::size_t>(range.size));
-    Fetch fetch{{range.offset, range.size, false}, buffer};
+    buffer.clear();
     std::uint64_t written = 0;
-    fetch.took = [&](std::uint64_t bytes) {
-      meter.add(bytes);
-      const std::uint64_t news = fetch.received - written;
-      if (news < kWriteBytes && fetch.received != range.size) return;
-      file->write(range.offset + written, std::span(buffer).subspan(written, news));
-      written += news;
+    const auto flush = [&] {
+      file->write(range.offset + written, buffer);
+      written += buffer.size();
+      buffer.clear();
+    };
+    Fetch fetch{{range.offset, range.size, false}, {}};
+    fetch.sink = [&](std::span<const std::byte> bytes) {
+      meter.add(bytes.size());
+      buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+      if (buffer.size() >= kWriteBytes) flush();
     };
     Remote remote = file->remote();
     client.fetch(remote, {&fetch, 1});
+    flush();
     if (written != range.size) throw changed("it is shorter now").in(remote.name);
     file->learn(remote);
     file->note(number);

@@ -14,11 +14,12 @@ namespace ballast::net {
 
 // A file that is wanted. It gets its name when all of its bytes are there and have the digest that was told.
 struct Download {
-  Remote remote;          // its total must be known; its digest is 64 digits of SHA-256, 40 of a Git blob, or empty
-  std::string path;       // where the file goes
-  std::string partial;    // what is there of it; the pieces that are complete are recorded in `partial` + ".pieces"
-  std::string lock;       // a file that is locked meanwhile, so that nobody fetches the same at the same time
-  bool replaces = false;  // a file at `path` is another one; else it is this one, which somebody else has completed
+  Remote remote;              // its total must be known; its digest is 64 digits of SHA-256, 40 of a Git blob, or empty
+  std::string path;           // where the file goes
+  std::string partial;        // what is there of it; the pieces that are complete are recorded in `partial` + ".pieces"
+  std::string lock;           // a file that is locked meanwhile, so that nobody fetches the same at the same time
+  bool removes_lock = false;  // in the end
+  bool replaces = false;      // a file at `path` is another one; else it is this one, which somebody else has completed
 };
 
 struct DownloadOptions {

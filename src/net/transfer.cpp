@@ -37,7 +37,7 @@ void check_headers(Transfer& transfer) {
   const std::uint64_t total = *transfer.remote->total;
   const std::uint64_t size = std::min(wanted.size, total);
   const std::uint64_t first = wanted.is_suffix ? total - size : wanted.offset;
-  if (first > kMostSkipped) {
+  if (first > kMostSkipped && !fetch.sink) {
     throw Error(Errc::unsupported, "the server does not send ranges of files").hint("download the file first");
   }
   if (first > total) throw changed("it is shorter now");
@@ -69,10 +69,13 @@ std::size_t take_piece(Transfer& transfer, std::span<const char> piece) {
   const std::span<const char> rest = piece.subspan(skipped);
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(transfer.expected, rest.size()));
   if (status == 206 && taken < rest.size()) throw Error(Errc::io, "the server sends more bytes than it said");
-  if (taken != 0) std::memcpy(fetch.out.data() + fetch.received, rest.data(), taken);
+  if (fetch.sink)
+    fetch.sink(std::as_bytes(rest.first(taken)));
+  else if (taken != 0)
+    std::memcpy(fetch.out.data() + fetch.received, rest.data(), taken);
   fetch.received += taken;
   transfer.expected -= taken;
-  if (fetch.took) fetch.took(taken);
+  if (taken != 0 && fetch.took) fetch.took(taken);
   return skipped + taken;  // of a whole file, what is behind the range is not wanted
 }
 
@@ -125,7 +128,7 @@ void Transfer::begin() {
 
 WantedRange Transfer::missing() const {
   if (fetch->received == 0) return fetch->wanted;
-  return {fetch->first + fetch->received, fetch->out.size() - fetch->received, false};
+  return {fetch->first + fetch->received, fetch->wanted.size - fetch->received, false};
 }
 
 void Transfer::set_callbacks(CURL* handle) {
@@ -157,11 +160,17 @@ void check_same(Remote& remote, const Headers& headers, std::optional<std::uint6
     throw changed(fmt::format("it had {} bytes, and has {} now", *remote.total, *total));
   if (remote.is_known) {
     if (!remote.etag.empty() && etag != remote.etag) throw changed("it has another ETag");
+    const auto differs = [](std::string_view a, std::string_view b) { return !a.empty() && !b.empty() && a != b; };
+    if (remote.etag.empty() &&
+        (differs(remote.weak_etag, headers.get("etag")) || differs(remote.last_modified, headers.get("last-modified"))))
+      throw changed("it has another ETag or time");
     return;
   }
   if (!total && !remote.total) throw Error(Errc::io, "the server does not say how large the file is");
   if (total) remote.total = total;
   remote.etag = etag;
+  remote.weak_etag = headers.get("etag");
+  remote.last_modified = headers.get("last-modified");
   remote.is_known = true;
 }
 

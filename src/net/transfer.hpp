@@ -25,7 +25,10 @@ namespace ballast::net {
 // One range, and where its bytes go.
 struct Fetch {
   WantedRange wanted;
-  std::span<std::byte> out;                   // as large as the range
+  std::span<std::byte> out;  // as large as the range
+  // Or, instead of `out`, a function that takes the bytes as they come, in their order; it may throw Error. Then a
+  // server that sends the whole file may do so, however far away the range begins.
+  std::function<void(std::span<const std::byte>)> sink{};
   std::function<void(std::uint64_t)> took{};  // called with each part that comes; may throw Error
   // The result.
   std::uint64_t received = 0;  // bytes of `out` that came; fewer than asked for only at the end of the file
@@ -64,9 +67,10 @@ struct Remote {
   std::string digest{};     // of the bytes, if somebody else has told it: more than an ETag
   std::string final_url{};  // after redirects; empty at first
   std::optional<std::uint64_t> total{};
-  std::string etag{};           // empty if there is none, or a weak one
-  bool is_known = false;        // there has been an answer
-  bool ignores_ranges = false;  // the server sent the whole file instead
+  std::string etag{};                        // empty if there is none, or a weak one
+  std::string weak_etag{}, last_modified{};  // of servers that say no more
+  bool is_known = false;                     // there has been an answer
+  bool ignores_ranges = false;               // the server sent the whole file instead
 };
 
 // Made anew for each redirect and each attempt, but for what it remembers of the way.

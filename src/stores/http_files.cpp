@@ -7,6 +7,7 @@
 
 #include "net/addresses.hpp"
 #include "net/http_source.hpp"
+#include "stores/hub/address.hpp"
 
 namespace ballast::store {
 namespace {
@@ -44,12 +45,12 @@ bool HttpFiles::exists(const std::string& name) const { return is_there(*client_
 // The query of an address belongs to its own file.
 std::string HttpFiles::inside(const std::string& folder, const std::string& file) const {
   const std::string path = without_query(folder);
-  return path + (path.ends_with('/') ? "" : "/") + file;
+  return path + (path.ends_with('/') ? "" : "/") + hub::percent_encoded(file, true);
 }
 
 std::string HttpFiles::beside(const std::string& name, const std::string& file) const {
   const std::string path = without_query(name);
-  return path.substr(0, path.rfind('/') + 1) + file;
+  return path.substr(0, path.rfind('/') + 1) + hub::percent_encoded(file, true);
 }
 
 std::vector<std::string> HttpFiles::notes(const std::string& name) const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/once.hpp"
+#include "net/addresses.hpp"
 #include "stores/http_files.hpp"
 #include "stores/hub/files.hpp"
 #include "stores/s3_files.hpp"
@@ -28,6 +29,11 @@ Stores::Stores(const RemoteOptions& options, std::shared_ptr<net::HttpClient> sh
 const Files& Stores::of(std::string_view name) const {
   if (name.starts_with("s3://")) return *s3;
   if (hub->parse(name)) return *hub;
+  const bool is_on_hub = name.starts_with(settings.endpoint + "/") || name.starts_with("https://huggingface.co/") ||
+                         name.starts_with("https://hf.co/");
+  if (settings.is_offline && is_on_hub)
+    throw Error(Errc::not_found, settings.offline_because + ", and this is not in the cache")
+        .in(net::without_secrets(std::string(name)));
   return *http;
 }
 

@@ -381,6 +381,77 @@ class Fetching(HubCase):
         self.check_layout("org/big")
         self.assertEqual(len({text for _, text in self.hub.cdn.requests}), len(self.hub.cdn.requests))
 
+    def test_a_cache_without_links_stays_whole_whoever_fetches_next(self):
+        self.hub.add("org/model", self.files | {"twin.json": self.files["config.json"]})
+        self.succeeds("fetch", "hf://org/model", HF_HUB_DISABLE_SYMLINKS="1")
+        snapshot = self.repository / "snapshots" / self.commit()
+        self.succeeds("fetch", "hf://org/model")
+        self.assertEqual({path: (snapshot / path).read_bytes() for path in ("model.safetensors", "twin.json", "README.md")},
+                         {"model.safetensors": self.files["model.safetensors"], "twin.json": self.files["config.json"], "README.md": self.files["README.md"]})
+        self.hub.add("org/model", self.files | {"README.md": b"# Two"}, "v2")
+        self.succeeds("fetch", "hf://org/model@v2", HF_HUB_DISABLE_SYMLINKS="1")
+        for revision in ("main", "v2"):
+            self.assertEqual(self.names(f"hf://org/model@{revision}", HF_HUB_OFFLINE="1"), sorted(TENSORS))
+
+    def test_a_file_of_another_size_in_the_cache_is_fetched_again(self):
+        self.succeeds("fetch", "hf://org/model")
+        link = self.repository / "snapshots" / self.commit() / "model.safetensors"
+        link.unlink()
+        link.write_bytes(b"no")
+        self.assertEqual(self.names("hf://org/model"), sorted(TENSORS))
+        self.succeeds("fetch", "hf://org/model")
+        self.check_layout("org/model")
+
+    def test_a_busy_hub_is_no_reason_not_to_use_the_cache(self):
+        self.succeeds("fetch", "hf://org/model")
+        self.hub.fault = lambda handler: handler.send(503, b"") or True
+        self.assertEqual(self.names("hf://org/model"), sorted(TENSORS))
+
+    def test_a_server_without_ranges_sends_a_large_file_at_once(self):
+        data = safetensors({"w": ("U8", [80 << 20], bytes(80 << 20))})
+
+        def whole(handler):
+            handler.send(200, data, [("ETag", '"1"')])
+            return True
+
+        self.hub.cdn.fault = whole
+        self.succeeds("fetch", self.hub.cdn.url("m.safetensors"), "-o", self.folder / "out")
+        self.assertEqual((self.folder / "out/m.safetensors").read_bytes(), data)
+        self.assertLessEqual(len(self.hub.cdn.requests), 3)
+
+    def test_a_version_that_changes_is_noticed_without_a_strong_etag(self):
+        self.hub.cdn.files["m.bin"] = bytes(40 << 20)
+        self.hub.cdn.fault = lambda handler: handler.answer(etag=f'W/"{handler.number > 2}"') or True
+        self.fails(IO, "changed on the server", "fetch", self.hub.cdn.url("m.bin"), "-o", self.folder / "out", "--in-flight", "1")
+
+    def test_pieces_of_another_address_do_not_count(self):
+        for name, byte in (("a", b"a"), ("b", b"b")):
+            self.hub.cdn.files[f"{name}/m.bin"] = byte * (40 << 20)
+        self.hub.cdn.fault = lambda handler: handler.number > 3 and (handler.send(404, b"") or True)
+        out = self.folder / "out"
+        self.run_command("fetch", self.hub.cdn.url("a/m.bin"), "-o", out, "--in-flight", "1")
+        self.assertTrue((out / "m.bin.ballast.incomplete").exists())
+        self.hub.cdn.fault = None
+        self.succeeds("fetch", self.hub.cdn.url("b/m.bin"), "-o", out)
+        self.assertEqual((out / "m.bin").read_bytes(), b"b" * (40 << 20))
+        self.assertEqual([path.name for path in out.iterdir()], ["m.bin"])
+
+    def test_a_link_in_the_place_of_a_partial_file_leads_nowhere(self):
+        out, victim = self.folder / "out", self.folder / "victim"
+        out.mkdir()
+        victim.write_text("mine")
+        (out / "m.bin.ballast.incomplete").symlink_to(victim)
+        self.hub.cdn.files["m.bin"] = b"x" * 100
+        self.assertNotEqual(self.run_command("fetch", self.hub.cdn.url("m.bin"), "-o", out).code, OK)
+        self.assertEqual(victim.read_text(), "mine")
+
+    def test_what_is_signed_is_not_shown(self):
+        self.hub.cdn.files["m.bin"] = b"x" * 100
+        for words in ([], ["-o", self.folder / "out", "--include", "z"], ["-o", self.folder / "out", "--json"]):
+            result = self.run_command("fetch", self.hub.cdn.url("m.bin?signature=secret"), *words)
+            self.assertNotIn("secret", result.err + result.out)
+        self.assertNotIn("secret", self.run_command("fetch", "https://me:secret@example.org/x").err)
+
     def test_a_server_that_breaks_off_is_survived(self):
         data = self.files["model.safetensors"]
 

@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/text.hpp"
+#include "net/addresses.hpp"
 
 namespace ballast::hub {
 namespace {
@@ -67,7 +68,7 @@ std::string percent_decoded(std::string_view text) {
 
 [[noreturn]] void refuse(std::string_view target, std::string_view why) {
   throw Error(Errc::invalid_argument, std::string(why))
-      .in(target)
+      .in(net::without_secrets(std::string(target)))
       .hint("hf://org/name, hf://org/name@revision, hf://org/name/path/of/a/file");
 }
 
@@ -90,7 +91,7 @@ HubAddress checked(std::string_view target, HubAddress address) {
 void refuse_other_kinds(std::string_view target, const std::vector<std::string_view>& components) {
   if (components.empty() || !is_among(kOtherKinds, components[0])) return;
   throw Error(Errc::unsupported, fmt::format("Ballast opens models, and this is one of the Hub's {}", components[0]))
-      .in(target);
+      .in(net::without_secrets(std::string(target)));
 }
 
 HubAddress parse_hf(std::string_view target) {

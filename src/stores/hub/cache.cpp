@@ -106,6 +106,14 @@ std::optional<std::string> HubCache::find(const std::string& commit, const std::
   return is_file(file) ? std::optional(file) : std::nullopt;
 }
 
+std::optional<std::string> HubCache::find(const std::string& commit, const Entry& entry) const {
+  auto file = find(commit, entry.path);
+  struct stat info = {};
+  const bool has_size =
+      file && stat(file->c_str(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == entry.size;
+  return has_size ? file : std::nullopt;
+}
+
 std::optional<std::string> HubCache::find_blob(const std::string& digest, std::uint64_t size) const {
   struct stat info = {};
   if (!is_digest(digest) || stat(blob(digest).c_str(), &info) != 0) return std::nullopt;
@@ -149,23 +157,21 @@ void HubCache::set_ref(const std::string& revision, const std::string& commit) c
 
 void HubCache::add_link(const std::string& commit, const Entry& entry) const {
   const fs::path at = fs::path(snapshot(commit)) / entry.path;
+  if (find(commit, entry)) return;
+  if (!find_blob(entry.digest(), entry.size)) throw Error(Errc::not_found, "is gone").in(blob(entry.digest()));
   make_folder(at.parent_path());
-  if (!makes_links_) {
-    if (is_file(at.string())) return;
-    if (rename(blob(entry.digest()).c_str(), at.c_str()) != 0)
-      throw io::system_error("cannot be made", errno).in(at.string());
-    return;
-  }
-  const std::string text = link_text(entry);
-  std::error_code error;
-  if (fs::read_symlink(at, error) == text) return;
-  // A link gets its name in one step: whoever looks meanwhile sees the old one or the new one.
+  // Whoever looks meanwhile sees what was there before, or all of what is there then.
   const std::string temporary = fmt::format("{}.{:08x}.tmp", at.string(), std::random_device{}());
-  if (symlink(text.c_str(), temporary.c_str()) != 0) throw io::system_error("cannot be linked", errno).in(at.string());
-  if (rename(temporary.c_str(), at.c_str()) == 0) return;
-  const int failed = errno;
-  unlink(temporary.c_str());
-  throw io::system_error("cannot be linked", failed).in(at.string());
+  std::error_code error;
+  if (makes_links_)
+    fs::create_symlink(link_text(entry), temporary, error);
+  else
+    fs::copy_file(blob(entry.digest()), temporary, error);
+  if (!error) fs::rename(temporary, at, error);
+  if (!error) return;
+  const int failed = error.value();
+  fs::remove(temporary, error);
+  throw io::system_error("cannot be made", failed).in(at.string());
 }
 
 void HubCache::mark_missing(const std::string& commit, const std::string& path) const {

@@ -39,6 +39,7 @@ class HubCache {
 
   std::optional<std::string> commit_of(const std::string& revision) const;
   std::optional<std::string> find(const std::string& commit, const std::string& path) const;  // a file that is there
+  std::optional<std::string> find(const std::string& commit, const Entry& entry) const;       // and has that size
   std::optional<std::string> find_blob(const std::string& digest, std::uint64_t size) const;
   bool is_known_missing(const std::string& commit, const std::string& path) const;
 
@@ -52,7 +53,8 @@ class HubCache {
   // Each makes the folders that it needs.
   void make_folders() const;
   void set_ref(const std::string& revision, const std::string& commit) const;
-  void add_link(const std::string& commit, const Entry& entry) const;  // from the snapshot to the blob, which is there
+  // Puts the blob into the snapshot, as a link to it or as a copy; a file that is there and has its size is left alone.
+  void add_link(const std::string& commit, const Entry& entry) const;
   void mark_missing(const std::string& commit, const std::string& path) const;
   void write_tree(const std::string& commit, const std::vector<Entry>& entries) const;
 

@@ -105,12 +105,14 @@ SourcePtr HubFiles::open(const std::string& name) const {
     if (const auto file = cache.find(address.revision, address.path)) return file_source(*file);
   }
   const auto at = revision(address);
-  if (!address.path.empty()) {
-    if (const auto file = cache.find(at->commit, address.path)) return file_source(*file);
+  if (!at->listing) {
+    const auto file = address.path.empty() ? std::nullopt : cache.find(at->commit, address.path);
+    if (!file) throw not_cached(*at, address.path).in(address.text());
+    return file_source(*file);
   }
-  if (!at->listing) throw not_cached(*at, address.path).in(address.text());
   const Entry* entry = at->listing->find(address.path);
   if (entry == nullptr) throw no_such_file(*at, address.path).in(address.text());
+  if (const auto file = cache.find(at->commit, *entry)) return file_source(*file);
   if (const auto blob = cache.find_blob(entry->digest(), entry->size)) return file_source(*blob);
   return net::http_source(client_, remote_of(*at, *entry));
 }

@@ -15,6 +15,7 @@ namespace ballast::hub {
 namespace {
 
 constexpr std::size_t kMostPageBytes = 32 << 20, kMostEntries = 1'000'000;
+constexpr std::size_t kMostOddBytes = 200;
 constexpr unsigned kMostPages = 2'000;
 
 bool is_hex(std::string_view text, std::size_t size) {
@@ -130,7 +131,7 @@ void add_page(Listing& listing, std::string_view body) {
     if (is_inner_path(entry.path))
       listing.entries.push_back(std::move(entry));
     else
-      listing.odd_names.push_back(std::move(entry.path));
+      listing.odd_names.push_back(entry.path.substr(0, kMostOddBytes));
     if (listing.entries.size() + listing.odd_names.size() > kMostEntries)
       throw Error(Errc::limit, "the repository has too many files");
   }
@@ -174,7 +175,9 @@ Listing list_repository(net::HttpClient& client, const Settings& settings, const
       const net::Page page = client.get(remote, kMostPageBytes);
       if (page.headers.status != 200) {
         if (auto error = explain(page.headers, settings, address)) throw *std::move(error);
-        throw Error(Errc::io, fmt::format("the Hub answers with status {}", page.headers.status));
+        const bool is_away = page.headers.status >= 500;
+        throw Error(Errc::io, fmt::format("{}the Hub answers with status {}", is_away ? "cannot be read: " : "",
+                                          page.headers.status));
       }
       if (pages == 0) {
         listing.commit = page.headers.get("x-repo-commit");
