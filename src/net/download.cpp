@@ -281,7 +281,7 @@ class Partial {
   bool is_finished_ = false;
 };
 
-struct Piece {
+struct PieceOfFile {
   Partial* file;
   std::size_t number;
 };
@@ -292,7 +292,7 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
   // Everybody takes the locks in the same order.
   std::sort(downloads.begin(), downloads.end(), [](const Download& a, const Download& b) { return a.lock < b.lock; });
   std::deque<Partial> files;
-  std::vector<Piece> pieces;
+  std::vector<PieceOfFile> pieces;
   std::uint64_t total = 0;
   for (Download& one : downloads) {
     if (*one.remote.total > kMostBytes) throw Error(Errc::limit, "the file is too large").in(one.remote.name);
