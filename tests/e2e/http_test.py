@@ -1,6 +1,7 @@
 """Checkpoints behind addresses: the ranges that are asked for, and servers that fail, change their minds or lie."""
 
 import ctypes.util
+import io
 import json
 import re
 import struct
@@ -59,6 +60,45 @@ class Http(unittest.TestCase):
         self.server.files["model.bin"] = self.server.files["model.safetensors"]  # whatever it is
         self.assertEqual(len(self.names("model.bin")), 40)
         self.assertEqual(set(self.ranges()[:2]), {"bytes=0-65535", "bytes=-65557"})
+
+    def converted(self, name, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "in.safetensors").write_bytes(safetensors({f"layers.{i}.weight": ("F32", [64, 400], bytes(102400)) for i in range(300)}))
+            result = self.run_command("convert", f"{folder}/in.safetensors", f"{folder}/{name}", *options)
+            self.assertEqual(result.code, OK, result)
+            self.server.files[name] = pathlib.Path(folder, name).read_bytes()
+
+    def bytes_asked_for(self):
+        spans = [re.fullmatch(r"bytes=(\d*)-(\d*)", text).groups() for text in self.ranges()]
+        return sum(int(last) + (1 - int(first) if first else 0) for first, last in spans)
+
+    def test_a_torch_zip_costs_its_ends_its_directory_and_its_pickle(self):
+        self.converted("model.pt")
+        result = self.run_command("ls", self.server.url("model.pt"), "--json")
+        tensors = result.json()["tensors"]
+        self.assertEqual(len(tensors), 300)
+        self.assertEqual({tensor["offset"] for tensor in tensors}, {None})  # that would need the local headers
+        self.assertLessEqual(len(self.ranges()), 4)
+        with zipfile.ZipFile(io.BytesIO(self.server.files["model.pt"])) as file:
+            needed = sum(info.file_size for info in file.infolist() if info.filename.endswith(".pkl")) + sum(46 + len(info.filename) for info in file.infolist())
+        self.assertLessEqual(self.bytes_asked_for(), 65536 + 65557 + 1.05 * needed)
+
+    def test_a_gguf_costs_at_most_twice_its_header(self):
+        self.converted("model.gguf")
+        self.assertEqual(len(self.names("model.gguf")), 300)
+        self.assertEqual(self.ranges(), ["bytes=0-4194303"])
+        self.server.files["other"] = self.server.files["model.gguf"]
+        self.server.requests.clear()
+        self.assertEqual(len(self.names("other")), 300)
+        self.assertLessEqual(len(self.ranges()), 4)
+
+    def test_one_tensor_of_a_torch_zip_costs_its_bytes(self):
+        self.converted("model.pt")
+        self.run_command("ls", self.server.url("model.pt"))
+        header = self.bytes_asked_for()
+        self.server.requests.clear()
+        self.assertEqual(self.run_command("cat", self.server.url("model.pt"), "layers.7.weight", "--json").code, OK)
+        self.assertLessEqual(self.bytes_asked_for() - header, 1.05 * 102400 + 4096)
 
     def test_data_is_read_only_if_the_file_has_one_meaning(self):
         self.run_command("hash", self.server.url("model.safetensors"))
