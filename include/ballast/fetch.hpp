@@ -31,7 +31,9 @@ struct FetchedFile {
   std::string path;   // in the repository; of an address, its last component
   std::string local;  // where it is now
   std::uint64_t bytes = 0;
-  std::string digest;  // that was checked: 64 digits of SHA-256, 40 of a Git blob; empty if the server tells none
+  // That the Hub lists, 64 digits of SHA-256 or 40 of a Git blob; empty if a server tells none. The bytes were compared
+  // with it, unless the file was in the cache already.
+  std::string digest;
   bool was_there = false;
 };
 

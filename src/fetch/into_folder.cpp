@@ -54,6 +54,7 @@ bool is_untouched(const std::string& path, const std::optional<Metadata>& metada
   struct stat info = {};
   if (!metadata || stat(path.c_str(), &info) != 0) return false;
   constexpr double kSlack = 1;
+  if (metadata->time > seconds_now() + kSlack) return false;  // no run of ours has written that
   const double changed = static_cast<double>(info.st_mtim.tv_sec) + static_cast<double>(info.st_mtim.tv_nsec) * 1e-9;
   return changed <= metadata->time + kSlack;
 }
@@ -64,12 +65,10 @@ There look_at(const std::string& path, const std::optional<Metadata>& metadata, 
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) return io::is_name_taken(path) ? There::a_file_of_the_users : There::nothing;
   if (!S_ISREG(info.st_mode)) return There::a_file_of_the_users;
+  // The folder may come from a stranger, with its records: only the bytes tell whether a file is the same.
   const bool has_size = static_cast<std::uint64_t>(info.st_size) == entry.size;
-  if (is_untouched(path, metadata)) {
-    return metadata->digest == entry.digest() && has_size ? There::the_same : There::an_earlier_one;
-  }
-  const bool is_same = has_size && net::digest_of_file(path, entry.digest()) == entry.digest();
-  return is_same ? There::the_same : There::a_file_of_the_users;
+  if (has_size && net::digest_of_file(path, entry.digest()) == entry.digest()) return There::the_same;
+  return is_untouched(path, metadata) ? There::an_earlier_one : There::a_file_of_the_users;
 }
 
 void refuse_to_replace(const std::string& path) {

@@ -95,7 +95,11 @@ class Partial {
   void begin(const HttpOptions& http) {
     once_.run([&] {
       take_lock(http);
-      if (!download_.replaces && is_there()) return is_done_.assign(pieces(), true);
+      if (!download_.replaces && io::is_name_taken(download_.path)) {
+        // Somebody else was faster. Only a digest tells that it is the same file.
+        if (!is_there()) throw Error(Errc::invalid_argument, "already exists").in(download_.path);
+        return is_done_.assign(pieces(), true);
+      }
       is_ours_ = true;
       file_ = open_file(download_.partial);
       read_record();
@@ -161,7 +165,8 @@ class Partial {
  private:
   bool is_there() const {
     struct stat info = {};
-    return stat(download_.path.c_str(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size();
+    return !download_.remote.digest.empty() && stat(download_.path.c_str(), &info) == 0 &&
+           static_cast<std::uint64_t>(info.st_size) == size();
   }
 
   void finish(bool is_durable) {

@@ -481,6 +481,14 @@ class Fetching(HubCase):
         self.assertTrue(all(file["was_there"] for file in self.succeeds("fetch", "hf://org/model", "-o", out, "--json").json()["files"]))
         self.assertEqual(len(self.hub.cdn.requests), before)
 
+    def test_records_that_came_with_a_folder_are_not_believed(self):
+        out = self.folder / "out"
+        self.succeeds("fetch", "hf://org/model", "-o", out)
+        (out / "model.safetensors").write_bytes(bytes(len(self.files["model.safetensors"])))
+        record = out / ".cache/huggingface/download/model.safetensors.metadata"
+        record.write_text("\n".join([*record.read_text().split("\n")[:2], "99999999999", ""]))
+        self.fails(USAGE, "already exists", "fetch", "hf://org/model", "-o", out)
+
     def test_a_file_of_the_users_is_not_overwritten(self):
         out = self.folder / "out"
         out.mkdir()
