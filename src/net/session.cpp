@@ -163,7 +163,8 @@ void Session::start_those_that_may() {
 
 void Session::start(Transfer& transfer) {
   const Url url = resolve("", transfer.url);
-  const bool may_be_plain = options_.allow_plain || is_loopback(url);
+  const Access* access = transfer.remote->access.get();
+  const bool may_be_plain = options_.allow_plain || is_loopback(url) || (access != nullptr && access->allows_plain);
   if (url.scheme != "https" && !(url.scheme == "http" && may_be_plain)) {
     throw Error(Errc::unsafe, fmt::format("{} is not secure", quote(url.scheme + "://" + url.host)))
         .hint("use https://, or ask for plain HTTP with " + Advice::mention(Remedy::plain_http));

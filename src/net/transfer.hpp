@@ -52,6 +52,7 @@ struct Access {
 
   std::vector<std::string> headers{};  // "Name: value"
   bool netrc = false;
+  bool allows_plain = false;  // the user has named a server that speaks plain HTTP
   std::optional<AwsSigning> aws{};
   // A better error for an answer that is none of the usual ones; nothing if there is none.
   std::function<std::optional<Error>(const Headers&)> explain{};

@@ -21,7 +21,7 @@ Stores::Stores(const RemoteOptions& options) : Stores(options, nullptr) {}
 
 Stores::Stores(const RemoteOptions& options, std::shared_ptr<net::HttpClient> shared)
     : settings(hub::settings_of(options.hub)),
-      client(shared ? std::move(shared) : std::make_shared<net::HttpClient>(hub::http_options(options.http, settings))),
+      client(shared ? std::move(shared) : std::make_shared<net::HttpClient>(hub::http_options(options.http))),
       http(std::make_shared<HttpFiles>(client)),
       hub(std::make_shared<hub::HubFiles>(client, settings)),
       s3(std::make_shared<S3Files>(client)) {}
@@ -101,9 +101,8 @@ FilesPtr usual_files() {
   const std::lock_guard lock(usual_mutex);
   RemoteOptions options;
   options.http.keep_going = usual_keep_going;
-  const HttpOptions wanted = hub::http_options(options.http, hub::settings_of(options.hub));
-  const bool fits = client && client->options().allow_plain == wanted.allow_plain &&
-                    client->options().idle_seconds == wanted.idle_seconds &&
+  const HttpOptions wanted = hub::http_options(options.http);
+  const bool fits = client && client->options().idle_seconds == wanted.idle_seconds &&
                     client->options().connect_milliseconds == wanted.connect_milliseconds;
   if (!fits) client = std::make_shared<net::HttpClient>(wanted);
   return std::make_shared<RemoteFiles>(options, client);

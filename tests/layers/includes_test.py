@@ -41,8 +41,9 @@ LAYERS = {
     "inspect": UP_TO_CACHE,
     "transform": UP_TO_CACHE | {"inspect"},
     "layout": UP_TO_CACHE | {"inspect", "transform"},
-    "load": UP_TO_CACHE | {"inspect", "transform", "layout"},
-    "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "load"},
+    "llamacpp": UP_TO_CACHE | {"inspect", "transform", "layout"},
+    "load": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp"},
+    "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp", "load"},
 }
 
 # public header -> the layer that it belongs to

@@ -65,12 +65,10 @@ std::shared_ptr<const Revision> HubFiles::look_up(const HubAddress& address) con
   const auto cached = from_cache(address, {});
   auto found = std::make_shared<Revision>(
       Revision{address, HubCache(settings_, address.repository), {}, {}, access_to(settings_, address, *client_), {}});
-  try {
-    // If the cache knows the revision, a Hub that does not answer is not waited for.
-    found->listing = list_repository(*client_, settings_, address, found->access, cached ? 1 : 0);
-  } catch (const Error& error) {
-    const bool is_away = error.code() == Errc::io && error.message().starts_with("cannot be read");
-    if (!cached || !is_away) throw;
+  // If the cache knows the revision, a Hub that does not answer is not waited for.
+  found->listing = list_repository(*client_, settings_, address, found->access, cached ? 1 : 0);
+  if (found->listing->away) {
+    if (!cached) throw *found->listing->away;
     return from_cache(address, fmt::format("the Hub does not answer, so this is what the cache has of commit {}",
                                            cached->commit.substr(0, 12)));
   }

@@ -151,6 +151,7 @@ std::string url_of(const Settings& settings, const std::string& repository, cons
 
 net::AccessPtr access_to(const Settings& settings, const HubAddress& address, const net::HttpClient& client) {
   auto access = std::make_shared<net::Access>(*client.access());
+  access->allows_plain = settings.endpoint.starts_with("http://");
   if (!settings.token.empty()) access->headers.push_back("Authorization: Bearer " + settings.token);
   access->explain = [settings, address](const net::Headers& headers) { return explain(headers, settings, address); };
   return access;
@@ -172,12 +173,21 @@ Listing list_repository(net::HttpClient& client, const Settings& settings, const
       remote.name = whole.text();
       remote.access = access;
       remote.attempts = attempts;
-      const net::Page page = client.get(remote, kMostPageBytes);
-      if (page.headers.status != 200) {
+      net::Page page;
+      try {
+        page = client.get(remote, kMostPageBytes);
+      } catch (Error& error) {
+        if (error.code() != Errc::io) throw;
+        listing.away = error;
+        return listing;
+      }
+      const int status = page.headers.status;
+      if (status != 200) {
         if (auto error = explain(page.headers, settings, address)) throw *std::move(error);
-        const bool is_away = page.headers.status >= 500;
-        throw Error(Errc::io, fmt::format("{}the Hub answers with status {}", is_away ? "cannot be read: " : "",
-                                          page.headers.status));
+        Error error(Errc::io, fmt::format("the Hub answers with status {}", status));
+        if (status < 500) throw error;
+        listing.away = error.in(whole.text());
+        return listing;
       }
       if (pages == 0) {
         listing.commit = page.headers.get("x-repo-commit");

@@ -15,6 +15,7 @@ struct Listing {
   std::string commit;
   std::string renamed_to;              // "org/new", if the repository has another name now
   std::vector<Entry> entries;          // by path
+  std::optional<Error> away;           // the Hub did not answer, or not now: nothing else is known then
   std::vector<std::string> odd_names;  // that would lead out of the repository; they are not among the entries
 
   const Entry* find(std::string_view path) const;

@@ -108,9 +108,8 @@ Settings settings_of(const HubOptions& options) {
   return settings;
 }
 
-HttpOptions http_options(HttpOptions given, const Settings& settings) {
+HttpOptions http_options(HttpOptions given) {
   const HttpOptions usual;
-  if (settings.endpoint.starts_with("http://")) given.allow_plain = true;  // somebody has set it
   if (given.idle_seconds == usual.idle_seconds)
     given.idle_seconds = seconds("HF_HUB_DOWNLOAD_TIMEOUT", usual.idle_seconds);
   if (given.connect_milliseconds == usual.connect_milliseconds)

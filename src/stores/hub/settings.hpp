@@ -20,7 +20,7 @@ struct Settings {
 
 Settings settings_of(const HubOptions& options);
 
-// The options for a client that speaks with the Hub: its time-outs, and plain HTTP if the endpoint itself is such.
-HttpOptions http_options(HttpOptions given, const Settings& settings);
+// The options with the time-outs of the Hub's own variables, unless the caller has chosen others.
+HttpOptions http_options(HttpOptions given);
 
 }  // namespace ballast::hub
