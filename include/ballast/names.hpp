@@ -28,6 +28,8 @@ struct NameOptions {
   // If nothing says how many heads there are, the tensors whose rows depend on it throw Errc::invalid_argument only
   // when they are read. For listings.
   bool allow_unknown_heads = false;
+  // A tensor without a counterpart is Errc::unsupported. llama.cpp opens no GGUF with a tensor that it does not know.
+  bool refuse_unknown = false;
 };
 
 // Whether there are tensors called as llama.cpp calls them, "blk.0.attn_q.weight". Not every GGUF has such names.
@@ -41,8 +43,9 @@ std::vector<std::string_view> architectures_with_names();
 
 // Names of the other style become names of `style`, and the changes that llama.cpp's converter makes to values are
 // made, or undone: the rows of llama's queries and keys are reordered, the 1 that gemma's norms lack is added (the
-// norms are F32 then, as the converter writes them), the matrices of gpt2 are transposed. All of this is lazy.
-// Reordered rows may be ggml's blocks; a tensor that is to be transposed must be decoded first, else Errc::unsupported.
+// norms are F32 then, as the converter writes them), the matrices of gpt2 are transposed, the experts of a block are
+// stacked, fused matrices are split. All of this is lazy. Reordered rows may be ggml's blocks; a tensor that is to be
+// transposed must be decoded first, else Errc::unsupported.
 //
 // Names without a counterpart stay, and tensors that GGUF cannot hold are left out, each with a note. A checkpoint of
 // an architecture that has no table stays as it is, with a note. Errc::invalid_argument if nothing says which

@@ -93,7 +93,7 @@ PUBLIC_HEADERS = {
     "densify": "transform",
     "adapter": "peft",
     "merge": "peft",
-    "names": "layout",
+    "names": "llamacpp",
     "typed_metadata": "tensor",
     "metadata": "inspect",
     "from_diff": "peft",

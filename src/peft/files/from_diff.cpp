@@ -14,7 +14,7 @@
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "kernels/linear/svd.hpp"
-#include "layout/names_match.hpp"
+#include "llamacpp/names/match.hpp"
 #include "peft/embeddings.hpp"
 #include "peft/files/dialects.hpp"
 #include "peft/matrix.hpp"

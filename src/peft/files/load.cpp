@@ -16,7 +16,7 @@
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "io/section.hpp"
-#include "layout/names_match.hpp"
+#include "llamacpp/names/match.hpp"
 #include "load/place.hpp"
 #include "peft/computed.hpp"
 #include "peft/files/deduce.hpp"

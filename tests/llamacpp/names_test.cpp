@@ -6,11 +6,12 @@
 
 #include <map>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "layout/names_match.hpp"
-#include "layout/names_tables.hpp"
+#include "llamacpp/names/match.hpp"
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
@@ -66,12 +67,29 @@ Shape shape_of(const names::Row& row) {
   return {kWidth, 3 * kWidth};
 }
 
-// A small model of all tensors that the table names, with biases; `tied` has no output matrix.
+// The rows that make one tensor of one tensor, as many as there are names.
+std::vector<names::Row> simple_rows(const names::Architecture& architecture) {
+  std::vector<names::Row> rows;
+  std::set<std::string_view> seen;
+  for (const std::span<const names::Row> table : architecture.rows) {
+    for (const names::Row& row : table) {
+      const bool is_simple = row.change <= names::Change::transpose && row.names == names::Names::module &&
+                             !contains(row.huggingface, "#") && !contains(row.gguf, " ");
+      if (is_simple && !seen.contains(row.gguf) && !seen.contains(row.huggingface)) rows.push_back(row);
+      seen.insert({row.gguf, row.huggingface});
+    }
+  }
+  return rows;
+}
+
+// A small model of such tensors, with biases; `tied` has no output matrix.
 Checkpoint huggingface_model(const names::Architecture& architecture, DType dtype, bool tied) {
   Checkpoint model;
   std::uint32_t seed = 0;
-  for (const names::Row& row : architecture.rows) {
-    if (tied && row.gguf == "output") continue;
+  for (const names::Row& row : simple_rows(architecture)) {
+    const bool is_head = row.gguf == "output" && (tied || !architecture.left_out.empty());
+    const bool is_extra = contains(row.gguf, "nextn");
+    if (is_head || is_extra) continue;
     const bool is_of_block = contains(row.gguf, "{}");
     for (std::uint64_t block = 0; block < (is_of_block ? kBlocks : 1); ++block) {
       const std::string module = with_block(row.huggingface, block);
@@ -97,16 +115,16 @@ void expect_same(const Checkpoint& a, const Checkpoint& b) {
 }
 
 TEST(Names, GoToGgufAndBackBitForBit) {
-  for (const names::Architecture& architecture : names::kArchitectures) {
+  for (const names::Architecture& architecture : names::architectures()) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (const bool tied : {false, true}) {
         SCOPED_TRACE(testing::Message() << architecture.name << ' ' << name(dtype) << ' ' << tied);
         const Checkpoint model = huggingface_model(architecture, dtype, tied);
         const Checkpoint gguf = to_names(model, NameStyle::gguf, options_of(architecture));
         for (const auto& [name, tensor] : gguf) {
-          EXPECT_FALSE(contains(name, "layers") || contains(name, "transformer")) << name;
+          EXPECT_FALSE(contains(name, "layer.") || contains(name, "layers") || contains(name, "transformer")) << name;
         }
-        EXPECT_EQ(gguf.contains("output.weight"), model.contains("lm_head.weight"));
+        EXPECT_EQ(gguf.size(), model.size());
         // What the options said is in the file now, so the way back needs no options.
         const Checkpoint back = cast(to_names(gguf, NameStyle::huggingface), dtype);
         expect_same(back, model);
@@ -115,13 +133,15 @@ TEST(Names, GoToGgufAndBackBitForBit) {
   }
 }
 
-TEST(Names, OfEveryTableAreUniqueBothWays) {
-  for (const names::Architecture& architecture : names::kArchitectures) {
-    std::map<std::string_view, int> seen;
-    for (const names::Row& row : architecture.rows) {
-      EXPECT_EQ(++seen[row.gguf], 1) << architecture.name << ' ' << row.gguf;
-      EXPECT_EQ(++seen[row.huggingface], 1) << architecture.name << ' ' << row.huggingface;
-      EXPECT_EQ(contains(row.gguf, "{}"), contains(row.huggingface, "{}")) << architecture.name << ' ' << row.gguf;
+TEST(Names, OfEveryTableHaveTheirBlocksOnBothSides) {
+  for (const names::Architecture& architecture : names::architectures()) {
+    for (const std::span<const names::Row> table : architecture.rows) {
+      for (const names::Row& row : table) {
+        const bool is_behind = contains(row.huggingface, "mtp.");
+        EXPECT_EQ(contains(row.gguf, "{}"), contains(row.huggingface, "{}") || is_behind)
+            << architecture.name << ' ' << row.gguf;
+        EXPECT_EQ(contains(row.huggingface, "#"), row.change == names::Change::stack) << row.gguf;
+      }
     }
   }
   EXPECT_EQ(architectures_with_names().front(), "llama");
@@ -452,11 +472,11 @@ TEST(Names, LeaveOutTensorsThatGgufHasNoNameFor) {
 }
 
 TEST(Names, OfAnUnknownArchitectureStayWithANote) {
-  const Checkpoint gguf = checkpoint_of("mamba", {{"blk.0.attn_q.weight", tensor_of({4, 4})}});
+  const Checkpoint gguf = checkpoint_of("rwkv6", {{"blk.0.attn_q.weight", tensor_of({4, 4})}});
   const Checkpoint same = to_names(gguf, NameStyle::huggingface);
   expect_same(same, gguf);
   ASSERT_EQ(same.notes.size(), 1u);
-  EXPECT_EQ(same.notes[0].text, "no names are known for the architecture \"mamba\": all stay as they are");
+  EXPECT_EQ(same.notes[0].text, "no names are known for the architecture \"rwkv6\": all stay as they are");
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.architecture = "lama"}), Errc::invalid_argument, "\"lama\"");
   EXPECT_HINT(to_names(gguf, NameStyle::huggingface, {.architecture = "lama"}), "known are llama, mistral");
 }
@@ -507,6 +527,98 @@ TEST(Names, DoNotLetOptionsContradictTheFile) {
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.architecture = "qwen2"}), Errc::mismatch, "not \"qwen2\"");
   EXPECT_ERROR(to_names(gguf, NameStyle::huggingface, {.head_count = 2}), Errc::mismatch, "the file says 4");
   EXPECT_EQ(to_names(gguf, NameStyle::huggingface, {.architecture = "mistral", .head_count = 4}).size(), 1u);
+}
+
+Checkpoint with_numbers(Checkpoint checkpoint, const std::map<std::string, std::uint32_t>& numbers) {
+  for (const auto& [key, number] : numbers) checkpoint.typed_metadata.set(MetadataEntry::of(key, number));
+  return checkpoint;
+}
+
+TEST(Names, StackTheExpertsOfABlock) {
+  const std::string experts = "model.layers.3.mlp.experts.";
+  Checkpoint model = checkpoint_of("qwen3moe", {{experts + "1.up_proj.weight", tensor_of({4, 6}, 2)},
+                                                {experts + "0.up_proj.weight", tensor_of({4, 6}, 1)}});
+  const Checkpoint gguf = to_names(model, NameStyle::gguf);
+  ASSERT_EQ(names_of(gguf), Names{"blk.3.ffn_up_exps.weight"});
+  EXPECT_EQ(gguf.at("blk.3.ffn_up_exps.weight").shape(), (Shape{2, 4, 6}));
+  std::vector<float> expected = values_of(tensor_of({4, 6}, 1));
+  const std::vector<float> second = values_of(tensor_of({4, 6}, 2));
+  expected.insert(expected.end(), second.begin(), second.end());
+  EXPECT_EQ(values_of(gguf.at("blk.3.ffn_up_exps.weight")), expected);
+
+  const Checkpoint back = to_names(gguf, NameStyle::huggingface);
+  EXPECT_EQ(names_of(back), (Names{experts + "0.up_proj.weight", experts + "1.up_proj.weight"}));
+  EXPECT_EQ(values_of(back.at(experts + "1.up_proj.weight")), second);
+
+  model.tensors.insert(experts + "3.up_proj.weight", tensor_of({4, 6}, 4));
+  EXPECT_ERROR(to_names(model, NameStyle::gguf), Errc::mismatch,
+               "belongs with \"model.layers.3.mlp.experts.2.up_proj.weight\", which is not there");
+}
+
+TEST(Names, PutBlocksThatPredictFurtherTokensBehindTheOthers) {
+  const Checkpoint model = with_numbers(checkpoint_of("qwen3next", {{"mtp.layers.0.mlp.gate.weight", tensor_of({2, 4})},
+                                                                    {"mtp.fc.weight", tensor_of({4, 8})}}),
+                                        {{"qwen3next.block_count", 49}, {"qwen3next.nextn_predict_layers", 1}});
+  const Checkpoint gguf = to_names(model, NameStyle::gguf);
+  EXPECT_EQ(names_of(gguf), (Names{"blk.48.ffn_gate_inp.weight", "blk.48.nextn.eh_proj.weight"}));
+  EXPECT_EQ(names_of(to_names(gguf, NameStyle::huggingface)), names_of(model));
+
+  const Checkpoint deepseek =
+      with_numbers(checkpoint_of("deepseek2", {{"model.layers.2.mlp.up_proj.weight", tensor_of({4, 4})},
+                                               {"model.layers.1.mlp.up_proj.weight", tensor_of({4, 4})}}),
+                   {{"deepseek2.block_count", 2}});
+  EXPECT_EQ(names_of(to_names(deepseek, NameStyle::gguf)), Names{"blk.1.ffn_up.weight"});
+}
+
+TEST(Names, RepackTheExpertsOfGptOss) {
+  std::vector<std::uint8_t> codes(2 * 4 * 1 * 16), scales(2 * 4);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 7);
+  for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<std::uint8_t>(100 + i);
+  const std::string experts = "model.layers.0.mlp.experts.gate_up_proj_";
+  const Checkpoint model = checkpoint_of(
+      "gpt-oss", {{experts + "blocks", Tensor::from_values<std::uint8_t>(DType::u8, {2, 4, 1, 16}, codes)},
+                  {experts + "scales", Tensor::from_values<std::uint8_t>(DType::u8, {2, 4, 1}, scales)}});
+  const Checkpoint gguf = to_names(model, NameStyle::gguf);
+  ASSERT_EQ(names_of(gguf), (Names{"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight"}));
+  const Tensor& up = gguf.at("blk.0.ffn_up_exps.weight");
+  EXPECT_EQ(up.dtype(), DType::mxfp4);
+  EXPECT_EQ(up.shape(), (Shape{2, 2, 32}));
+  const std::vector<std::byte> bytes = bytes_of(up);  // the first row is row 1 of the first expert
+  EXPECT_EQ(std::to_integer<int>(bytes[0]), scales[1]);
+  EXPECT_EQ(std::to_integer<int>(bytes[1]), (codes[16] & 15) | (codes[24] & 15) << 4);
+  EXPECT_EQ(std::to_integer<int>(bytes[2]), codes[16] >> 4 | (codes[24] >> 4) << 4);
+  expect_same(to_names(gguf, NameStyle::huggingface), model);
+}
+
+TEST(Names, RefuseShapesThatDoNotFitTheNumbers) {
+  const Checkpoint model = checkpoint_of("internlm2", {{"model.layers.0.attention.wqkv.weight", tensor_of({32, 4})}});
+  EXPECT_ERROR(to_names(model, NameStyle::gguf), Errc::invalid_argument, "nothing says internlm2.attention.head_count");
+  const auto with_heads = [&](std::uint32_t heads, std::uint32_t keys) {
+    return to_names(
+        with_numbers(model, {{"internlm2.attention.head_count", heads}, {"internlm2.attention.head_count_kv", keys}}),
+        NameStyle::gguf);
+  };
+  EXPECT_EQ(with_heads(4, 2).size(), 3u);
+  EXPECT_ERROR(with_heads(4, 3), Errc::mismatch, "4 heads are no multiple of 3");
+  EXPECT_ERROR(with_heads(5, 5), Errc::mismatch, "32 rows are no multiple of 15");
+  for (const std::uint32_t heads : {0u, 1u << 31, ~0u})
+    EXPECT_TRUE(BALLAST_ERROR_OF(with_heads(heads, heads))) << heads;
+  const Checkpoint latent =
+      checkpoint_of("deepseek2", {{"model.layers.0.self_attn.kv_b_proj.weight", tensor_of({32, 4})}});
+  EXPECT_ERROR(to_names(latent, NameStyle::gguf), Errc::invalid_argument,
+               "how it is cut depends on deepseek2.attention.key_length_mla, and nothing says that");
+}
+
+TEST(Names, OfTowersAreLeftOutAndOthersRefusedIfAsked) {
+  const Checkpoint model = checkpoint_of("gemma3", {{"vision_tower.encoder.layers.0.mlp.fc1.weight", tensor_of({4, 4})},
+                                                    {"model.norm.weight", tensor_of({4})}});
+  const Checkpoint gguf = to_names(model, NameStyle::gguf, {.refuse_unknown = true});
+  EXPECT_EQ(names_of(gguf), Names{"output_norm.weight"});
+  ASSERT_EQ(gguf.notes.size(), 1u);
+  EXPECT_TRUE(contains(gguf.notes[0].text, "see or hear: 1 of 2 tensors")) << gguf.notes[0].text;
+  EXPECT_ERROR(to_names(checkpoint_of("gemma3", {{"model.extra.weight", tensor_of({4})}}), NameStyle::gguf,
+                        {.refuse_unknown = true}),
+               Errc::unsupported, "tensor \"model.extra.weight\" has no place in a GGUF of the architecture");
 }
 
 }  // namespace

@@ -1,0 +1,194 @@
+#include "llamacpp/prepare.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include "core/text.hpp"
+#include "layout/dimension_range.hpp"
+#include "tensor/checkpoint_parts.hpp"
+#include "tensor/concat_storage.hpp"
+
+namespace ballast::llamacpp {
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+
+void say(Checkpoint& checkpoint, std::string text) {
+  checkpoint.notes.push_back({checkpoint.target, std::move(text), Note::Kind::remark});
+}
+
+void leave_out(Checkpoint& checkpoint, const std::string& name, std::string_view why) {
+  say(checkpoint, fmt::format("left out {}: {}", quote(name), why));
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view other) {
+    return other == name ? std::nullopt : std::optional(std::string(other));
+  });
+}
+
+// The name of the first tensor that ends so; empty if there is none.
+std::string find_ending(const Checkpoint& checkpoint, std::string_view ending) {
+  for (const auto& [name, tensor] : checkpoint) {
+    if (name.ends_with(ending)) return std::string(name);
+  }
+  return {};
+}
+
+void keep_rows(Checkpoint& checkpoint, const std::string& name, std::uint64_t first, std::uint64_t end) {
+  const Tensor& tensor = checkpoint.at(name);
+  if (tensor.rank() == 0 || first >= end || end > tensor.shape()[0]) return;
+  checkpoint.tensors.replace(name, dimension_range(tensor, 0, first, end - first));
+}
+
+// gemma 3 has more rows than words.
+void cut_vocabulary(Checkpoint& checkpoint, const ModelFolder& folder, const TypedMetadata& tokenizer) {
+  const std::string name = find_ending(checkpoint, "embed_tokens.weight");
+  if (name.empty()) return;
+  std::uint64_t words = 0;
+  if (folder.has("tokenizer.model")) {
+    const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
+    words = tokens == nullptr ? 0 : tokens->count;
+  } else if (const auto json = folder.json("tokenizer.json")) {
+    const Json* model = json->find("model");
+    const Json* vocabulary = model == nullptr ? nullptr : model->find("vocab");
+    const Json* added = json->find("added_tokens");
+    if (vocabulary != nullptr && vocabulary->is_object()) words += vocabulary->members().size();
+    if (added != nullptr && added->is_list()) words += added->list().size();
+  }
+  keep_rows(checkpoint, name, 0, words);
+}
+
+// The positions of RoBERTa begin behind its padding.
+void cut_positions(Checkpoint& checkpoint, const Json& config) {
+  const std::string name = find_ending(checkpoint, "embeddings.position_embeddings.weight");
+  const Json* padding = config.find("pad_token_id");
+  if (name.empty() || padding == nullptr || !padding->is_integer()) return;
+  const Tensor& tensor = checkpoint.at(name);
+  if (tensor.rank() != 0) keep_rows(checkpoint, name, padding->count() + 1, tensor.shape()[0]);
+}
+
+// A classifier that is one matrix is the last step of one that has two.
+void name_classifier(Checkpoint& checkpoint, const Json& config) {
+  const Json* labels = config.find("id2label");
+  if (labels == nullptr || !labels->is_object() || labels->members().empty()) return;
+  const bool are_dummies = labels->members().size() == 2 && labels->members().front().second == Json("LABEL_0");
+  if (are_dummies) return;
+  checkpoint = rename_names(std::move(checkpoint), [](std::string_view name) -> std::optional<std::string> {
+    if (name == "classifier.weight") return "classifier.out_proj.weight";
+    if (name == "classifier.bias") return "classifier.out_proj.bias";
+    return std::string(name);
+  });
+}
+
+// Calls look(offset, bytes) with all of the tensor's bytes, piece by piece; stops at false.
+template <class Look>
+bool all_pieces(const Tensor& tensor, Look look) {
+  std::vector<std::byte> piece(std::min<std::uint64_t>(kPieceBytes, tensor.nbytes()));
+  for (std::uint64_t at = 0; at < tensor.nbytes(); at += piece.size()) {
+    const std::span some(piece.data(),
+                         static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), tensor.nbytes() - at)));
+    tensor.read(at, some);
+    if (!look(at, some)) return false;
+  }
+  return true;
+}
+
+bool is_zero(const Tensor& tensor) {
+  const Tensor values = tensor.to(DType::f32);
+  return all_pieces(values, [](std::uint64_t, std::span<const std::byte> bytes) {
+    const std::span numbers(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+    return std::ranges::all_of(numbers, [](float number) { return number == 0; });
+  });
+}
+
+bool are_equal(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  std::vector<std::byte> other(kPieceBytes);
+  return all_pieces(a, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    const std::span there(other.data(), bytes.size());
+    b.read(at, there);
+    return std::ranges::equal(bytes, there);
+  });
+}
+
+// llama.cpp has no biases for cohere 2, and published models have only zeros in them.
+void leave_out_zero_biases(Checkpoint& checkpoint) {
+  std::vector<std::string> biases;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (!name.ends_with(".bias")) continue;
+    if (!is_zero(tensor))
+      throw Error(Errc::unsupported,
+                  fmt::format("tensor {} is not zero, and llama.cpp has no place for it", quote(name)));
+    biases.emplace_back(name);
+  }
+  for (const std::string& name : biases) leave_out(checkpoint, name, "all of it is zero");
+}
+
+void leave_out_equal_head(Checkpoint& checkpoint) {
+  const std::string head = "lm_head.weight", embedding = find_ending(checkpoint, "backbone.embeddings.weight");
+  if (embedding.empty() || !checkpoint.contains(head)) return;
+  if (are_equal(checkpoint.at(head), checkpoint.at(embedding))) leave_out(checkpoint, head, "it is the embedding");
+}
+
+void leave_out_tied_head(Checkpoint& checkpoint, const Json& config) {
+  const Json* tied = config.find("tie_word_embeddings");
+  if (tied == nullptr || !tied->is_bool() || !tied->boolean()) return;
+  for (const std::string name : {"lm_head.weight", "model.lm_head.weight"}) {
+    if (checkpoint.contains(name)) leave_out(checkpoint, name, "it is the embedding");
+  }
+}
+
+// T5 keeps one embedding under up to three names.
+void keep_first_embedding(Checkpoint& checkpoint) {
+  constexpr std::string_view kNames[] = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"};
+  std::vector<std::string> found;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (std::ranges::find(kNames, name) != std::end(kNames)) found.emplace_back(name);
+  }
+  for (std::size_t i = 1; i < found.size(); ++i) leave_out(checkpoint, found[i], "it is the embedding, once more");
+}
+
+// A reranker answers yes or no: its head are the rows of these two words.
+void add_answers(Checkpoint& checkpoint, const Json& config, const TypedMetadata& tokenizer) {
+  const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
+  const Json* tied = config.find("tie_word_embeddings");
+  const bool is_tied = tied != nullptr && tied->is_bool() && tied->boolean();
+  const std::string name = find_ending(checkpoint, is_tied ? "embed_tokens.weight" : "lm_head.weight");
+  if (tokens == nullptr || name.empty()) return;
+  std::optional<std::uint64_t> yes, no;
+  std::uint64_t index = 0;
+  for (const MetadataValue token : tokens->items()) {
+    if (token.as_string() == "yes") yes = index;
+    if (token.as_string() == "no") no = index;
+    ++index;
+  }
+  const Tensor& head = checkpoint.at(name);
+  const std::uint64_t rows = head.rank() == 2 ? head.shape()[0] : 0;
+  if (!yes || !no || *yes >= rows || *no >= rows)
+    throw Error(Errc::unsupported, "this reranker has no rows for \"yes\" and \"no\"");
+  const Tensor answers = concatenated({dimension_range(head, 0, *yes, 1), dimension_range(head, 0, *no, 1)}, 0);
+  checkpoint.tensors.insert("cls.output.weight", answers);
+  if (!is_tied) leave_out(checkpoint, name, "a reranker has the rows of \"yes\" and \"no\" in its place");
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+}  // namespace
+
+Checkpoint prepare(Checkpoint checkpoint, const ModelFolder& folder, const Json& config, std::string_view class_name,
+                   std::string_view architecture, const TypedMetadata& tokenizer) {
+  if (is_one_of(architecture, {"gemma3", "gemma-embedding"})) cut_vocabulary(checkpoint, folder, tokenizer);
+  if (class_name.starts_with("Roberta") || class_name.starts_with("XLMRoberta")) cut_positions(checkpoint, config);
+  if (is_one_of(architecture, {"bert", "jina-bert-v2", "modern-bert"})) name_classifier(checkpoint, config);
+  if (architecture == "cohere2") leave_out_zero_biases(checkpoint);
+  if (architecture == "mamba") leave_out_equal_head(checkpoint);
+  if (architecture == "deepseek2") leave_out_tied_head(checkpoint, config);
+  if (is_one_of(architecture, {"t5", "t5encoder"})) keep_first_embedding(checkpoint);
+  return checkpoint;
+}
+
+}  // namespace ballast::llamacpp
