@@ -1,7 +1,8 @@
-// Floats to ggml's block types, with the bytes that ggml's own quantizer gives without an importance matrix.
+// Floats to ggml's block types, with the bytes that ggml's own quantizer gives, with an importance matrix and without.
 //
-// Each block depends on its own elements and nothing else, so several threads may encode ranges of whole blocks, in any
-// order. The caller's thread is in the default floating-point environment (nearest, subnormals kept).
+// Each block depends on its own elements and nothing else (on those of its row if there is importance), so several
+// threads may encode ranges of whole blocks (of whole rows), in any order. The caller's thread is in the default
+// floating-point environment (nearest, subnormals kept).
 //
 // No block type can hold a value that is not finite: NaN is encoded as zero, and an infinity as the largest float.
 // Finite values that are too large for the scale of a block are encoded as ggml encodes them: the scale becomes
@@ -19,14 +20,24 @@
 
 namespace ballast::kernels {
 
-// True for every block type except the IQ types below four bits, which need an importance matrix, and Q8_1, which is
-// never stored.
+// True for every block type except Q8_1, which is never stored.
 bool can_encode(DType type) noexcept;
 
+// True for the types that are encoded with importance only: IQ1_S, IQ2_XXS, IQ2_XS.
+bool needs_importance(DType type) noexcept;
+
+// False if a type has the same bytes with importance and without.
+bool takes_importance(DType type) noexcept;
+
 // `values` are whole blocks; `blocks` has room for exactly as many, and needs no alignment. Throws Errc::unsupported
-// for a type that cannot be encoded, and Errc::invalid_argument if the sizes do not fit. Returns the finite values that
-// are too large for the scale of their block.
+// for a type that cannot be encoded, and Errc::invalid_argument if the sizes do not fit or the type needs importance.
+// Returns the finite values that are too large for the scale of their block.
 Overflows encode_blocks(DType type, std::span<const float> values, std::span<std::byte> blocks);
+
+// The same for whole rows. `importance` has a weight for each element of a row, which is a positive finite number or
+// zero; with other weights the blocks mean nothing.
+Overflows encode_rows(DType type, std::span<const float> values, std::span<const float> importance,
+                      std::span<std::byte> blocks);
 
 // The index of the first value that is NaN or infinite. `values` are whole blocks of any type.
 std::optional<std::size_t> find_not_finite(std::span<const float> values);

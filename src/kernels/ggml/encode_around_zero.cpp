@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/ggml/encode_around_zero.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
 // Included after foreach_target.h, because it depends on the target.
-#include "kernels/ggml/encode_inl.hpp"
+#include "kernels/ggml/encode_search_inl.hpp"
 
 // The searches for scales without mins: Q3_K, Q6_K, IQ4_NL, IQ4_XS.
 HWY_BEFORE_NAMESPACE();
@@ -13,87 +13,28 @@ namespace HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET == HWY_SCALAR
-void encode_around_zero_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  encode_plainly(type, in, count, out);
+void encode_around_zero_on_target(DType type, const float* in, const float* weights, std::size_t count,
+                                  std::uint8_t* out) {
+  encode_plainly(type, in, weights, count, out);
 }
 #else
 
-// The terms of the sums of kLanes groups. If a group counts as zeros, its lane still runs, and its result is not used.
-template <std::size_t kGroup>
-struct Groups {
-  explicit Groups(const float* from) {
-    Floats magnitude = hn::Zero(F32());
-    farthest = hn::Zero(F32());
-    across_groups<kGroup>(from, [&](std::size_t j, Floats element) {
-      const Mask is_farther = hn::Gt(hn::Abs(element), magnitude);
-      magnitude = hn::Max(magnitude, hn::Abs(element));
-      farthest = hn::IfThenElse(is_farther, element, farthest);
-      x.set(j, element);
-      weight.set(j, hn::Mul(element, element));
-    });
-    is_zero = hn::Lt(magnitude, all(plain::kSmallestMagnitude));
-  }
-
-  Across<kGroup> x, weight;
-  Floats farthest;
-  Mask is_zero;
-};
-
-struct Sums {
-  Floats xl, l2;
-};
-HWY_INLINE Sums no_sums() { return {hn::Zero(F32()), hn::Zero(F32())}; }
-
-// The best scale so far. A scale is better if it explains more of the groups.
-struct Best {
-  Floats scale, explained;
-
-  explicit Best(const Sums& first, Mask has_scale)
-      : scale(hn::IfThenElseZero(has_scale, hn::Div(first.xl, first.l2))), explained(hn::Mul(scale, first.xl)) {}
-
-  HWY_INLINE Mask improve(const Sums& sums) {
-    const Mask is_better =
-        hn::And(hn::Gt(sums.l2, hn::Zero(F32())), hn::Gt(hn::Mul(sums.xl, sums.xl), hn::Mul(explained, sums.l2)));
-    scale = hn::IfThenElse(is_better, hn::Div(sums.xl, sums.l2), scale);
-    explained = hn::IfThenElse(is_better, hn::Mul(scale, sums.xl), explained);
-    return is_better;
-  }
-};
-
-HWY_INLINE Sums q6_sums(const Groups<16>& groups, Floats iscale) {
-  Sums sums = no_sums();
-  for (std::size_t j = 0; j < 16; ++j) {
-    const Floats l = hn::ConvertTo(F32(), nearest_within<-32, 31>(hn::Mul(iscale, groups.x[j])));
-    sums.xl = hn::Add(sums.xl, hn::Mul(hn::Mul(groups.weight[j], groups.x[j]), l));
-    sums.l2 = hn::Add(sums.l2, hn::Mul(hn::Mul(groups.weight[j], l), l));
-  }
-  return sums;
-}
-
-void q6_scales(const float* x, std::size_t g, plain::Fits& fits) {
-  const Groups<16> groups(x + 16 * g);
-  Floats code_scale = hn::Div(all(-32), groups.farthest);
-  const Sums first = q6_sums(groups, code_scale);
-  Best best(first, hn::Ne(first.l2, hn::Zero(F32())));
-  for (int i = -9; i <= 9; ++i) {
-    if (i == 0) continue;
-    const Floats iscale = hn::Div(all(-(32 + 0.1F * static_cast<float>(i))), groups.farthest);
-    code_scale = hn::IfThenElse(best.improve(q6_sums(groups, iscale)), iscale, code_scale);
-  }
-  hn::Store(hn::IfThenZeroElse(groups.is_zero, best.scale), F32(), fits.scale + g);
-  hn::Store(hn::IfThenZeroElse(groups.is_zero, code_scale), F32(), fits.code_scale + g);
+void q6_scales(const float* x, const float* weights, std::size_t g, plain::Fits& fits) {
+  const Groups<16> groups(x + 16 * g, weights == nullptr ? nullptr : weights + 16 * g);
+  const ScaleFits found = fit_groups_around_zero<32>(groups);
+  hn::Store(found.scale, F32(), fits.scale + g);
+  hn::Store(found.code_scale, F32(), fits.code_scale + g);
 }
 
 // kLanes groups of Q3_K, refined as plain::PlainSearch refines them.
 class Q3Groups {
  public:
-  explicit Q3Groups(const float* x) : groups_(x), sums_(no_sums()) {
+  explicit Q3Groups(const float* x) : groups_(x, nullptr), sums_(no_sums()) {
     const Floats iscale = hn::IfThenZeroElse(groups_.is_zero, hn::Div(all(-4), groups_.farthest));
     for (std::size_t j = 0; j < 16; ++j) {
       const Floats l = hn::ConvertTo(F32(), nearest_within<-4, 3>(hn::Mul(iscale, groups_.x[j])));
       codes_.set(j, l);
-      sums_.xl = hn::Add(sums_.xl, hn::Mul(hn::Mul(groups_.weight[j], groups_.x[j]), l));
-      sums_.l2 = hn::Add(sums_.l2, hn::Mul(hn::Mul(groups_.weight[j], l), l));
+      sums_.add(groups_.weight[j], groups_.x[j], l);
     }
   }
 
@@ -176,8 +117,8 @@ HWY_INLINE Sums iq4_sums(const Groups<32>& groups, Floats id) {
 }
 
 // The scales of kLanes groups.
-void iq4_scales(const float* x, float* scales) {
-  const Groups<32> groups(x);
+void iq4_scales(const float* x, const float* weights, float* scales) {
+  const Groups<32> groups(x, weights);
   constexpr float kLowest = kIq4Values[0];
   const Sums first = iq4_sums(groups, hn::Div(all(1), hn::Div(hn::Neg(groups.farthest), all(kLowest))));
   Best best(first, hn::Gt(first.l2, hn::Zero(F32())));
@@ -187,14 +128,15 @@ void iq4_scales(const float* x, float* scales) {
 }
 
 struct Search : GroupCodes {
-  static void fit_around_zero(const float* x, plain::Fits& fits) {
-    for (std::size_t g = 0; g < 16; g += kLanes) q6_scales(x, g, fits);
+  static void fit_around_zero(const float* x, const float* weights, plain::Fits& fits) {
+    for (std::size_t g = 0; g < 16; g += kLanes) q6_scales(x, weights, g, fits);
   }
   static void refine_around_zero(const float* x, plain::Fits& fits, std::uint8_t* codes) {
     for (std::size_t g = 0; g < 16; g += 2 * kLanes) q3_scales(x + 16 * g, fits.scale + g, codes + 16 * g);
   }
-  static void fit_iq4(const float* x, float* scales) {
-    for (std::size_t g = 0; g < 8; g += kLanes) iq4_scales(x + 32 * g, scales + g);
+  static void fit_iq4(const float* x, const float* weights, float* scales) {
+    for (std::size_t g = 0; g < 8; g += kLanes)
+      iq4_scales(x + 32 * g, weights == nullptr ? nullptr : weights + 32 * g, scales + g);
   }
   static void iq4_codes(const float* x, float id, std::uint8_t* codes) {
     each_code(x, 32, codes, [&](Floats values) { return iq4_code(hn::Mul(all(id), values)); });
@@ -202,21 +144,31 @@ struct Search : GroupCodes {
 };
 
 // A block is one group, so as many blocks as there are lanes are encoded at once.
-void encode_iq4_nl(const float* in, std::size_t count, std::uint8_t* out) {
+void encode_iq4_nl(const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
   alignas(64) float scales[kLanes];
   for (; count >= kLanes; count -= kLanes) {
-    iq4_scales(in, scales);
+    iq4_scales(in, weights, scales);
     for (std::size_t i = 0; i < kLanes; ++i, in += 32, out += 18) plain::put_iq4_nl<Search>(in, scales[i], out);
+    if (weights != nullptr) weights += 32 * kLanes;
   }
-  encode_plainly(DType::iq4_nl, in, count, out);
+  encode_plainly(DType::iq4_nl, in, weights, count, out);
 }
 
-void encode_around_zero_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
+template <plain::EncodeWeightedBlock kEncode>
+void encode_each_with(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  for (; count > 0; --count, in += 256, out += info(type).block_bytes) {
+    kEncode(in, weights, out);
+    if (weights != nullptr) weights += 256;
+  }
+}
+
+void encode_around_zero_on_target(DType type, const float* in, const float* weights, std::size_t count,
+                                  std::uint8_t* out) {
   switch (type) {
     case DType::q3_k: return encode_each<plain::to_q3_k<Search> >(type, in, count, out);
-    case DType::q6_k: return encode_each<plain::to_q6_k<Search> >(type, in, count, out);
-    case DType::iq4_xs: return encode_each<plain::to_iq4_xs<Search> >(type, in, count, out);
-    default: return encode_iq4_nl(in, count, out);
+    case DType::q6_k: return encode_each_with<plain::to_q6_k_with<Search> >(type, in, weights, count, out);
+    case DType::iq4_xs: return encode_each_with<plain::to_iq4_xs_with<Search> >(type, in, weights, count, out);
+    default: return encode_iq4_nl(in, weights, count, out);
   }
 }
 
@@ -232,8 +184,8 @@ namespace ballast::kernels {
 
 HWY_EXPORT(encode_around_zero_on_target);
 
-void encode_around_zero(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(encode_around_zero_on_target)(type, in, count, out);
+void encode_around_zero(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(encode_around_zero_on_target)(type, in, weights, count, out);
 }
 
 }  // namespace ballast::kernels

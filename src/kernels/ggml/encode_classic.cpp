@@ -14,8 +14,8 @@ namespace HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET == HWY_SCALAR
-void encode_classic_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  encode_plainly(type, in, count, out);
+void encode_classic_on_target(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  encode_plainly(type, in, weights, count, out);
 }
 float farthest_on_target(const float* in, std::size_t count) {
   std::uint32_t most = 0;  // magnitudes have the same order as their bits
@@ -62,7 +62,7 @@ void encode_32s(DType type, const float* in, std::size_t count, std::uint8_t* ou
     for (std::size_t i = 0; i < kLanes; ++i, in += 32, out += Type::kBytes)
       Type::put(in, {d[i], inverse[i], min[i]}, out);
   }
-  encode_plainly(type, in, count, out);
+  encode_plainly(type, in, nullptr, count, out);
 }
 
 struct Q8_0 {
@@ -177,7 +177,7 @@ HWY_INLINE void to_q8_k(const float* x, std::uint8_t* out) {
   plain::put_q8_k_sums(out);
 }
 
-void encode_classic_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
+void encode_classic_on_target(DType type, const float* in, const float*, std::size_t count, std::uint8_t* out) {
   switch (type) {
     case DType::q4_0: return encode_32s<Q4_0>(type, in, count, out);
     case DType::q4_1: return encode_32s<Q4_1>(type, in, count, out);
@@ -203,8 +203,8 @@ HWY_EXPORT(encode_classic_on_target);
 
 float farthest(const float* in, std::size_t count) { return HWY_DYNAMIC_DISPATCH(farthest_on_target)(in, count); }
 
-void encode_classic(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(encode_classic_on_target)(type, in, count, out);
+void encode_classic(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(encode_classic_on_target)(type, in, weights, count, out);
 }
 
 }  // namespace ballast::kernels

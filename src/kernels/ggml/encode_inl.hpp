@@ -27,7 +27,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline HWY_MAYBE_UNUSED void encode_plainly(DType type, const float* in, std::size_t count, std::uint8_t* out) {
+inline HWY_MAYBE_UNUSED void encode_plainly(DType type, const float* in, const float* weights, std::size_t count,
+                                            std::uint8_t* out) {
+  if (weights != nullptr) return plain::weighted_encoder(type)(in, weights, count, out);
   const auto encode = plain::encoder(type);
   for (; count > 0; --count, in += info(type).block_elements, out += info(type).block_bytes) encode(in, out);
 }
@@ -134,26 +136,26 @@ HWY_INLINE float farthest_from_zero(const float* x) {
   return max > -min ? max : min;
 }
 
-// Four elements of kLanes groups, which begin kGroup elements apart: each 128 bits of a vector come from one group.
-template <std::size_t kGroup, class D>
+// Four elements of kLanes groups, which begin kApart elements apart: each 128 bits of a vector come from one group.
+template <std::size_t kApart, class D>
 HWY_INLINE hn::VFromD<D> load_fours(D d, const float* x) {
   if constexpr (hn::MaxLanes(D()) > 4) {
     const hn::Half<D> half;
     constexpr std::size_t kHalf = hn::MaxLanes(D()) / 2;
-    return hn::Combine(d, load_fours<kGroup>(half, x + kHalf * kGroup), load_fours<kGroup>(half, x));
+    return hn::Combine(d, load_fours<kApart>(half, x + kHalf * kApart), load_fours<kApart>(half, x));
   } else {
     return hn::LoadU(d, x);
   }
 }
 
 // Calls use(i, vector of element i of kLanes groups) for each of the kGroup elements, in their order.
-template <std::size_t kGroup, class Use>
+template <std::size_t kGroup, std::size_t kApart = kGroup, class Use>
 HWY_INLINE void across_groups(const float* x, Use use) {
   const F32 d;
   const hn::Repartition<std::uint64_t, F32> d64;
   for (std::size_t i = 0; i < kGroup; i += 4, x += 4) {
-    const auto a = load_fours<kGroup>(d, x), b = load_fours<kGroup>(d, x + kGroup);
-    const auto c = load_fours<kGroup>(d, x + 2 * kGroup), e = load_fours<kGroup>(d, x + 3 * kGroup);
+    const auto a = load_fours<kApart>(d, x), b = load_fours<kApart>(d, x + kApart);
+    const auto c = load_fours<kApart>(d, x + 2 * kApart), e = load_fours<kApart>(d, x + 3 * kApart);
     const auto first_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
     const auto first_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
     use(i, hn::BitCast(d, hn::InterleaveLower(d64, first_ab, first_ce)));
@@ -169,8 +171,9 @@ HWY_INLINE void across_groups(const float* x, Use use) {
 template <std::size_t kGroup>
 class Across {
  public:
+  template <std::size_t kApart = kGroup>
   void fill(const float* x) {
-    across_groups<kGroup>(x, [this](std::size_t i, Floats element) { set(i, element); });
+    across_groups<kGroup, kApart>(x, [this](std::size_t i, Floats element) { set(i, element); });
   }
   HWY_INLINE Floats operator[](std::size_t i) const { return hn::Load(F32(), lanes_ + i * kLanes); }
   HWY_INLINE void set(std::size_t i, Floats value) { hn::Store(value, F32(), lanes_ + i * kLanes); }

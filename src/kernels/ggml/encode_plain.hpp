@@ -9,7 +9,10 @@
 #include <ballast/dtype.hpp>
 
 #include "kernels/ggml/encode_parts.hpp"
+#include "kernels/ggml/encode_plain_grid.hpp"
 #include "kernels/ggml/encode_plain_k.hpp"
+#include "kernels/ggml/encode_plain_ternary.hpp"
+#include "kernels/ggml/encode_plain_weighted.hpp"
 
 namespace ballast::kernels::plain {
 
@@ -166,8 +169,25 @@ inline void to_nvfp4(const float* x, std::uint8_t* out) {
 }
 
 using EncodeBlock = void (*)(const float*, std::uint8_t*);
+using EncodeWeightedBlock = void (*)(const float*, const float*, std::uint8_t*);
+using EncodeWeightedBlocks = void (*)(const float*, const float*, std::size_t, std::uint8_t*);
 
-// Null if the type cannot be encoded.
+// A type of 256 elements that has weights even if none are given: the squares.
+template <EncodeWeightedBlock kEncode>
+inline void encode_by_squares(const float* x, std::uint8_t* out) {
+  kEncode(x, SquareWeights<256>(x).weights, out);
+}
+
+// IQ2_S: the squares and half of their mean.
+inline void to_iq2_s_by_squares(const float* x, std::uint8_t* out) {
+  SquareWeights<256> squares(x);
+  float sum = 0;
+  for (const float square : squares.weights) sum += square;
+  for (float& weight : squares.weights) weight = 0.25F * (2 * sum / 256) + weight;
+  to_iq2_s<PlainGridSearch>(x, squares.weights, out);
+}
+
+// Null if the type cannot be encoded without an importance matrix.
 inline EncodeBlock encoder(DType type) {
   switch (type) {
     case DType::q4_0: return to_q4_0;
@@ -189,6 +209,41 @@ inline EncodeBlock encoder(DType type) {
     case DType::nvfp4: return to_nvfp4;
     case DType::q1_0: return to_q1_0;
     case DType::q2_0: return to_q2_0;
+    case DType::iq2_s: return to_iq2_s_by_squares;
+    case DType::iq3_xxs: return encode_by_squares<to_iq3_xxs<PlainGridSearch> >;
+    case DType::iq3_s: return encode_by_squares<to_iq3_s<PlainGridSearch> >;
+    case DType::iq1_m: return encode_by_squares<to_iq1_m<PlainTernarySearch> >;
+    default: return nullptr;
+  }
+}
+
+template <EncodeWeightedBlock kEncode, int kElements, int kBytes>
+inline void encode_each_weighted(const float* x, const float* weights, std::size_t count, std::uint8_t* out) {
+  for (; count > 0; --count, x += kElements, weights += kElements, out += kBytes) kEncode(x, weights, out);
+}
+
+// Encodes elements that have weights. Null if the type takes none.
+inline EncodeWeightedBlocks weighted_encoder(DType type) {
+  using Search = PlainWeightedSearch;
+  switch (type) {
+    case DType::q4_0: return encode_weighted_around_zero<Search, 8>;
+    case DType::q5_0: return encode_weighted_around_zero<Search, 16>;
+    case DType::q4_1: return encode_weighted_above_min<Search, 15>;
+    case DType::q5_1: return encode_weighted_above_min<Search, 31>;
+    case DType::q2_k: return encode_weighted_q2_k<Search>;
+    case DType::q3_k: return encode_weighted_q3_k<Search>;
+    case DType::q4_k: return encode_weighted_q4_k<Search>;
+    case DType::q5_k: return encode_weighted_q5_k<Search>;
+    case DType::q6_k: return encode_each_weighted<to_q6_k_with<Search>, 256, 210>;
+    case DType::iq4_nl: return encode_each_weighted<to_iq4_nl_with, 32, 18>;
+    case DType::iq4_xs: return encode_each_weighted<to_iq4_xs_with<Search>, 256, 136>;
+    case DType::iq2_xxs: return encode_each_weighted<to_iq2_xxs<PlainGridSearch>, 256, 66>;
+    case DType::iq2_xs: return encode_each_weighted<to_iq2_xs<PlainGridSearch>, 256, 74>;
+    case DType::iq2_s: return encode_each_weighted<to_iq2_s<PlainGridSearch>, 256, 82>;
+    case DType::iq3_xxs: return encode_each_weighted<to_iq3_xxs<PlainGridSearch>, 256, 98>;
+    case DType::iq3_s: return encode_each_weighted<to_iq3_s<PlainGridSearch>, 256, 110>;
+    case DType::iq1_s: return encode_each_weighted<to_iq1_s<PlainTernarySearch>, 256, 50>;
+    case DType::iq1_m: return encode_each_weighted<to_iq1_m<PlainTernarySearch>, 256, 56>;
     default: return nullptr;
   }
 }

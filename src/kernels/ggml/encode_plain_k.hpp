@@ -29,9 +29,10 @@ struct WeightedSums {
   }
 };
 
-// The weights of one group for a fit with mins.
+// The weights of one group for a fit with mins, if they are not given.
 template <class Fit>
-inline void weigh(const float* x, float* weights) {
+inline void weigh(const float* x, const float* given, float* weights) {
+  if constexpr (Fit::kGiven) return static_cast<void>(std::copy_n(given, Fit::kGroup, weights));
   float mean = 0;
   if constexpr (!Fit::kAbsolute) {
     float squares = 0;
@@ -45,8 +46,8 @@ inline void weigh(const float* x, float* weights) {
 template <class Fit>
 class MinSearch {
  public:
-  explicit MinSearch(const float* x) : x_(x) {
-    weigh<Fit>(x, weights_);
+  MinSearch(const float* x, const float* given) : x_(x) {
+    weigh<Fit>(x, given, weights_);
     min_ = max_ = x[0];
     for (int j = 0; j < Fit::kGroup; ++j) {
       min_ = std::min(min_, x[j]);
@@ -66,9 +67,10 @@ class MinSearch {
       choose_codes(code_scale_);
       error_ = error(scale_, min_);
       for (int step = 0; step <= Fit::kSteps; ++step)
-        try_scale((Fit::kFirst + 0.1F * number(step) + Fit::kMost) / (max_ - min_));
+        try_scale((Fit::kFirst + Fit::kStep * number(step) + Fit::kMost) / (max_ - min_));
     }
     fits.scale[g] = scale_;
+    fits.weight[g] = sum_w_;
     fits.min[g] = -min_;
     fits.code_scale[g] = code_scale_;
     fits.code_base[g] = code_base_;
@@ -124,39 +126,67 @@ class MinSearch {
   float error_ = 0, scale_ = 0, code_scale_ = 0, code_base_ = 0;
 };
 
+// One group fitted by codes from -kMost to kMost - 1 times a scale. The first guess makes the farthest number -kMost;
+// the other guesses are up to nine tenths off.
+template <int kGroup, int kMost>
+class AroundZero {
+ public:
+  AroundZero(const float* x, const float* weights) : x_(x), weights_(weights) {}
+
+  ScaleFit run() const {
+    ScaleFit fit;
+    const float farthest = farthest_from_zero(x_, kGroup);
+    if (std::fabs(farthest) < kSmallestMagnitude) return fit;
+    fit.code_scale = -kMost / farthest;
+    const WeightedSums first = sums_for(fit.code_scale);
+    fit.scale = first.l2 != 0 ? first.xl / first.l2 : 0;
+    float best = fit.scale * first.xl;
+    for (int i = -9; i <= 9; ++i) {
+      if (i == 0) continue;
+      const float iscale = -(kMost + 0.1F * number(i)) / farthest;
+      const WeightedSums sums = sums_for(iscale);
+      if (!(sums.l2 > 0 && sums.xl * sums.xl > best * sums.l2)) continue;
+      fit = {sums.xl / sums.l2, iscale};
+      best = fit.scale * sums.xl;
+    }
+    return fit;
+  }
+
+ private:
+  WeightedSums sums_for(float iscale) const {
+    WeightedSums sums;
+    for (int j = 0; j < kGroup; ++j)
+      sums.add(weights_[j], x_[j], number(std::clamp(nearest(iscale * x_[j]), -kMost, kMost - 1)));
+    return sums;
+  }
+
+  const float* x_;
+  const float* weights_;
+};
+
+// The weights of elements for which no others are given.
+template <std::size_t kCount>
+struct SquareWeights {
+  explicit SquareWeights(const float* x) {
+    for (std::size_t j = 0; j < kCount; ++j) weights[j] = x[j] * x[j];
+  }
+  float weights[kCount];
+};
+
 struct PlainSearch {
   template <class Fit>
-  static void fit_from_min(const float* x, Fits& fits) {
-    for (int g = 0; g < 256 / Fit::kGroup; ++g) MinSearch<Fit>(x + g * Fit::kGroup).run(g, fits);
+  static void fit_from_min(const float* x, const float* weights, Fits& fits) {
+    for (int g = 0; g < 256 / Fit::kGroup; ++g)
+      MinSearch<Fit>(x + g * Fit::kGroup, Fit::kGiven ? weights + g * Fit::kGroup : nullptr).run(g, fits);
   }
 
-  // Errors are weighted by squares. The first guess makes the farthest number -32; the other guesses are up to nine
-  // tenths off.
-  static void fit_around_zero(const float* x, Fits& fits) {
-    for (int g = 0; g < 16; ++g, x += 16) {
-      fits.scale[g] = fits.code_scale[g] = 0;
-      const float farthest = farthest_from_zero(x, 16);
-      if (std::fabs(farthest) < kSmallestMagnitude) continue;
-      fits.code_scale[g] = -32 / farthest;
-      const WeightedSums first = sums_around_zero(x, fits.code_scale[g]);
-      fits.scale[g] = first.l2 != 0 ? first.xl / first.l2 : 0;
-      float best = fits.scale[g] * first.xl;
-      for (int i = -9; i <= 9; ++i) {
-        if (i == 0) continue;
-        const float iscale = -(32 + 0.1F * number(i)) / farthest;
-        const WeightedSums sums = sums_around_zero(x, iscale);
-        if (!(sums.l2 > 0 && sums.xl * sums.xl > best * sums.l2)) continue;
-        fits.code_scale[g] = iscale;
-        fits.scale[g] = sums.xl / sums.l2;
-        best = fits.scale[g] * sums.xl;
-      }
+  static void fit_around_zero(const float* x, const float* weights, Fits& fits) {
+    if (weights == nullptr) return fit_around_zero(x, SquareWeights<256>(x).weights, fits);
+    for (int g = 0; g < 16; ++g) {
+      const ScaleFit fit = AroundZero<16, 32>(x + 16 * g, weights + 16 * g).run();
+      fits.scale[g] = fit.scale;
+      fits.code_scale[g] = fit.code_scale;
     }
-  }
-
-  static WeightedSums sums_around_zero(const float* x, float iscale) {
-    WeightedSums sums;
-    for (int j = 0; j < 16; ++j) sums.add(x[j] * x[j], x[j], number(std::clamp(nearest(iscale * x[j]), -32, 31)));
-    return sums;
   }
 
   // Each code is changed as long as the change makes the fit better, at most five times.
@@ -198,19 +228,20 @@ struct PlainSearch {
     return is_changed;
   }
 
-  static void fit_iq4(const float* x, float* scales) {
-    for (int g = 0; g < 8; ++g) scales[g] = iq4_scale(x + 32 * g);
+  static void fit_iq4(const float* x, const float* weights, float* scales) {
+    if (weights == nullptr) return fit_iq4(x, SquareWeights<256>(x).weights, scales);
+    for (int g = 0; g < 8; ++g) scales[g] = iq4_scale(x + 32 * g, weights + 32 * g);
   }
 
-  // Errors are weighted by squares. The first guess makes the farthest number the largest magnitude with the other
-  // sign; the other guesses make it the lowest value, up to seven off.
-  static float iq4_scale(const float* x) {
+  // The first guess makes the farthest number the largest magnitude with the other sign; the other guesses make it the
+  // lowest value, up to seven off.
+  static float iq4_scale(const float* x, const float* weights) {
     const float farthest = farthest_from_zero(x, 32);
     if (std::fabs(farthest) < kSmallestMagnitude) return 0;
-    const WeightedSums first = iq4_sums(x, 1 / (-farthest / kIq4Values[0]));
+    const WeightedSums first = iq4_sums(x, weights, 1 / (-farthest / kIq4Values[0]));
     float scale = first.l2 > 0 ? first.xl / first.l2 : 0, best = scale * first.xl;
     for (int i = -7; i <= 7; ++i) {
-      const WeightedSums sums = iq4_sums(x, number(i + kIq4Values[0]) / farthest);
+      const WeightedSums sums = iq4_sums(x, weights, number(i + kIq4Values[0]) / farthest);
       if (!(sums.l2 > 0 && sums.xl * sums.xl > best * sums.l2)) continue;
       scale = sums.xl / sums.l2;
       best = scale * sums.xl;
@@ -218,13 +249,13 @@ struct PlainSearch {
     return scale;
   }
 
-  static WeightedSums iq4_sums(const float* x, float id) {
+  static WeightedSums iq4_sums(const float* x, const float* weights, float id) {
     WeightedSums sums;
     for (int j = 0; j < 32; ++j) {
       const float q = number(kIq4Values[iq4_code(id * x[j])]);
       // Not WeightedSums::add, because the code is multiplied first here.
-      sums.xl += x[j] * x[j] * q * x[j];
-      sums.l2 += x[j] * x[j] * q * q;
+      sums.xl += weights[j] * q * x[j];
+      sums.l2 += weights[j] * q * q;
     }
     return sums;
   }
@@ -246,6 +277,9 @@ struct PlainSearch {
   }
 };
 
-inline void to_iq4_nl(const float* x, std::uint8_t* out) { put_iq4_nl<PlainSearch>(x, PlainSearch::iq4_scale(x), out); }
+inline void to_iq4_nl_with(const float* x, const float* weights, std::uint8_t* out) {
+  put_iq4_nl<PlainSearch>(x, PlainSearch::iq4_scale(x, weights), out);
+}
+inline void to_iq4_nl(const float* x, std::uint8_t* out) { to_iq4_nl_with(x, SquareWeights<32>(x).weights, out); }
 
 }  // namespace ballast::kernels::plain

@@ -13,8 +13,8 @@ namespace HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET == HWY_SCALAR
-void encode_small_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  encode_plainly(type, in, count, out);
+void encode_small_on_target(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  encode_plainly(type, in, weights, count, out);
 }
 #else
 
@@ -95,10 +95,10 @@ void encode_q1_0(const float* in, std::size_t count, std::uint8_t* out) {
       for (std::size_t j = 0; j < 128; j += 32) plain::put_u32(bits_of_32(in + j), out + 2 + j / 8);
     }
   }
-  encode_plainly(DType::q1_0, in, count, out);
+  encode_plainly(DType::q1_0, in, nullptr, count, out);
 }
 
-void encode_small_on_target(DType type, const float* in, std::size_t count, std::uint8_t* out) {
+void encode_small_on_target(DType type, const float* in, const float*, std::size_t count, std::uint8_t* out) {
   switch (type) {
     case DType::tq1_0: return encode_each<to_tq1_0>(type, in, count, out);
     case DType::tq2_0: return encode_each<to_tq2_0>(type, in, count, out);
@@ -121,8 +121,8 @@ namespace ballast::kernels {
 
 HWY_EXPORT(encode_small_on_target);
 
-void encode_small(DType type, const float* in, std::size_t count, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(encode_small_on_target)(type, in, count, out);
+void encode_small(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(encode_small_on_target)(type, in, weights, count, out);
 }
 
 }  // namespace ballast::kernels

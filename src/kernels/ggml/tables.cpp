@@ -394,4 +394,17 @@ constexpr std::array<std::uint64_t, 128> kEvenSignBytes =
 
 constexpr std::array<float, 256> kHalfUe4m3 = ue4m3_table();
 
+std::span<const std::uint16_t> grid_codes(DType type) noexcept {
+  switch (type) {
+    case DType::iq2_xxs: return kIq2XxsRows;
+    case DType::iq2_xs: return kIq2XsRows;
+    case DType::iq2_s: return kIq2SRows;
+    case DType::iq3_xxs: return kIq3XxsRows;
+    case DType::iq3_s: return kIq3SRows;
+    case DType::iq1_s:
+    case DType::iq1_m: return kIq1SRows;
+    default: return {};
+  }
+}
+
 }  // namespace ballast::kernels

@@ -9,6 +9,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include <ballast/dtype.hpp>
 
 namespace ballast::kernels {
 
@@ -18,6 +21,10 @@ extern const std::array<std::uint64_t, 1024> kIq2SGrid;
 extern const std::array<std::uint32_t, 256> kIq3XxsGrid;
 extern const std::array<std::uint32_t, 512> kIq3SGrid;
 extern const std::array<std::uint64_t, 2048> kIq1SGrid;  // for IQ1_M too
+
+// The rows of a type's grid as codes: the number of each integer's level, in two bits if there are three levels and in
+// three bits if there are eight, the first integer lowest.
+std::span<const std::uint16_t> grid_codes(DType type) noexcept;
 
 // IQ4_NL and IQ4_XS: denser around zero.
 inline constexpr std::array<std::int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
