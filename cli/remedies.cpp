@@ -43,6 +43,7 @@ constexpr std::array kRows = {
     Row{Remedy::metadata, "ballast convert IN OUT.safetensors --metadata KEY=VALUE"},
     Row{Remedy::overwrite, "--force"},
     Row{Remedy::plain_http, "--plain-http"},
+    Row{Remedy::pre_tokenizer, "--pre-tokenizer"},
     Row{Remedy::raw_blocks, "--raw"},
     Row{Remedy::rename, "--rename"},
     Row{Remedy::save_embeddings, "--save-embeddings"},

@@ -43,6 +43,7 @@ enum class Remedy : std::uint8_t {
   metadata,
   overwrite,
   plain_http,
+  pre_tokenizer,
   raw_blocks,
   rename,
   save_embeddings,

@@ -42,6 +42,7 @@ constexpr std::array kRows = {
     Row{Remedy::metadata, "ballast.convert(…, metadata={KEY: VALUE})"},
     Row{Remedy::overwrite, "force=True"},
     Row{Remedy::plain_http, "plain_http=True"},
+    Row{Remedy::pre_tokenizer, "pre_tokenizer="},
     Row{Remedy::raw_blocks, "raw=True"},
     Row{Remedy::rename, "rename="},
     Row{Remedy::save_embeddings, "save_embeddings="},

@@ -44,6 +44,7 @@ constexpr std::array kRows = {
     Row{Remedy::metadata, "Checkpoint::metadata"},
     Row{Remedy::overwrite, "SaveOptions::overwrite"},
     Row{Remedy::plain_http, "HttpOptions::allow_plain"},
+    Row{Remedy::pre_tokenizer, "TokenizerOptions::pre_tokenizer", "TokenizerOptions::pre_tokenizer = \"{}\""},
     Row{Remedy::raw_blocks, "SaveOptions::raw_blocks"},
     Row{Remedy::rename, "rename()", "rename() by {}"},
     Row{Remedy::save_embeddings, "GetAdapterOptions::embeddings"},

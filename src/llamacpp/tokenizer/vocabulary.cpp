@@ -1,0 +1,133 @@
+#include "llamacpp/tokenizer/vocabulary.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "llamacpp/tokenizer/special_map.hpp"
+
+namespace ballast::llamacpp {
+namespace {
+
+const Json* vocabulary_of(const TokenizerFiles& files) {
+  const Json* model = files.part("model");
+  const Json* vocabulary = model ? model->find("vocab") : nullptr;
+  if (!vocabulary || !(vocabulary->is_object() || vocabulary->is_list()))
+    throw files.error(Errc::malformed, "the tokenizer's model has no vocabulary", "tokenizer.json");
+  return vocabulary;
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(const TokenizerFiles& files) {
+  read_base(files);
+  read_added(files);
+}
+
+void Vocabulary::read_base(const TokenizerFiles& files) {
+  std::string file = "tokenizer.json";
+  const Json* vocabulary = files.tokenizer() ? vocabulary_of(files) : nullptr;
+  if (!vocabulary) {
+    file = "vocab.json";
+    vocab_json_ = files.folder().json(file);
+    if (vocab_json_) vocabulary = &*vocab_json_;
+  }
+  if (!vocabulary) {
+    auto lines = files.folder().text("vocab.txt");
+    if (!lines) throw files.missing("tokenizer.json");
+    return read_text_lines(with_plain_newlines(std::move(*lines)));
+  }
+  // { token: id, … }, or of a unigram model [ [token, score], … ]
+  if (vocabulary->is_object()) {
+    base_.reserve(vocabulary->members().size());
+    base_ids_.reserve(vocabulary->members().size());
+    for (const auto& [text, id] : vocabulary->members()) add_base(text, files.token_id(id, text, file));
+    return;
+  }
+  if (!vocabulary->is_list())
+    throw files.error(Errc::malformed, "the vocabulary is neither an object nor a list", file);
+  for (const Json& entry : vocabulary->list()) {
+    if (!entry.is_list() || entry.list().empty() || !entry.list()[0].is_text())
+      throw files.error(Errc::malformed, fmt::format("token {} of the vocabulary has no text", base_.size()), file);
+    add_base(entry.list()[0].text(), base_.size());
+  }
+}
+
+void Vocabulary::add_base(std::string_view text, std::uint64_t id) {
+  base_.emplace_back(text, id);
+  base_ids_.insert_or_assign(text, id);
+}
+
+// A token a line. Of two lines with the same text, the later one counts.
+void Vocabulary::read_text_lines(std::string text) {
+  kept_.push_back(std::move(text));
+  std::string_view rest = kept_.back();
+  for (std::uint64_t id = 0; !rest.empty(); ++id) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    base_ids_.insert_or_assign(rest.substr(0, end), id);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const auto& [token, id] : base_ids_) base_.emplace_back(token, id);
+  std::ranges::sort(base_, {}, [](const auto& entry) { return entry.second; });
+}
+
+void Vocabulary::read_added(const TokenizerFiles& files) {
+  if (const Json* added = files.part("added_tokens"); added && added->is_list()) {
+    for (const Json& token : added->list()) {
+      DeclaredToken declared = declared_token(token);
+      add({std::move(declared.text), declared.special, declared.normalized});
+    }
+  }
+  SpecialMap map = read_special_map(files);
+  special_ = std::move(map.special);
+  NameViewMap<bool> specials;
+  for (const std::string& text : special_) specials.emplace(text, true);
+  for (auto& [id, token] : map.declared) {
+    const bool special = token.special || specials.contains(token.text);
+    add({std::move(token.text), special, token.normalized});
+  }
+  for (const std::string& text : special_)
+    if (!added_ids_.contains(text)) add({text, true, false});
+}
+
+// A token keeps the id that its text has. A new text gets the next free id, whatever id its file claims.
+void Vocabulary::add(Added token) {
+  if (token.text.empty()) return;
+  std::uint64_t id = std::max(base_size(), added_.empty() ? 0 : added_.rbegin()->first + 1);
+  if (const auto known = this->id(token.text)) id = *known;
+  added_ids_.insert_or_assign(token.text, id);
+  added_.insert_or_assign(id, std::move(token));
+}
+
+std::optional<std::uint64_t> Vocabulary::id(std::string_view text) const {
+  if (const auto found = added_ids_.find(text); found != added_ids_.end()) return found->second;
+  const auto found = base_ids_.find(text);
+  return found == base_ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint64_t> Vocabulary::added_id(std::string_view text) const {
+  const auto found = added_ids_.find(text);
+  return found == added_ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint64_t Vocabulary::end() const noexcept {
+  std::uint64_t end = added_.empty() ? 0 : added_.rbegin()->first + 1;
+  for (const auto& entry : base_) end = std::max(end, entry.second + 1);
+  return end;
+}
+
+std::uint64_t Vocabulary::distinct_count() const {
+  const auto is_new = [&](const auto& entry) { return !base_ids_.contains(entry.first); };
+  return base_ids_.size() + static_cast<std::uint64_t>(std::ranges::count_if(added_ids_, is_new));
+}
+
+std::vector<std::string_view> Vocabulary::by_id(std::uint64_t size) const {
+  std::vector<std::string_view> texts(size);
+  for (const auto& [text, id] : base_)
+    if (id < size) texts[id] = text;
+  for (const auto& [id, token] : added_)
+    if (id < size) texts[id] = token.text;
+  return texts;
+}
+
+}  // namespace ballast::llamacpp
