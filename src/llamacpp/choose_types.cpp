@@ -78,11 +78,11 @@ class TypeRules {
     }
   }
 
-  std::optional<DType> find(std::string_view name) const {
+  const TensorTypeRule* find(std::string_view name) const {
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-      if (re2::RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *expressions_[i])) return rules_[i].type;
+      if (re2::RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *expressions_[i])) return &rules_[i];
     }
-    return std::nullopt;
+    return nullptr;
   }
 
  private:
@@ -124,8 +124,9 @@ class Chooser {
       if (!has_whole_blocks(tensor, *asked)) refuse_rows(tensor, *asked);
       return {*asked, *asked};
     }
-    const DType wanted = wanted_type(tensor, role);
-    return {with_fallback(tensor, wanted), wanted};
+    const TensorTypeRule* const rule = rules_.find(tensor.name);
+    const DType wanted = rule != nullptr ? rule->type : wanted_type(tensor, role);
+    return {with_fallback(tensor, wanted), wanted, true, rule};
   }
 
   static bool has_importance(const RecipeOptions& options) {
@@ -134,7 +135,6 @@ class Chooser {
 
  private:
   DType wanted_type(const PlainTensor& tensor, Role role) {
-    if (const auto type = rules_.find(tensor.name)) return *type;
     if (options_.pure || info(file_type_.type).kind != DTypeKind::ggml) return file_type_.type;
     const bool is_output = role == Role::output || (role == Role::embedding && roles_.is_tied);
     if (is_output && options_.output_tensor_type) return *options_.output_tensor_type;

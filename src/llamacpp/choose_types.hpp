@@ -21,8 +21,9 @@ struct PlainTensor {
 
 struct Choice {
   DType type;
-  DType wanted;              // another one if rows are not whole blocks of it
-  bool is_quantized = true;  // whether llama-quantize changes such a tensor at all
+  DType wanted;                          // another one if rows are not whole blocks of it
+  bool is_quantized = true;              // whether llama-quantize changes such a tensor at all
+  const TensorTypeRule* rule = nullptr;  // the rule of the user's that the type comes from
 };
 
 // As llama-quantize does it. The tensors come in the order in which they are written.

@@ -19,9 +19,9 @@ enum Condition : std::uint32_t {
   kMoreBits = 1 << 12,   // in the first or the last eighth, or the third of every three between
 };
 
-constexpr std::uint32_t of(Role role) { return 1u << static_cast<unsigned>(role); }
+constexpr std::uint32_t bit_of(Role role) { return 1u << static_cast<unsigned>(role); }
 
-struct Rule {
+struct MixtureRule {
   std::uint32_t roles;
   FileTypes types;
   std::uint32_t needs;
@@ -30,14 +30,14 @@ struct Rule {
 };
 
 namespace t = types;
-constexpr std::uint32_t kAnyRole = ~0u, kOutput = of(Role::output), kEmbedding = of(Role::embedding),
-                        kValues = of(Role::attention_values), kKeys = of(Role::attention_keys),
-                        kQueries = of(Role::attention_queries), kAttended = of(Role::attention_output),
-                        kDown = of(Role::ffn_down), kGateUp = of(Role::ffn_gate) | of(Role::ffn_up);
+constexpr std::uint32_t kAnyRole = ~0u, kOutput = bit_of(Role::output), kEmbedding = bit_of(Role::embedding),
+                        kValues = bit_of(Role::attention_values), kKeys = bit_of(Role::attention_keys),
+                        kQueries = bit_of(Role::attention_queries), kAttended = bit_of(Role::attention_output),
+                        kDown = bit_of(Role::ffn_down), kGateUp = bit_of(Role::ffn_gate) | bit_of(Role::ffn_up);
 
 // The first rule that applies counts; if none does, a tensor gets the file's type.
 // clang-format off
-constexpr Rule kRules[] = {
+constexpr MixtureRule kMixtureRules[] = {
     // roles   file types                                           needs        lacks        type
     {kOutput, t::mxfp4_moe,                                         0,           0,           DType::q8_0},
     {kOutput, t::all,                                               kFalcon,     0,           DType::q8_0},
@@ -148,8 +148,8 @@ std::uint32_t Mixture::conditions(const Shape& shape, Role role, Place place) co
 DType Mixture::next(std::string_view name, const Shape& shape, Role role) {
   const std::uint32_t true_ones = conditions(shape, role, take_place(name, role));
   DType type = file_type_.type;
-  for (const Rule& rule : kRules) {
-    if ((rule.roles & of(role)) == 0 || (rule.types & file_type_.bit()) == 0) continue;
+  for (const MixtureRule& rule : kMixtureRules) {
+    if ((rule.roles & bit_of(role)) == 0 || (rule.types & file_type_.bit()) == 0) continue;
     if ((rule.needs & ~true_ones) != 0 || (rule.lacks & true_ones) != 0) continue;
     type = rule.type;
     break;

@@ -36,6 +36,8 @@ constexpr std::array<std::string_view, 2> kWithoutFileType = {"gptneox", "mpt"};
 
 bool is_blocks(DType type) { return info(type).kind == DTypeKind::ggml; }
 
+bool can_be_weight(DType type) { return info(type).ggml_id >= 0 && (is_floating(type) || is_blocks(type)); }
+
 // The one place where tensors change.
 Tensor made(const Tensor& tensor, DType type, const std::shared_ptr<const std::vector<float>>& weights) {
   if (tensor.dtype() == type) return tensor;
@@ -79,7 +81,9 @@ class Recipe {
 
   Checkpoint quantize(const FileType& file_type) {
     const auto plain = sorted_tensors();
-    put(plain, llamacpp::choose_types(plain, facts_, file_type, options_));
+    const std::vector<Choice> choices = llamacpp::choose_types(plain, facts_, file_type, options_);
+    put(plain, choices);
+    say_unused_rules(choices);
     set_last(kVersionKey, kQuantizationVersion);
     set_last(kFileTypeKey, file_type.number);
     return finish();
@@ -116,7 +120,7 @@ class Recipe {
 
  private:
   static void check_type(std::optional<DType> type) {
-    if (!type || (info(*type).ggml_id >= 0 && (is_floating(*type) || is_blocks(*type)))) return;
+    if (!type || can_be_weight(*type)) return;
     throw Error(Errc::invalid_argument, fmt::format("a weight in GGUF cannot be {}", name(*type)));
   }
 
@@ -209,6 +213,15 @@ class Recipe {
     }
   }
 
+  void say_unused_rules(std::span<const Choice> choices) {
+    for (const TensorTypeRule& rule : options_.tensor_types) {
+      if (std::ranges::find(choices, &rule, &Choice::rule) == choices.end())
+        checkpoint_.notes.push_back({checkpoint_.target,
+                                     fmt::format("no tensor gets its type from {}", quote(rule.pattern)),
+                                     Note::Kind::remark});
+    }
+  }
+
   Checkpoint checkpoint_;
   const RecipeOptions& options_;
   llamacpp::ModelFacts facts_;
@@ -227,7 +240,8 @@ TensorTypeRule parse_tensor_type(std::string_view text) {
   }
   const std::string_view type = text.substr(equals + 1);
   const auto dtype = parse_dtype(type);
-  if (!dtype || info(*dtype).ggml_id < 0) throw Error(Errc::invalid_argument, "GGUF has no type " + quote(type));
+  if (!dtype || !can_be_weight(*dtype))
+    throw Error(Errc::invalid_argument, "a weight in GGUF cannot be " + quote(type));
   return {std::string(text.substr(0, equals)), *dtype};
 }
 
