@@ -17,6 +17,7 @@ constexpr std::array kRows = {
     Row{Remedy::adapter_name, "--name"},
     Row{Remedy::allow_dangerous, "--allow-dangerous"},
     Row{Remedy::allow_empty, "--allow-empty"},
+    Row{Remedy::allow_requantize, "--allow-requantize"},
     Row{Remedy::architecture, "--architecture"},
     Row{Remedy::base_vocabulary, "--base-vocabulary"},
     Row{Remedy::cast, "--dtype"},
@@ -30,6 +31,7 @@ constexpr std::array kRows = {
     Row{Remedy::fetch_folder, "-o DIR"},
     Row{Remedy::heads, "--heads"},
     Row{Remedy::ignore_mismatched, "--ignore-mismatched"},
+    Row{Remedy::imatrix, "--imatrix"},
     Row{Remedy::include, "--include"},
     Row{Remedy::info, "ballast info"},
     Row{Remedy::initial_adapter, "--initial-adapter"},
@@ -51,6 +53,7 @@ constexpr std::array kRows = {
     Row{Remedy::stats, "ballast stats"},
     Row{Remedy::strict, "--strict"},
     Row{Remedy::strip_prefix, "--strip-prefix"},
+    Row{Remedy::tensor_type, "--tensor-type"},
     Row{Remedy::weights_only, "--weights-only"},
 };
 

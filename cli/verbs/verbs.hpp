@@ -27,6 +27,7 @@ void add_convert(Command& verb, Session& session);
 void add_fetch(Command& verb, Session& session);
 void add_plan(Command& verb, Session& session);
 void add_adapter(Command& verb, Session& session);
+void add_imatrix(Command& verb, Session& session);
 void add_cache(Command& verb, Session& session);
 void add_completion(Command& verb, Session& session);
 
@@ -44,6 +45,7 @@ inline constexpr Verb kVerbs[] = {
     {"fetch", "what an address names, whole, into the Hub's cache or a folder", add_fetch},
     {"plan", "which part of which tensor each rank of a parallel model needs, and where it lies", add_plan},
     {"adapter", "what fine-tuning adds to a model: look at it, take it out, put it in, convert it", add_adapter},
+    {"imatrix", "importance matrices: how much each column of each weight matters to llama.cpp's types", add_imatrix},
     {"cache", "the conversion cache: where it is, what it holds, and how to clear it", add_cache},
     {"completion", "a completion script for bash, zsh or fish", add_completion},
 };

@@ -16,6 +16,7 @@
 #include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
+#include <ballast/importance.hpp>       // how much each column of a weight matters
 #include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
 #include <ballast/load.hpp>             // a state dict in one call
@@ -32,6 +33,7 @@
 #include <ballast/provenance.hpp>       // where values come from
 #include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
+#include <ballast/recipe.hpp>           // which tensor gets which type in a file for llama.cpp
 #include <ballast/remedy.hpp>           // what hints tell people to do
 #include <ballast/remote.hpp>           // checkpoints behind addresses: HTTP, the Hugging Face Hub, S3
 #include <ballast/save.hpp>             // writes checkpoints

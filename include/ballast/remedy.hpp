@@ -17,6 +17,7 @@ enum class Remedy : std::uint8_t {
   adapter_name,
   allow_dangerous,
   allow_empty,
+  allow_requantize,
   architecture,
   base_vocabulary,
   cast,
@@ -30,6 +31,7 @@ enum class Remedy : std::uint8_t {
   fetch_folder,
   heads,
   ignore_mismatched,
+  imatrix,
   include,
   info,
   initial_adapter,
@@ -51,6 +53,7 @@ enum class Remedy : std::uint8_t {
   stats,
   strict,
   strip_prefix,
+  tensor_type,
   weights_only,
 };
 inline constexpr std::size_t kRemedyCount = static_cast<std::size_t>(Remedy::weights_only) + 1;

@@ -47,7 +47,7 @@ __version__ = _native.version
 
 _VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan")
 _ELSEWHERE = {"Composite": "._load", "Opaque": "._load", "Report": "._run", "load": "._load", "patch": "._patch"}
-_MODULES = ("adapter", "cache", "gguf", "meta", "peft", "safetensors")
+_MODULES = ("adapter", "cache", "gguf", "imatrix", "meta", "peft", "safetensors")
 
 __all__ = [
     "AlreadyExists", "Cancelled", "Changed", "Checkpoint", "Error", "IOFailed", "InvalidArgument", "Malformed", "Mismatch",

@@ -4,6 +4,7 @@ from typing import Any, Literal, Protocol
 from . import adapter as adapter
 from . import cache as cache
 from . import gguf as gguf
+from . import imatrix as imatrix
 from . import meta as meta
 from . import peft as peft
 from . import safetensors as safetensors

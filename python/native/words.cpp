@@ -16,6 +16,7 @@ constexpr std::array kRows = {
     Row{Remedy::adapter_name, "name="},
     Row{Remedy::allow_dangerous, "allow_dangerous=True"},
     Row{Remedy::allow_empty, "allow_empty=True"},
+    Row{Remedy::allow_requantize, "allow_requantize=True"},
     Row{Remedy::architecture, "architecture="},
     Row{Remedy::base_vocabulary, "base_vocabulary="},
     Row{Remedy::cast, "dtype="},
@@ -29,6 +30,7 @@ constexpr std::array kRows = {
     Row{Remedy::fetch_folder, "output="},
     Row{Remedy::heads, "heads="},
     Row{Remedy::ignore_mismatched, "ignore_mismatched=True"},
+    Row{Remedy::imatrix, "imatrix="},
     Row{Remedy::include, "include="},
     Row{Remedy::info, "ballast.info()"},
     Row{Remedy::initial_adapter, "initial_adapter="},
@@ -50,6 +52,7 @@ constexpr std::array kRows = {
     Row{Remedy::stats, "ballast.stats()"},
     Row{Remedy::strict, "strict=True"},
     Row{Remedy::strip_prefix, "strip_prefix="},
+    Row{Remedy::tensor_type, "tensor_type="},
     Row{Remedy::weights_only, "weights_only=True"},
 };
 

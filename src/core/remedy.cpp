@@ -18,6 +18,7 @@ constexpr std::array kRows = {
     Row{Remedy::adapter_name, "the name of the adapter"},
     Row{Remedy::allow_dangerous, "allow_dangerous"},
     Row{Remedy::allow_empty, "SaveOptions::allow_empty"},
+    Row{Remedy::allow_requantize, "RecipeOptions::allow_requantize"},
     Row{Remedy::architecture, "NameOptions::architecture", "NameOptions::architecture = \"{}\""},
     Row{Remedy::base_vocabulary, "GetAdapterOptions::base_vocabulary"},
     Row{Remedy::cast, "cast()", "cast() to {}"},
@@ -31,6 +32,7 @@ constexpr std::array kRows = {
     Row{Remedy::fetch_folder, "FetchOptions::folder"},
     Row{Remedy::heads, "NameOptions::head_count", "NameOptions::head_count = {}"},
     Row{Remedy::ignore_mismatched, "SetAdapterOptions::ignore_mismatched_sizes"},
+    Row{Remedy::imatrix, "RecipeOptions::importance"},
     Row{Remedy::include, "Selection::include"},
     Row{Remedy::info, "summarize()"},
     Row{Remedy::initial_adapter, "AdapterLoadOptions::initial_adapter"},
@@ -52,6 +54,7 @@ constexpr std::array kRows = {
     Row{Remedy::stats, "stats()"},
     Row{Remedy::strict, "SaveOptions::strict"},
     Row{Remedy::strip_prefix, "strip_prefix()", "strip_prefix(\"{}\")"},
+    Row{Remedy::tensor_type, "RecipeOptions::tensor_types"},
     Row{Remedy::weights_only, "Safety::strict"},
 };
 

@@ -97,6 +97,8 @@ PUBLIC_HEADERS = {
     "typed_metadata": "tensor",
     "metadata": "inspect",
     "from_diff": "peft",
+    "importance": "llamacpp",
+    "recipe": "llamacpp",
     "ballast": "everything",
 }
 
