@@ -13,7 +13,6 @@
 #include "core/cursor.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/reader.hpp"
-#include "io/section.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast {

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
-#include <ballast/suggest.hpp>
 
 #include "checkpoint/quantization/packed_parts.hpp"
 #include "core/checked.hpp"
@@ -38,7 +37,7 @@ bool is_blocks(DType type) { return info(type).kind == DTypeKind::ggml; }
 
 bool can_be_weight(DType type) { return info(type).ggml_id >= 0 && (is_floating(type) || is_blocks(type)); }
 
-// The one place where tensors change.
+// The one place where tensors change. The encoders that there are do not weigh columns yet.
 Tensor made(const Tensor& tensor, DType type, const std::shared_ptr<const std::vector<float>>& weights) {
   if (tensor.dtype() == type) return tensor;
   static_cast<void>(weights);

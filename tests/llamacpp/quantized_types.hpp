@@ -1,5 +1,6 @@
-// What llama-quantize (llama.cpp b21e4de) made of three small models: the types of their tensors, in the order in which it
-// writes them, with a space before every block. Norms and the routers of experts are F32 in all of them, and left out.
+// What llama-quantize (llama.cpp b21e4de) made of three small models: the types of their tensors, in the order in which
+// it writes them, with a space before every block. Norms and the routers of experts are F32 in all of them, and left
+// out.
 //
 //   f F32  h F16  b BF16  0 Q4_0  1 Q4_1  u Q5_0  v Q5_1  8 Q8_0  2 Q2_K  3 Q3_K  4 Q4_K  5 Q5_K  6 Q6_K
 //   F IQ1_S  G IQ1_M  A IQ2_XXS  B IQ2_XS  C IQ2_S  D IQ3_XXS  E IQ3_S  H IQ4_NL  I IQ4_XS
