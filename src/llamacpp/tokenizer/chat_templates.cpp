@@ -39,7 +39,8 @@ ChatTemplates from_json(const Json& value) {
   return templates;
 }
 
-ChatTemplates from_files(const ModelFolder& folder) {
+ChatTemplates from_files(const TokenizerFiles& files) {
+  const ModelFolder& folder = files.folder();
   ChatTemplates templates;
   if (auto text = folder.text("chat_template.jinja")) {
     templates.plain = with_plain_newlines(std::move(*text));
@@ -50,7 +51,7 @@ ChatTemplates from_files(const ModelFolder& folder) {
     }
     return templates;
   }
-  const auto json = folder.json("chat_template.json");
+  const auto json = files.json("chat_template.json");
   const Json* value = json ? json->find("chat_template") : nullptr;
   return value ? from_json(*value) : templates;
 }
@@ -59,7 +60,7 @@ ChatTemplates from_files(const ModelFolder& folder) {
 
 ChatTemplates read_chat_templates(const TokenizerFiles& files) {
   if (const Json* value = files.setting("chat_template")) return from_json(*value);
-  return from_files(files.folder());
+  return from_files(files);
 }
 
 void ChatTemplates::write(TypedMetadata& out) const {

@@ -43,4 +43,9 @@ void TokenizerJob::write_type_count() {
   set("token_type_count", static_cast<std::uint32_t>(number("type_vocab_size").value_or(1)));
 }
 
+void TokenizerJob::write_prefix_space() {
+  const Json* setting = files.setting("add_prefix_space");
+  if (setting && setting->is_bool()) set("add_space_prefix", setting->boolean());
+}
+
 }  // namespace ballast::llamacpp

@@ -38,7 +38,8 @@ struct TokenizerJob {
   // The model, the pre-tokenizer, the tokens, their scores (if wanted) and their types. An empty `pre` is not written.
   void write_tokens(std::string_view model, std::string_view pre, const TokenList& tokens, bool with_scores = true);
   void write_special(SpecialOptions how) { read_special_tokens(files, std::move(how), notes).write(out); }
-  void write_type_count();  // type_vocab_size
+  void write_type_count();    // type_vocab_size
+  void write_prefix_space();  // add_prefix_space of tokenizer_config.json, if it says so
 };
 
 }  // namespace ballast::llamacpp

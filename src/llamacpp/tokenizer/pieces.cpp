@@ -32,7 +32,7 @@ void PieceList::put(std::uint64_t id, std::string_view text, float score, TokenT
 
 void PieceList::put_added_tokens_json() {
   const std::string file = "added_tokens.json";
-  const auto added = files_.folder().json(file);
+  const auto added = files_.json(file);
   if (!added) return;
   if (!added->is_object()) throw files_.error(Errc::malformed, "the file is not a JSON object", file);
   for (const auto& [text, value] : added->members()) {

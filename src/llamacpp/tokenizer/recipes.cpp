@@ -1,7 +1,11 @@
 #include "llamacpp/tokenizer/recipes.hpp"
 
-#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,16 +15,24 @@
 #include "llamacpp/tokenizer/spm.hpp"
 #include "llamacpp/tokenizer/unigram.hpp"
 
-namespace ballast::llamacpp {
+namespace ballast::llamacpp::recipes {
 namespace {
 
 using Job = TokenizerJob;
 
 const std::string kPieces = "tokenizer.model";
 
-void plain_bpe(Job& job) { write_bpe(job); }
+constexpr ExtraSpecial kGlm4[] = {
+    {"eos", "<|endoftext|>"}, {"eot", "<|user|>"}, {"unk", "<|endoftext|>"}, {"bos", "<|endoftext|>"}};
+constexpr ExtraSpecial kGlm4Moe[] = {
+    {"bos", "[gMASK]"}, {"eot", "<|user|>"}, {"unk", "<|endoftext|>"}, {"eom", "<|observation|>"}};
+constexpr ExtraSpecial kSolarOpen[] = {
+    {"eos", "<|endoftext|>"}, {"eot", "<|endoftext|>"}, {"unk", "<unk>"}, {"bos", "<|startoftext|>"}};
+constexpr ExtraSpecial kDots3[] = {{"eot", "<|endofassistant|>"}};
 
-void pieces_or_bpe(Job& job) { job.files.has(kPieces) ? write_sentencepiece(job) : write_bpe(job); }
+constexpr std::string_view kChatTemplate =
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
+    "'\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 [[noreturn]] void refuse(const Job& job, const std::string& why, const std::string& file) {
   throw job.files.error(Errc::unsupported, fmt::format("the tokenizer of {} {}", job.class_name, why), file);
@@ -35,14 +47,44 @@ void write_more_special(Job& job, std::vector<std::string> kinds, std::string_vi
   special.write(job.out);
 }
 
+void padded_mamba2(Job& job, std::uint64_t multiple) {
+  job.vocab_multiple = multiple;
+  if (job.files.has(kPieces)) return write_sentencepiece(job);
+  if (job.files.has("tokenizer.json")) return write_bpe(job);
+  throw job.files.missing("tokenizer.json");
+}
+
+// A template that merely includes chat_template.jinja is replaced by it.
+void file_template(Job& job) {
+  const auto text = job.files.folder().text("chat_template.jinja");
+  if (text && !text->empty()) job.out.set(MetadataEntry::of("tokenizer.chat_template", with_plain_newlines(*text)));
+}
+
+// <|im_end|> is where both a text and an answer end.
+void end_with_chat_end(Job& job) {
+  const Json* decoder = job.files.setting("added_tokens_decoder");
+  if (!decoder || !decoder->is_object()) return;
+  for (const auto& [key, token] : decoder->members()) {
+    if (token_text(&token) != "<|im_end|>") continue;
+    const auto id = static_cast<std::uint32_t>(std::strtoul(key.c_str(), nullptr, 10));
+    job.set("bos_token_id", id);
+    return job.set("eos_token_id", id);
+  }
+}
+
+}  // namespace
+
+void plain_bpe(Job& job) { write_bpe(job); }
+
+void pieces_or_bpe(Job& job) { job.files.has(kPieces) ? write_sentencepiece(job) : write_bpe(job); }
+
 // Llama, Mistral, Granite and all who are built like them.
 void llama(Job& job) {
   if (job.files.has("tekken.json") && !job.files.has("tokenizer.json"))
     refuse(job, "is Mistral's own, in tekken.json, and there is no tokenizer.json", "tekken.json");
   if (token_text(job.files.setting("tokenizer_class")) == "HybridDNATokenizer")
     refuse(job, "is code that comes with the model", "tokenizer_config.json");
-  const Json* prefix = job.files.setting("add_prefix_space");
-  if (prefix && prefix->is_bool()) job.set("add_space_prefix", prefix->boolean());
+  job.write_prefix_space();
   if (job.files.has(kPieces))
     write_sentencepiece(job);
   else if (is_llama_hf(job.files))
@@ -80,14 +122,6 @@ void refact(Job& job) {
   write_more_special(job, {"prefix", "suffix", "middle", "eot"}, "", 0, false);
 }
 
-constexpr ExtraSpecial kGlm4[] = {
-    {"eos", "<|endoftext|>"}, {"eot", "<|user|>"}, {"unk", "<|endoftext|>"}, {"bos", "<|endoftext|>"}};
-constexpr ExtraSpecial kGlm4Moe[] = {
-    {"bos", "[gMASK]"}, {"eot", "<|user|>"}, {"unk", "<|endoftext|>"}, {"eom", "<|observation|>"}};
-constexpr ExtraSpecial kSolarOpen[] = {
-    {"eos", "<|endoftext|>"}, {"eot", "<|endoftext|>"}, {"unk", "<unk>"}, {"bos", "<|startoftext|>"}};
-constexpr ExtraSpecial kDots3[] = {{"eot", "<|endofassistant|>"}};
-
 void glm4(Job& job) { write_bpe(job, kGlm4); }
 void glm4_moe(Job& job) { write_bpe(job, kGlm4Moe); }
 void solar_open(Job& job) { write_bpe(job, kSolarOpen); }
@@ -104,13 +138,6 @@ void mamba(Job& job) {
   job.vocab_multiple = job.number("pad_vocab_size_multiple").value_or(8);
   if (job.files.has("tokenizer.json")) return write_bpe(job);
   if (job.files.has(kPieces)) return write_sentencepiece(job);
-  throw job.files.missing("tokenizer.json");
-}
-
-void padded_mamba2(Job& job, std::uint64_t multiple) {
-  job.vocab_multiple = multiple;
-  if (job.files.has(kPieces)) return write_sentencepiece(job);
-  if (job.files.has("tokenizer.json")) return write_bpe(job);
   throw job.files.missing("tokenizer.json");
 }
 
@@ -145,8 +172,7 @@ void jamba(Job& job) {
 
 void copied_prefix(Job& job) {
   write_sentencepiece(job);
-  const Json* prefix = job.files.setting("add_prefix_space");
-  if (prefix && prefix->is_bool()) job.set("add_space_prefix", prefix->boolean());
+  job.write_prefix_space();
 }
 
 void roberta(Job& job) {
@@ -191,12 +217,6 @@ void dream(Job& job) {
   write_bpe(job, {}, {.decodes = false, .looks_special = false, .replaces_marks = false});
 }
 
-// A template that merely includes chat_template.jinja is replaced by it.
-void file_template(Job& job) {
-  const auto text = job.files.folder().text("chat_template.jinja");
-  if (text && !text->empty()) job.out.set(MetadataEntry::of("tokenizer.chat_template", with_plain_newlines(*text)));
-}
-
 void laguna(Job& job) {
   write_bpe(job, {}, {.control = "</assistant>"});
   file_template(job);
@@ -213,31 +233,15 @@ void minimax(Job& job) {
   file_template(job);
 }
 
-// <|im_end|> is where both a text and an answer end.
-void chat_ends(Job& job, bool with_template) {
+void qwen3_asr(Job& job) {
   pieces_or_bpe(job);
-  if (with_template)
-    job.out.set(MetadataEntry::of(
-        "tokenizer.chat_template",
-        std::string_view(
-            "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "
-            "'<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif "
-            "%}")));
-  const Json* decoder = job.files.setting("added_tokens_decoder");
-  if (!decoder || !decoder->is_object()) return;
-  for (const auto& [key, token] : decoder->members()) {
-    if (token_text(&token) != "<|im_end|>") continue;
-    const auto id = static_cast<std::uint32_t>(std::strtoul(key.c_str(), nullptr, 10));
-    job.set("bos_token_id", id);
-    return job.set("eos_token_id", id);
-  }
+  job.out.set(MetadataEntry::of("tokenizer.chat_template", kChatTemplate));
+  end_with_chat_end(job);
 }
-
-void qwen3_asr(Job& job) { chat_ends(job, true); }
 
 void qwen3_omni(Job& job) {
   write_bpe(job);
-  chat_ends(job, false);
+  end_with_chat_end(job);
 }
 
 void interns1(Job& job) {
@@ -251,7 +255,7 @@ void hunyuan(Job& job) {
   if (!job.files.has("tokenizer.json")) refuse(job, "is code that comes with the model", "tokenizer.json");
   write_bpe(job);
   if (const auto end = job.number("eod_token_id")) job.set("eos_token_id", static_cast<std::uint32_t>(*end));
-  const auto generation = job.files.folder().json("generation_config.json");
+  const auto generation = job.files.json("generation_config.json");
   const Json* ends = generation ? generation->find("eos_token_id") : nullptr;
   if (ends && ends->is_list() && ends->list().size() >= 2 && ends->list()[0].is_integer() &&
       ends->list()[0].number() >= 0)
@@ -291,191 +295,4 @@ void of_other_kind(Job& job) { refuse(job, "is of a kind that Ballast does not r
 
 void rwkv(Job& job) { refuse(job, "is RWKV's list of words, which Ballast does not read", "rwkv_vocab_v20230424.txt"); }
 
-struct ClassRow {
-  std::string_view class_name;
-  TokenizerRecipe recipe;
-};
-
-// All other classes have plain BPE.
-constexpr ClassRow kClassRows[] = {
-    {"AfmoeForCausalLM", llama},
-    {"ApertusForCausalLM", llama},
-    {"ArceeForCausalLM", llama},
-    {"ArcticForCausalLM", write_arctic_pieces},
-    {"AudioFlamingo3ForConditionalGeneration", pieces_or_bpe},
-    {"BaiChuanForCausalLM", write_sentencepiece},
-    {"BaichuanForCausalLM", write_sentencepiece},
-    {"BambaForCausalLM", granite_hybrid},
-    {"BertForMaskedLM", write_wordpiece},
-    {"BertForSequenceClassification", write_wordpiece},
-    {"BertModel", write_wordpiece},
-    {"BitNetForCausalLM", write_sentencepiece},
-    {"BitnetForCausalLM", write_sentencepiece},
-    {"CamembertModel", write_wordpiece},
-    {"ChatGLMForConditionalGeneration", chatglm},
-    {"ChatGLMModel", chatglm},
-    {"CogVLMForCausalLM", llama},
-    {"DFlashDraftModel", of_target},
-    {"DSparkDraftModel", of_target},
-    {"DSparkSpeculator", of_target},
-    {"DeciLMForCausalLM", deci},
-    {"DeepseekForCausalLM", pieces_or_bpe},
-    {"DeepseekV4DSparkModel", of_target},
-    {"DistilBertForMaskedLM", write_wordpiece},
-    {"DistilBertForSequenceClassification", write_wordpiece},
-    {"DistilBertModel", write_wordpiece},
-    {"Dots3NoteForCausalLM", dots3},
-    {"Dots3NoteForConditionalGeneration", dots3},
-    {"Dots3NoteTextForCausalLM", dots3},
-    {"DotsOCRForCausalLM", pieces_or_bpe},
-    {"DreamModel", dream},
-    {"Eagle3DraftModel", of_target},
-    {"Eagle3LlamaForCausalLM", of_target},
-    {"Eagle3Speculator", of_target},
-    {"Ernie4_5ForCausalLM", copied_prefix},
-    {"Ernie4_5_ForCausalLM", copied_prefix},
-    {"Ernie4_5_MoeForCausalLM", copied_prefix},
-    {"EuroBertModel", euro_bert},
-    {"FalconMambaForCausalLM", mamba},
-    {"GPTRefactForCausalLM", refact},
-    {"Gemma2ForCausalLM", gemma2},
-    {"Gemma3ForCausalLM", gemma3},
-    {"Gemma3ForConditionalGeneration", gemma3},
-    {"Gemma3TextModel", gemma3},
-    {"Gemma3nForCausalLM", gemma3},
-    {"Gemma3nForConditionalGeneration", gemma3},
-    {"Gemma4AssistantForCausalLM", write_gemma4},
-    {"Gemma4ForCausalLM", write_gemma4},
-    {"Gemma4ForConditionalGeneration", write_gemma4},
-    {"Gemma4UnifiedAssistantForCausalLM", write_gemma4},
-    {"Gemma4UnifiedForConditionalGeneration", write_gemma4},
-    {"GemmaForCausalLM", gemma},
-    {"Glm4ForCausalLM", glm4},
-    {"Glm4MoeForCausalLM", glm4_moe},
-    {"Glm4MoeLiteForCausalLM", glm4_moe},
-    {"Glm4vForConditionalGeneration", glm4},
-    {"Glm4vMoeForConditionalGeneration", glm4_moe},
-    {"GlmForCausalLM", chatglm},
-    {"GlmMoeDsaForCausalLM", glm4_moe},
-    {"GlmOcrForConditionalGeneration", glm4},
-    {"GlmasrModel", glm4},
-    {"GraniteForCausalLM", llama},
-    {"GraniteMoeForCausalLM", llama},
-    {"GraniteMoeHybridForCausalLM", granite_hybrid},
-    {"GraniteMoeSWAForCausalLM", llama},
-    {"GraniteMoeSharedForCausalLM", llama},
-    {"GraniteSWAForCausalLM", llama},
-    {"GraniteSwitchForCausalLM", llama},
-    {"Grok1ForCausalLM", grok},
-    {"GrokForCausalLM", grok},
-    {"HunYuanDenseV1ForCausalLM", hunyuan},
-    {"HunYuanMoEV1ForCausalLM", of_code},
-    {"HunYuanVLForConditionalGeneration", hunyuan},
-    {"IQuestCoderForCausalLM", llama},
-    {"InternLM2ForCausalLM", write_internlm2_pieces},
-    {"InternLM3ForCausalLM", write_internlm3_pieces},
-    {"InternS1ForConditionalGeneration", interns1},
-    {"JambaForCausalLM", jamba},
-    {"JanusForConditionalGeneration", llama},
-    {"JinaBertForMaskedLM", jina_bert},
-    {"JinaBertModel", jina_bert},
-    {"JinaEmbeddingsV5Model", euro_bert},
-    {"KORMoForCausalLM", pieces_or_bpe},
-    {"LLaDAModelLM", llada},
-    {"LLaMAForCausalLM", llama},
-    {"LagunaForCausalLM", laguna},
-    {"Lfm25AudioTokenizer", no_tokenizer},
-    {"Lfm2DSparkDraftModel", of_target},
-    {"LingDSparkModel", of_target},
-    {"LlamaBidirectionalModel", llama},
-    {"LlamaForCausalLM", llama},
-    {"LlamaForCausalLMEagle3", of_target},
-    {"LlamaModel", llama},
-    {"LlavaForConditionalGeneration", llama},
-    {"LlavaStableLMEpochForCausalLM", plain_bpe},
-    {"MPTForCausalLM", mpt},
-    {"MT5ForConditionalGeneration", write_t5},
-    {"Mamba2ForCausalLM", mamba2},
-    {"MambaForCausalLM", mamba},
-    {"MambaLMHeadModel", mamba},
-    {"MiniCPM3ForCausalLM", write_sentencepiece},
-    {"MiniCPMForCausalLM", write_sentencepiece},
-    {"MiniMaxM1ForCausalLM", minimax},
-    {"MiniMaxText01ForCausalLM", minimax},
-    {"Ministral3ForCausalLM", llama},
-    {"Mistral3ForConditionalGeneration", llama},
-    {"MistralForCausalLM", llama},
-    {"MixtralForCausalLM", llama},
-    {"ModernBertForMaskedLM", modern_bert},
-    {"ModernBertForSequenceClassification", modern_bert},
-    {"ModernBertModel", modern_bert},
-    {"MuseGlimmerAssistantModel", of_target},
-    {"MuseGlimmerForConditionalGeneration", muse_glimmer},
-    {"NanbeigeForCausalLM", llama},
-    {"NemotronForCausalLM", nemotron},
-    {"NemotronHForCausalLM", nemotron_h},
-    {"NeoBERT", write_wordpiece},
-    {"NeoBERTForSequenceClassification", write_wordpiece},
-    {"NeoBERTLMHead", write_wordpiece},
-    {"NomicBertModel", nomic_bert},
-    {"OpenELMForCausalLM", write_sentencepiece},
-    {"OrionForCausalLM", write_sentencepiece},
-    {"PLaMo2ForCausalLM", of_other_kind},
-    {"PLaMo3ForCausalLM", of_other_kind},
-    {"PaddleOCRVLForConditionalGeneration", copied_prefix},
-    {"PanguEmbeddedForCausalLM", copied_prefix},
-    {"Phi3ForCausalLM", phi3},
-    {"Phi4ForCausalLMV", phi3},
-    {"PhiMoEForCausalLM", phi3},
-    {"Plamo2ForCausalLM", of_other_kind},
-    {"Plamo3ForCausalLM", of_other_kind},
-    {"PlamoForCausalLM", write_sentencepiece},
-    {"PocketTTSModel", of_other_kind},
-    {"QWenLMHeadModel", of_code},
-    {"Qwen2AudioForConditionalGeneration", pieces_or_bpe},
-    {"Qwen2ForCausalLM", pieces_or_bpe},
-    {"Qwen2Model", pieces_or_bpe},
-    {"Qwen2VLForConditionalGeneration", pieces_or_bpe},
-    {"Qwen2VLModel", pieces_or_bpe},
-    {"Qwen2_5OmniModel", pieces_or_bpe},
-    {"Qwen2_5_VLForConditionalGeneration", pieces_or_bpe},
-    {"Qwen3ASRForConditionalGeneration", qwen3_asr},
-    {"Qwen3DSparkModel", of_target},
-    {"Qwen3ForCausalLM", pieces_or_bpe},
-    {"Qwen3Model", pieces_or_bpe},
-    {"Qwen3OmniMoeForConditionalGeneration", qwen3_omni},
-    {"Qwen3TTSForConditionalGeneration", of_other_kind},
-    {"Qwen3VLForConditionalGeneration", pieces_or_bpe},
-    {"RWKV6Qwen2ForCausalLM", pieces_or_bpe},
-    {"RWKV7ForCausalLM", rwkv},
-    {"RobertaForSequenceClassification", roberta},
-    {"RobertaModel", roberta},
-    {"Rwkv6ForCausalLM", rwkv},
-    {"Rwkv7ForCausalLM", rwkv},
-    {"RwkvHybridForCausalLM", pieces_or_bpe},
-    {"Sarashina2VisionForCausalLM", llama},
-    {"SmolLM3ForCausalLM", llama},
-    {"SolarOpenForCausalLM", solar_open},
-    {"StepVLForConditionalGeneration", pieces_or_bpe},
-    {"T5EncoderModel", write_t5},
-    {"T5ForConditionalGeneration", write_t5},
-    {"T5WithLMHeadModel", write_t5},
-    {"UMT5ForConditionalGeneration", write_t5},
-    {"UMT5Model", write_t5},
-    {"VLlama3ForCausalLM", llama},
-    {"VoxtralForConditionalGeneration", llama},
-    {"WavTokenizerDec", no_tokenizer},
-    {"XLMRobertaForSequenceClassification", write_xlm_roberta},
-    {"XLMRobertaModel", write_xlm_roberta},
-    {"XverseForCausalLM", of_other_kind},
-};
-
-}  // namespace
-
-TokenizerRecipe tokenizer_recipe(std::string_view class_name) {
-  for (const ClassRow& row : kClassRows)
-    if (row.class_name == class_name) return row.recipe;
-  return plain_bpe;
-}
-
-}  // namespace ballast::llamacpp
+}  // namespace ballast::llamacpp::recipes

@@ -37,26 +37,26 @@ class SpecialSettings {
   const Json* overrides_;
 };
 
-std::string special_text(const SpecialSettings& settings, const TokenizerFiles& files, std::size_t which) {
-  if (const Json* value = settings.find(kSpecialNames[which])) return std::string(token_text(value));
+SpecialText special_text(const SpecialSettings& settings, const TokenizerFiles& files, std::size_t which) {
+  if (const Json* value = settings.find(kSpecialNames[which])) return {std::string(token_text(value))};
   const std::string_view by_class = tokenizer_class(files).special[which];
-  if (!by_class.empty() || kSpecialNames[which] != "pad_token") return std::string(by_class);
+  if (!by_class.empty() || kSpecialNames[which] != "pad_token") return {std::string(by_class), false};
   const Json* padding = files.part("padding");
-  return std::string(token_text(padding ? padding->find("pad_token") : nullptr));
+  return {std::string(token_text(padding ? padding->find("pad_token") : nullptr))};
 }
 
-std::vector<std::string> special_texts(const SpecialSettings& settings, const TokenizerFiles& files) {
-  std::vector<std::string> texts;
+std::vector<SpecialText> special_texts(const SpecialSettings& settings, const TokenizerFiles& files) {
+  std::vector<SpecialText> special;
   NameMap<bool> seen;
-  const auto add = [&](std::string text) {
-    if (!text.empty() && seen.emplace(text, true).second) texts.push_back(std::move(text));
+  const auto add = [&](SpecialText text) {
+    if (!text.text.empty() && seen.emplace(text.text, true).second) special.push_back(std::move(text));
   };
   for (std::size_t i = 0; i < kSpecialNames.size(); ++i) add(special_text(settings, files, i));
-  for (std::string& text : settings.list("additional_special_tokens")) add(std::move(text));
+  for (std::string& text : settings.list("additional_special_tokens")) add({std::move(text)});
   const Json* extra = settings.find("extra_special_tokens");
   if (extra && extra->is_object())
-    for (const Json::Member& member : extra->members()) add(std::string(token_text(&member.second)));
-  return texts;
+    for (const Json::Member& member : extra->members()) add({std::string(token_text(&member.second))});
+  return special;
 }
 
 std::optional<std::uint64_t> id_in(std::string_view text) {
@@ -80,8 +80,8 @@ void declare_from_settings(const TokenizerFiles& files, const Json& decoder, Spe
 // Folders from before added_tokens_decoder.
 void declare_from_older_files(const TokenizerFiles& files, SpecialMap& map) {
   NameViewMap<bool> specials;
-  for (const std::string& text : map.special) specials.emplace(text, true);
-  if (const auto added = files.folder().json("added_tokens.json"); added && added->is_object()) {
+  for (const SpecialText& special : map.special) specials.emplace(special.text, true);
+  if (const auto added = files.json("added_tokens.json"); added && added->is_object()) {
     for (const auto& [text, value] : added->members()) {
       const bool special = specials.contains(text);
       map.declared[files.token_id(value, text, "added_tokens.json")] = {text, special, !special};
@@ -110,7 +110,7 @@ SpecialMap read_special_map(const TokenizerFiles& files) {
     declare_from_settings(files, *decoder, map);
     return map;
   }
-  const auto overrides = files.folder().json("special_tokens_map.json");
+  const auto overrides = files.json("special_tokens_map.json");
   map.special = special_texts({files.settings(), overrides ? &*overrides : nullptr}, files);
   declare_from_older_files(files, map);
   return map;

@@ -15,8 +15,13 @@ struct DeclaredToken {
   bool special = false, normalized = true;
 };
 
+struct SpecialText {
+  std::string text;
+  bool is_named = true;  // a file names it; else the class of the tokenizer has it
+};
+
 struct SpecialMap {
-  std::vector<std::string> special;  // in the order of kSpecialNames, then the additional ones; no text twice
+  std::vector<SpecialText> special;  // in the order of kSpecialNames, then the additional ones; no text twice
   std::map<std::uint64_t, DeclaredToken> declared;  // by the id that a file gives them, which a tokenizer does not keep
 };
 

@@ -27,11 +27,6 @@ std::uint64_t piece_count(const TokenizerJob& job, const SentencePieceModel& mod
   return job.checked_size(size.value_or(0) == 0 ? model.pieces.size() : *size);
 }
 
-void copy_prefix_space(TokenizerJob& job) {
-  const Json* value = job.files.setting("add_prefix_space");
-  if (value && value->is_bool()) job.set("add_space_prefix", value->boolean());
-}
-
 }  // namespace
 
 SentencePieceModel read_sentencepiece(const TokenizerFiles& files, const std::string& file) {
@@ -82,7 +77,7 @@ void write_internlm2_pieces(TokenizerJob& job) {
   }
   model.pieces.resize(size);
   PieceList list(job.files, model, size, Beyond::refuses);
-  if (const auto added = job.files.folder().json("added_tokens.json"); added && added->is_object())
+  if (const auto added = job.files.json("added_tokens.json"); added && added->is_object())
     for (const Json::Member& member : added->members())
       list.tokens().append(member.first, kAddedScore, TokenType::user_defined);
 
@@ -104,7 +99,7 @@ void write_internlm2_pieces(TokenizerJob& job) {
 void write_internlm3_pieces(TokenizerJob& job) {
   const TokenList tokens = sentencepiece_tokens(job);
   job.write_tokens("llama", "default", tokens);
-  copy_prefix_space(job);
+  job.write_prefix_space();
   SpecialTokens special = read_special_tokens(job.files, {.token_count = tokens.size()}, job.notes);
   const PieceList no_pieces(job.files, {}, 0, Beyond::leaves_out);
   no_pieces.each_in_settings([&](std::uint64_t id, std::string_view text, const Json& token) {

@@ -3,16 +3,27 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "llamacpp/tokenizer/python_json.hpp"
 
 namespace ballast::llamacpp {
 
 const Json* TokenizerFiles::object(Slot& slot, const std::string& file) const {
   if (!slot.is_read) {
-    slot.json = folder_.json(file);
+    slot.json = json(file);
     if (slot.json && !slot.json->is_object()) throw error(Errc::malformed, "the file is not a JSON object", file);
     slot.is_read = true;
   }
   return slot.json ? &*slot.json : nullptr;
+}
+
+std::optional<Json> TokenizerFiles::json(const std::string& file) const {
+  const auto text = folder_.text(file);
+  if (!text) return std::nullopt;
+  try {
+    return parse_python_json(*text);
+  } catch (Error& error) {
+    throw error.in(folder_.path(file));
+  }
 }
 
 std::uint64_t TokenizerFiles::token_id(const Json& value, std::string_view token, const std::string& file) const {

@@ -21,6 +21,7 @@ class TokenizerFiles {
 
   const ModelFolder& folder() const noexcept { return folder_; }
   bool has(const std::string& file) const { return folder_.has(file); }
+  std::optional<Json> json(const std::string& file) const;  // any other file; nothing if it is missing
 
   // Null if the file is missing. Errc::malformed if its root is not an object.
   const Json* tokenizer() const { return object(tokenizer_, "tokenizer.json"); }

@@ -29,7 +29,7 @@ void Vocabulary::read_base(const TokenizerFiles& files) {
   const Json* vocabulary = files.tokenizer() ? vocabulary_of(files) : nullptr;
   if (!vocabulary) {
     file = "vocab.json";
-    vocab_json_ = files.folder().json(file);
+    vocab_json_ = files.json(file);
     if (vocab_json_) vocabulary = &*vocab_json_;
   }
   if (!vocabulary) {
@@ -79,15 +79,16 @@ void Vocabulary::read_added(const TokenizerFiles& files) {
     }
   }
   SpecialMap map = read_special_map(files);
-  special_ = std::move(map.special);
   NameViewMap<bool> specials;
-  for (const std::string& text : special_) specials.emplace(text, true);
+  for (const SpecialText& special : map.special) specials.emplace(special.text, true);
   for (auto& [id, token] : map.declared) {
-    const bool special = token.special || specials.contains(token.text);
-    add({std::move(token.text), special, token.normalized});
+    const bool is_special = token.special || specials.contains(token.text);
+    add({std::move(token.text), is_special, token.normalized});
   }
-  for (const std::string& text : special_)
-    if (!added_ids_.contains(text)) add({text, true, false});
+  for (SpecialText& special : map.special) {
+    if (!added_ids_.contains(special.text)) add({special.text, true, false, !special.is_named && !has(special.text)});
+    special_.push_back(std::move(special.text));
+  }
 }
 
 // A token keeps the id that its text has. A new text gets the next free id, whatever id its file claims.
@@ -111,7 +112,9 @@ std::optional<std::uint64_t> Vocabulary::added_id(std::string_view text) const {
 }
 
 std::uint64_t Vocabulary::end() const noexcept {
-  std::uint64_t end = added_.empty() ? 0 : added_.rbegin()->first + 1;
+  std::uint64_t end = 0;
+  for (const auto& [id, token] : added_)
+    if (!token.is_invented) end = id + 1;
   for (const auto& entry : base_) end = std::max(end, entry.second + 1);
   return end;
 }

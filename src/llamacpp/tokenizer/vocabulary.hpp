@@ -23,7 +23,7 @@ class Vocabulary {
   struct Added {
     std::string text;
     bool special = false, normalized = true;
-    friend bool operator==(const Added&, const Added&) = default;
+    bool is_invented = false;  // the class of the tokenizer has it, and no file
   };
 
   // From tokenizer.json, or else from vocab.json or vocab.txt; and from tokenizer_config.json, added_tokens.json and
@@ -38,7 +38,7 @@ class Vocabulary {
   std::optional<std::uint64_t> added_id(std::string_view text) const;
   bool has(std::string_view text) const { return id(text).has_value(); }
 
-  // One more than the greatest id.
+  // One more than the greatest id of a token that is not invented.
   std::uint64_t end() const noexcept;
   std::uint64_t distinct_count() const;  // all texts
 
