@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 #include <ballast/densify.hpp>
 #include <ballast/error.hpp>
+#include <ballast/gguf_model.hpp>
 #include <ballast/manifest.hpp>
 #include <ballast/names.hpp>
 #include <ballast/save.hpp>
 #include <ballast/transform.hpp>
 #include <ballast/weight_map.hpp>
 
+#include "../gguf_flags.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../save_job.hpp"
@@ -27,7 +29,8 @@ struct Arguments {
   std::optional<std::string> strip_prefix, add_prefix, max_shard_size;
   std::string memory, manifest;
   std::string map, map_back;
-  std::string names;  // "hf" or "gguf"
+  std::string names;  // "hf", "gguf" or "keep"
+  GgufFlags gguf;
   NameOptions name_options;
   bool dense = false, raw = false, dry_run = false;
   bool dedupe = false, keep_values = false, compress = false, verify = false, allow_empty = false;
@@ -37,7 +40,7 @@ NameStyle name_style(const std::string& text) {
   if (text == "hf") return NameStyle::huggingface;
   if (text == "gguf") return NameStyle::gguf;
   throw Error(Errc::invalid_argument, fmt::format("--names: there are no names of the style \"{}\"", text))
-      .hint("hf for Hugging Face's, gguf for llama.cpp's");
+      .hint("hf for Hugging Face's, gguf for llama.cpp's, keep for those that there are");
 }
 
 // A rule is a dtype ("BF16") or a glob with a dtype ("*.bias=F32").
@@ -97,9 +100,31 @@ void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
   }
 }
 
+// A recipe chooses the type of every tensor.
+void check_type_alone(const Arguments& arguments) {
+  if (!arguments.gguf.has_type()) return;
+  for (const CastRule& rule : cast_rules(arguments.dtypes)) {
+    if (info(rule.dtype).kind == DTypeKind::ggml)
+      throw Error(Errc::invalid_argument,
+                  fmt::format("--type chooses the types, and --dtype {} another", name(rule.dtype)))
+          .hint("--tensor-type REGEX=TYPE makes an exception");
+  }
+}
+
+Checkpoint with_names(const Session& session, const Arguments& arguments, Checkpoint checkpoint) {
+  const NameStyle style = name_style(arguments.names);
+  NameOptions options = arguments.name_options;
+  if (style == NameStyle::huggingface) widen_what_is_cast(checkpoint, cast_rules(arguments.dtypes));
+  const bool may_lack_numbers = style == NameStyle::gguf && checkpoint.typed_metadata.empty();
+  if (may_lack_numbers) options = completed(std::move(options), checkpoint.target, session.open_options());
+  return to_names(std::move(checkpoint), style, options);
+}
+
 Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
+  check_type_alone(arguments);
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
+  const bool is_model = makes_gguf_model(session, arguments.gguf, checkpoint, arguments.out, arguments.names);
   checkpoint = select_tensors(session, std::move(checkpoint));
 
   const std::size_t said = checkpoint.notes.size();
@@ -111,13 +136,13 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
   if (arguments.strip_prefix) checkpoint = strip_prefix(std::move(checkpoint), *arguments.strip_prefix);
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
-  if (!arguments.names.empty()) {
-    const NameStyle style = name_style(arguments.names);
-    if (style == NameStyle::huggingface) widen_what_is_cast(checkpoint, cast_rules(arguments.dtypes));
-    checkpoint = to_names(std::move(checkpoint), style, arguments.name_options);
-  }
+  if (is_model) checkpoint = as_gguf_model(session, arguments.gguf, std::move(checkpoint));
+  if (!arguments.names.empty() && arguments.names != "keep")
+    checkpoint = with_names(session, arguments, std::move(checkpoint));
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   if (!arguments.dtypes.empty()) checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
+  const bool has_recipe = arguments.gguf.has_type() || (is_model && arguments.dtypes.empty());
+  if (has_recipe) checkpoint = with_types(session, arguments.gguf, std::move(checkpoint));
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(checkpoint, arguments);
   return checkpoint;
@@ -185,6 +210,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   planning.clear();
   if (arguments.dry_run) {
     say_notes(session, plan.notes);
+    if (!session.json && arguments.out.ends_with(".gguf")) show_types(session, plan);
     show_plan(session, "ballast.convert/1", plan);
     return 0;
   }
@@ -217,11 +243,12 @@ void add_convert(Command& verb, Session& session) {
               "rules that rename, fuse, split, stack, transpose: see docs/maps.md; before --rename");
   verb.option("--map-back", "FILE", &arguments->map_back, "the same rules, the other way");
   verb.option("--names", "STYLE", &arguments->names,
-              "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf");
+              "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep");
   verb.option("--architecture", "NAME", &arguments->name_options.architecture,
               "for --names, where the file does not say it: llama");
   verb.option("--heads", "N", &arguments->name_options.head_count, "for --names: heads of attention");
   verb.option("--kv-heads", "N", &arguments->name_options.head_count_kv, "for --names: heads of keys and values");
+  add_gguf_options(verb, arguments->gguf);
   verb.option("--strip-prefix", "TEXT", &arguments->strip_prefix, "take this from the beginning of names");
   verb.option("--add-prefix", "TEXT", &arguments->add_prefix, "put this before every name");
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
@@ -251,7 +278,7 @@ void add_convert(Command& verb, Session& session) {
   verb.examples = R"(  ballast convert model/ one.safetensors
   ballast convert model.safetensors half/ --dtype BF16 --max-shard-size 5GB
   ballast convert a.safetensors b.safetensors --rename '^model\.=' --exclude '*.bias'
-  ballast convert model.pt model.gguf --dtype '*norm*=F32' --dtype Q4_K --verify
+  ballast convert Llama-3.2-1B/ model.gguf --type Q4_K_M --imatrix imatrix.gguf
 )";
   verb.run = [arguments, &session] { return run_convert(session, *arguments); };
 }

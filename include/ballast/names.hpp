@@ -25,6 +25,8 @@ struct NameOptions {
   // llama.attention.head_count and head_count_kv of the checkpoint. If the checkpoint says only the first, keys have as
   // many heads as queries. If only the options say the first, the shapes of the queries must confirm that.
   std::uint64_t head_count = 0, head_count_kv = 0;
+  // What else values depend on, where the checkpoint does not say it: numbers under the keys of a GGUF.
+  TypedMetadata numbers{};
   // If nothing says how many heads there are, the tensors whose rows depend on it throw Errc::invalid_argument only
   // when they are read. For listings.
   bool allow_unknown_heads = false;

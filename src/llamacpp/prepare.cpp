@@ -150,29 +150,6 @@ void keep_first_embedding(Checkpoint& checkpoint) {
   for (std::size_t i = 1; i < found.size(); ++i) leave_out(checkpoint, found[i], "it is the embedding, once more");
 }
 
-// A reranker answers yes or no: its head are the rows of these two words.
-void add_answers(Checkpoint& checkpoint, const Json& config, const TypedMetadata& tokenizer) {
-  const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
-  const Json* tied = config.find("tie_word_embeddings");
-  const bool is_tied = tied != nullptr && tied->is_bool() && tied->boolean();
-  const std::string name = find_ending(checkpoint, is_tied ? "embed_tokens.weight" : "lm_head.weight");
-  if (tokens == nullptr || name.empty()) return;
-  std::optional<std::uint64_t> yes, no;
-  std::uint64_t index = 0;
-  for (const MetadataValue token : tokens->items()) {
-    if (token.as_string() == "yes") yes = index;
-    if (token.as_string() == "no") no = index;
-    ++index;
-  }
-  const Tensor& head = checkpoint.at(name);
-  const std::uint64_t rows = head.rank() == 2 ? head.shape()[0] : 0;
-  if (!yes || !no || *yes >= rows || *no >= rows)
-    throw Error(Errc::unsupported, "this reranker has no rows for \"yes\" and \"no\"");
-  const Tensor answers = concatenated({dimension_range(head, 0, *yes, 1), dimension_range(head, 0, *no, 1)}, 0);
-  checkpoint.tensors.insert("cls.output.weight", answers);
-  if (!is_tied) leave_out(checkpoint, name, "a reranker has the rows of \"yes\" and \"no\" in its place");
-}
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -189,6 +166,27 @@ Checkpoint prepare(Checkpoint checkpoint, const ModelFolder& folder, const Json&
   if (architecture == "deepseek2") leave_out_tied_head(checkpoint, config);
   if (is_one_of(architecture, {"t5", "t5encoder"})) keep_first_embedding(checkpoint);
   return checkpoint;
+}
+
+void add_answers(Checkpoint& checkpoint, const TypedMetadata& tokenizer) {
+  const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
+  const bool is_tied = !checkpoint.contains("output.weight");
+  const std::string name = is_tied ? "token_embd.weight" : "output.weight";
+  if (tokens == nullptr || !checkpoint.contains(name)) return;
+  std::optional<std::uint64_t> yes, no;
+  std::uint64_t index = 0;
+  for (const MetadataValue token : tokens->items()) {
+    if (token.as_string() == "yes") yes = index;
+    if (token.as_string() == "no") no = index;
+    ++index;
+  }
+  const Tensor head = checkpoint.at(name);
+  const std::uint64_t rows = head.rank() == 2 ? head.shape()[0] : 0;
+  if (!yes || !no || *yes >= rows || *no >= rows)
+    throw Error(Errc::unsupported, "this reranker has no rows for \"yes\" and \"no\"");
+  if (!is_tied) leave_out(checkpoint, name, "a reranker has the rows of \"yes\" and \"no\" in its place");
+  const Tensor answers = concatenated({dimension_range(head, 0, *yes, 1), dimension_range(head, 0, *no, 1)}, 0);
+  checkpoint.tensors.insert("cls.output.weight", answers);
 }
 
 }  // namespace ballast::llamacpp

@@ -14,4 +14,7 @@ namespace ballast::llamacpp {
 Checkpoint prepare(Checkpoint checkpoint, const ModelFolder& folder, const Json& config, std::string_view class_name,
                    std::string_view architecture, const TypedMetadata& tokenizer);
 
+// A reranker answers yes or no: cls.output.weight are the rows of these two words. The names are those of llama.cpp.
+void add_answers(Checkpoint& checkpoint, const TypedMetadata& tokenizer);
+
 }  // namespace ballast::llamacpp

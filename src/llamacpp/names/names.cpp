@@ -378,6 +378,10 @@ NameOptions completed(NameOptions options, const Checkpoint& base) {
   const bool says_keys = says(numbers.keys_key());
   if (options.head_count_kv == 0) options.head_count_kv = number(says_keys ? numbers.keys_key() : numbers.heads_key());
   if (options.head_count == 0) options.head_count = number(numbers.heads_key());
+  const std::string prefix = std::string(architecture->gguf) + ".";
+  for (const MetadataEntry& entry : base.typed_metadata) {
+    if (entry.key.starts_with(prefix)) options.numbers.set(entry);
+  }
   return options;
 }
 

@@ -29,7 +29,9 @@ Numbers::Numbers(const Checkpoint& checkpoint, const Architecture& architecture,
 
 // A number for the whole model or for each block, or one that safetensors keeps as text.
 std::optional<std::uint64_t> Numbers::find_whole(std::string_view key, std::uint64_t block) const {
-  if (const MetadataEntry* field = checkpoint_.typed_metadata.find(key)) {
+  const MetadataEntry* field = checkpoint_.typed_metadata.find(key);
+  if (field == nullptr && !checkpoint_.metadata.contains(key)) field = options_.numbers.find(key);
+  if (field != nullptr) {
     if (!field->is_array()) return field->as_uint();
     const std::size_t size = width(field->element_type);
     if (size == 0 || block >= field->count) return std::nullopt;

@@ -1,6 +1,7 @@
 // load_adapter: a folder as PEFT saves it, or one file.
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
+#include <ballast/gguf_model.hpp>
 #include <ballast/open.hpp>
 #include <ballast/remote.hpp>
 
@@ -152,8 +153,20 @@ Adapter load_to_host(const std::string& given, AdapterLoadOptions options) {
 
 AdapterConfig load_adapter_config(const std::string& path) { return read_config(path, *local_files()); }
 
+namespace {
+
+// What config.json says about a base matters only for adapters in GGUF, so its errors are none of the others'.
+NameOptions completed_by_folder(const AdapterLoadOptions& options, const std::string& base) try {
+  return completed(options.names, base, options.open);
+} catch (const Error&) {
+  return options.names;
+}
+
+}  // namespace
+
 AdapterLoadOptions for_base(const Checkpoint& base, AdapterLoadOptions options) {
   options.names = completed(std::move(options.names), base);
+  if (!has_gguf_names(base) && !base.target.empty()) options.names = completed_by_folder(options, base.target);
   NameOptions names = options.names;
   names.allow_unknown_heads = true;  // names do not depend on heads
   const bool is_gguf = has_gguf_names(base) && names::find_architecture(base, names) != nullptr;

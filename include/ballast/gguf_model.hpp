@@ -1,0 +1,42 @@
+// A model of Hugging Face as a GGUF that llama.cpp runs: its tensors under llama.cpp's names, its sizes, its tokenizer.
+//
+// The functions may be called from several threads at once. They read the small files beside the weights, and (for two
+// architectures) compare tensors that may be left out; all else is lazy. The tensors that to_gguf_model() returns share
+// the storages of those that it is given and keep them alive.
+//
+// Example:
+//   const Checkpoint model = to_gguf_model(open("Llama-3.2-1B/"));
+//   save(apply_recipe(model, {.type = "Q4_K_M"}), "model.gguf");
+#pragma once
+
+#include <string>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/names.hpp>
+#include <ballast/open_options.hpp>
+
+namespace ballast {
+
+struct GgufModelOptions {
+  OpenOptions open{};           // where the files beside the weights are found
+  std::string pre_tokenizer{};  // as llama.cpp calls it, if tokenizer.json has one that is not known
+};
+
+// The architecture of the model whose config.json lies in or beside `target`, as llama.cpp calls it: "llama". Empty if
+// there is no such file, or if it names a class that is not known.
+std::string gguf_architecture(const std::string& target, const OpenOptions& options = {});
+
+// The model with the names and values that llama.cpp has for them, and with the metadata that its converter makes of
+// config.json, generation_config.json, the tokenizer and the model card beside the weights. The folder is that of
+// Checkpoint::target. Towers for images and sounds are left out, with a note. apply_recipe() (recipe.hpp) chooses the
+// types of the tensors.
+//
+// Errc::not_found if a file is missing that llama.cpp could not do without; Errc::unsupported for an architecture or a
+// tokenizer that is not known, and for a tensor that llama.cpp has no place for.
+Checkpoint to_gguf_model(Checkpoint model, const GgufModelOptions& options = {});
+
+// The options completed with what the config.json in or beside `target` says: the architecture and its numbers. The
+// options as they are if there is no such file, if its architecture is not known, or if they name another one.
+NameOptions completed(NameOptions options, const std::string& target, const OpenOptions& open);
+
+}  // namespace ballast
