@@ -10,6 +10,7 @@
 #include "corpus_gguf.hpp"
 #include "corpus_packed.hpp"
 #include "corpus_pickle.hpp"
+#include "corpus_tokenizer.hpp"
 #include "corpus_torch.hpp"
 
 namespace {
@@ -198,6 +199,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
     write(fs::path(argv[1]) / "pickle", pickles());
     write(fs::path(argv[1]) / "gguf", ballast::fuzz::ggufs());
+    write(fs::path(argv[1]) / "tokenizer", ballast::fuzz::tokenizers());
     write(fs::path(argv[1]) / "packed", ballast::fuzz::packed_tensors());
     write(fs::path(argv[1]) / "legacy_stream", ballast::fuzz::torch_files());
   } catch (const std::exception& error) {
