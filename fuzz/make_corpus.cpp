@@ -11,6 +11,7 @@
 #include "corpus_imatrix.hpp"
 #include "corpus_packed.hpp"
 #include "corpus_pickle.hpp"
+#include "corpus_tokenizer.hpp"
 #include "corpus_torch.hpp"
 
 namespace {
@@ -200,6 +201,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "pickle", pickles());
     write(fs::path(argv[1]) / "gguf", ballast::fuzz::ggufs());
     write(fs::path(argv[1]) / "imatrix", ballast::fuzz::imatrices());
+    write(fs::path(argv[1]) / "tokenizer", ballast::fuzz::tokenizers());
     write(fs::path(argv[1]) / "packed", ballast::fuzz::packed_tensors());
     write(fs::path(argv[1]) / "legacy_stream", ballast::fuzz::torch_files());
   } catch (const std::exception& error) {

@@ -1,5 +1,6 @@
 #include "llamacpp/tokenizer/added_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -86,16 +87,17 @@ std::string from_byte_fallback(std::string_view token) {
   return without_broken_utf8(std::string(1, static_cast<char>(byte)));
 }
 
+std::uint64_t count_in(const Json& decoder, std::string_view key) {
+  const Json* value = decoder.find(key);
+  return value && value->is_integer() && value->number() > 0 ? value->count() : 0;
+}
+
 std::string stripped(std::string_view token, const Json& decoder) {
   const std::string_view what = token_text(decoder.find("content"));
-  const auto count = [&](const char* key) {
-    const Json* value = decoder.find(key);
-    return value && value->is_integer() && value->number() > 0 ? value->count() : 0;
-  };
   if (what.empty()) return std::string(token);
-  for (std::uint64_t left = count("start"); left > 0 && token.starts_with(what); --left)
-    token.remove_prefix(what.size());
-  for (std::uint64_t left = count("stop"); left > 0 && token.ends_with(what); --left) token.remove_suffix(what.size());
+  const std::uint64_t start = count_in(decoder, "start"), stop = count_in(decoder, "stop");
+  for (std::uint64_t i = 0; i < start && token.starts_with(what); ++i) token.remove_prefix(what.size());
+  for (std::uint64_t i = 0; i < stop && token.ends_with(what); ++i) token.remove_suffix(what.size());
   return std::string(token);
 }
 
