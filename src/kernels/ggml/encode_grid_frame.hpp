@@ -5,7 +5,9 @@
 // The magnitudes of a row, divided by the scale, become a row of the grid; the integers of a grid count as 1, 3, 5 and
 // so on here, whatever the decoder takes them for. The signs are stored elsewhere.
 //
-// A Search has fit_grid<Fit>(magnitudes, fits), which finds the scale and the rows of every group.
+// A Search has, for the elements of a block:
+//   take_magnitudes(x, weights, magnitudes, signs)  a bit for each minus
+//   fit_grid<Fit>(grid, magnitudes, fits)           the scale and the rows of every group
 #pragma once
 
 #include "kernels/ggml/encode_parts.hpp"
@@ -59,8 +61,8 @@ template <class Fit>
 inline constexpr int kLevelBits = Fit::kRow == 8 ? 2 : 3;
 
 struct Magnitudes {
+  const float* weight;
   alignas(64) float x[256];
-  alignas(64) float weight[256];
   alignas(64) float root[256];  // of the weight: how much an element counts when a row is chosen
 };
 
@@ -84,19 +86,6 @@ inline std::uint8_t make_even(std::uint8_t signs, float* magnitudes, const float
   }
   magnitudes[least] = -magnitudes[least];
   return static_cast<std::uint8_t>(signs ^ 1U << least);
-}
-
-template <class Fit>
-inline void take_signs(const float* x, Magnitudes& magnitudes, std::uint8_t* signs) {
-  for (int r = 0; r < 32; ++r, x += 8) {
-    unsigned bits = 0;
-    for (int j = 0; j < 8; ++j) {
-      bits |= (x[j] < 0 ? 1U : 0U) << j;
-      magnitudes.x[8 * r + j] = std::fabs(x[j]);
-    }
-    signs[r] = static_cast<std::uint8_t>(bits);
-    if constexpr (Fit::kEvenSigns) signs[r] = make_even(signs[r], magnitudes.x + 8 * r, magnitudes.weight + 8 * r);
-  }
 }
 
 // A block before its bits are packed.
@@ -138,11 +127,9 @@ inline void fit_block(const float* x, const float* weights, GridBlock& block) {
   Magnitudes magnitudes;
   GridFits fits;
   const Grid& grid = grid_of(Fit::kType);
-  for (int j = 0; j < 256; ++j) {
-    magnitudes.weight[j] = weights[j];
-    magnitudes.root[j] = std::sqrt(weights[j]);
-  }
-  take_signs<Fit>(x, magnitudes, block.signs);
+  Search::take_magnitudes(x, weights, magnitudes, block.signs);
+  for (int r = 0; r < 32 && Fit::kEvenSigns; ++r)
+    block.signs[r] = make_even(block.signs[r], magnitudes.x + 8 * r, weights + 8 * r);
   Search::template fit_grid<Fit>(grid, magnitudes, fits);
   make_positive<Fit>(fits, block.signs);
   round_scales<Fit>(fits, block);

@@ -112,6 +112,16 @@ class GridSearch {
 };
 
 struct PlainGridSearch {
+  static void take_magnitudes(const float* x, const float* weights, Magnitudes& magnitudes, std::uint8_t* signs) {
+    std::memset(signs, 0, 32);
+    magnitudes.weight = weights;
+    for (int j = 0; j < 256; ++j) {
+      magnitudes.x[j] = std::fabs(x[j]);
+      magnitudes.root[j] = std::sqrt(weights[j]);
+      signs[j / 8] = static_cast<std::uint8_t>(signs[j / 8] | (x[j] < 0 ? 1 : 0) << j % 8);
+    }
+  }
+
   template <class Fit>
   static void fit_grid(const Grid& grid, const Magnitudes& magnitudes, GridFits& fits) {
     for (int g = 0; g < 256 / Fit::kGroup; ++g)

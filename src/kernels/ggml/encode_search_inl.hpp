@@ -85,7 +85,7 @@ HWY_INLINE ScaleFits fit_groups_around_zero(const Groups<kGroup, kApart>& groups
   };
   Floats code_scale = hn::Div(all(-kMost), groups.farthest);
   const Sums first = sums_for(code_scale);
-  Best best(first, hn::Ne(first.l2, hn::Zero(F32())));
+  Best best(first, hn::Not(hn::Eq(first.l2, hn::Zero(F32()))));
   for (int i = -9; i <= 9; ++i) {
     if (i == 0) continue;
     const Floats iscale = hn::Div(all(-(kMost + 0.1F * static_cast<float>(i))), groups.farthest);

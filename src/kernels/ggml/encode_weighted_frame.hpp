@@ -86,10 +86,10 @@ inline void encode_weighted_q5_k(const float* x, const float* weights, std::size
   encode_from_min_batches<Search, GivenFit<32, 31> >(x, weights, count, 176, out, put);
 }
 
-// The codes of the search, for a scale that may not have been found.
+// The codes of the search. They are zero, which means the lowest number, if all numbers are.
 template <class Search, int kMost>
-inline void searched_codes(const float* x, int count, float code_scale, std::uint8_t* codes) {
-  if (code_scale == 0) return static_cast<void>(std::memset(codes, 0, static_cast<std::size_t>(count)));
+inline void searched_codes(const float* x, int count, bool is_zero, float code_scale, std::uint8_t* codes) {
+  if (is_zero) return static_cast<void>(std::memset(codes, 0, static_cast<std::size_t>(count)));
   Search::template multiplied<-kMost, kMost - 1>(x, count, 0, code_scale, codes);
 }
 
@@ -103,10 +103,11 @@ inline void encode_weighted_q3_k(const float* x, const float* weights, std::size
     Search::fit_scales(fits->scale, fits->weight, scales);
     for (std::size_t i = 0; i < some; ++i, x += 256, weights += 256, out += 110) {
       std::uint8_t codes[256], scale_codes[16];
-      searched_codes<Search, 32>(fits[i].scale, 16, scales[i].code_scale, scale_codes);
+      const bool is_zero = std::fabs(farthest_from_zero(fits[i].scale, 16)) < kSmallestMagnitude;
+      searched_codes<Search, 32>(fits[i].scale, 16, is_zero, scales[i].code_scale, scale_codes);
       pack_q3_scales(scale_codes, out + 96);
       put_f16(scales[i].scale, out + 108);
-      for (int g = 0; g < 16; ++g) searched_codes<Search, 4>(x + 16 * g, 16, fits[i].code_scale[g], codes + 16 * g);
+      for (int g = 0; g < 16; ++g) searched_codes<Search, 4>(x + 16 * g, 16, fits[i].code_scale[g] == 0, fits[i].code_scale[g], codes + 16 * g);
       put_q3_codes<Search>(x, codes, out);
     }
     count -= some;
@@ -122,7 +123,7 @@ inline void encode_weighted_around_zero(const float* x, const float* weights, st
     for (std::size_t i = 0; i < Search::kBatch; ++i, x += 32) {
       std::uint8_t codes[32];
       put_f16(found[i].scale, out);
-      searched_codes<Search, kMost>(x, 32, found[i].code_scale, codes);
+      searched_codes<Search, kMost>(x, 32, found[i].code_scale == 0, found[i].code_scale, codes);
       if constexpr (kMost == 16) put_u32(fifth_bits(codes), out + 2);
       pack_nibbles<16>(codes, out + (kMost == 16 ? 6 : 2));
       out += kMost == 16 ? 22 : 18;
