@@ -30,7 +30,8 @@ def node_version(node):
 
 
 def installed():
-    """The folder with node_modules. It is filled once for each state of the lock file, and appears whole or not at all."""
+    """The folder with node_modules, and the node to use. The folder is filled once for each state of the lock file, and appears
+    whole or not at all."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise Unavailable("package.json names llama.cpp for Linux on x86-64 only")
     npm, node = shutil.which("npm"), shutil.which("node")
@@ -51,7 +52,8 @@ def install(npm, folder, options):
             shutil.copy(PACKAGE / name, holder)
         # No script of a package is run. Optional packages are llama.cpp for other machines; those that the lock file does not
         # have are no fault to "install", but they are one to "ci".
-        command = [npm, "install", "--no-save", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--fetch-retries=1", *options]
+        command = [npm, "install", "--no-save", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund",
+                   "--fetch-retries=0", *options]
         try:
             done = subprocess.run(command, cwd=holder, capture_output=True, text=True, timeout=600)
         except subprocess.TimeoutExpired:
@@ -67,7 +69,7 @@ def install(npm, folder, options):
 
 
 def told_by_npm(text):
-    errors = re.findall(r"(?m)^npm err(?:or|!) (?!code|errno)(.*\S)", text, re.IGNORECASE)
+    errors = re.findall(r"(?m)^npm err(?:or|!) (?!code|errno|syscall)(.*\S)", text, re.IGNORECASE)
     return errors[0] if errors else text.strip()[-200:]
 
 
@@ -102,7 +104,8 @@ class LlamaCpp:
             # Files rather than pipes: what a process wrote before it was killed is there.
             with open(f"{holder}/out", "w+") as out, open(f"{holder}/err", "w+") as err:
                 try:
-                    code = subprocess.run([self.node, script], input=json.dumps(job), text=True, stdout=out, stderr=err, timeout=120).returncode
+                    code = subprocess.run([self.node, script], input=json.dumps(job), text=True, stdout=out, stderr=err,
+                                          timeout=300).returncode
                 except subprocess.TimeoutExpired:
                     code = "timeout"
                 out.seek(0)
@@ -113,5 +116,5 @@ class LlamaCpp:
 
 def how_it_ended(code):
     if code == "timeout":
-        return "it was not done after two minutes"
+        return "it was not done after five minutes"
     return f"it was killed by {signal.Signals(-code).name}" if code < 0 else f"it ended with the exit code {code}"

@@ -5,16 +5,18 @@
 // where tokens are those of the text, with those that begin and end it, and values are, after the ids, the
 // probability of every token, or the embedding.
 import {readFileSync, writeSync} from "node:fs";
+import {setTimeout} from "node:timers/promises";
 import {getLlama} from "node-llama-cpp";
 
 const say = (message) => writeSync(1, JSON.stringify(message) + "\n");
 
-// node-llama-cpp's tokenize() leaves out what llama.cpp puts around a text: here it is, by llama.cpp's own rules.
+// node-llama-cpp's tokenize() leaves out what llama.cpp puts around a text: here it is, by llama.cpp's own rules. The flags
+// are asked of llama.cpp, as node-llama-cpp has none of a vocabulary without a token that begins a text.
 function tokensOf(model, text) {
-    const {tokens, vocabularyType} = model;
+    const {tokens, vocabularyType, _model: flags} = model;
     const wordPiece = vocabularyType === "wpm";
-    const begin = wordPiece || tokens.shouldPrependBosToken ? [tokens.bos] : [];
-    const end = wordPiece ? [tokens.sep] : tokens.shouldAppendEosToken ? [tokens.eos] : [];
+    const begin = wordPiece || flags.shouldPrependBosToken() ? [tokens.bos] : [];
+    const end = wordPiece ? [tokens.sep] : flags.shouldAppendEosToken() ? [tokens.eos] : [];
     return [...begin, ...model.tokenize(text), ...end];
 }
 
@@ -43,15 +45,21 @@ async function valuesAfter(model, ids, kind) {
 }
 
 const {text, ids, files} = JSON.parse(readFileSync(0, "utf8"));
-const llama = await getLlama({gpu: false, build: "never", skipDownload: true, progressLogs: false, logLevel: "error"});
+const complaints = [];
+const llama = await getLlama({
+    gpu: false, build: "never", skipDownload: true, progressLogs: false,
+    logLevel: "error", logger: (_, message) => complaints.push(message.trim()),
+});
 for (const {path, kind} of files) {
+    complaints.length = 0;
     say({path, loading: true});
     try {
         const model = await llama.loadModel({modelPath: path, useMmap: false});
         say({path, tokens: tokensOf(model, text), values: await valuesAfter(model, ids, kind)});
         await model.dispose();
     } catch (error) {
-        say({path, error: String(error)});
+        await setTimeout(100);  // complaints come later than the error
+        say({path, error: [error, ...complaints].join("; ")});
     }
 }
 process.exit(0);
