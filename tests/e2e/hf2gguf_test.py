@@ -4,11 +4,11 @@ type, every byte. The reference files are in tests/vectors/hf2gguf."""
 import hashlib
 import json
 import mmap
-import random
 import shutil
 import struct
 import unittest
 
+from seeded_weights import write_weights
 from support import *
 
 CASES = VECTORS / "hf2gguf"
@@ -88,39 +88,6 @@ def comparable(kind, value):
     return [value[0], [comparable(value[0], item) for item in value[1]]] if kind == "ARRAY" else value
 
 
-def make_weights(folder):
-    """The weights of a large case, from its weights.json: sums of three uniform numbers, cut to BF16."""
-    plan = json.loads((folder / "weights.json").read_text())
-    header, data = {"__metadata__": {"format": "pt"}}, []
-    position = 0
-    for name in sorted(plan["tensors"]):
-        shape, scale, offset = plan["tensors"][name]
-        columns, count = shape[-1], 1
-        for dimension in shape:
-            count *= dimension
-        uniform = random.Random(f"{plan['seed']}:{name}").random
-        values = struct.pack(f"<{count}f", *[offset + scale * (uniform() + uniform() + uniform() - 1.5) for _ in range(count)])
-        values = list(struct.unpack(f"<{count}f", values))
-        if len(shape) > 1:  # as in real weights: large columns, a row of zeros, a row of one number
-            for row in range(0, count, columns):
-                values[row + 3] *= 8
-                values[row + columns // 2] *= -4
-            values[:columns] = [0.0] * columns
-            if shape[-2] > 2:
-                values[columns:2 * columns] = [scale * 0.5] * columns
-        packed = struct.pack(f"<{count}f", *values)
-        halves = bytearray(2 * count)
-        halves[0::2], halves[1::2] = packed[2::4], packed[3::4]
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [position, position + 2 * count]}
-        position += 2 * count
-        data.append(bytes(halves))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    whole = struct.pack("<Q", len(text)) + text + b"".join(data)
-    assert hashlib.sha256(whole).hexdigest() == plan["sha256"], "the weights are not those of the reference"
-    (folder / "model.safetensors").write_bytes(whole)
-
-
 class Hf2gguf(TestCase):
     def compare(self, file, keys, tensors, gone=()):
         wanted = {key: [kind, value] for key, kind, value in keys if key not in gone}
@@ -152,7 +119,7 @@ class Hf2gguf(TestCase):
             return source
         folder = self.folder / source.name
         shutil.copytree(source, folder)
-        make_weights(folder)
+        write_weights(folder)
         return folder
 
     def test_every_architecture_is_what_the_converter_makes_of_it(self):
