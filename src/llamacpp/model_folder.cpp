@@ -7,6 +7,7 @@
 #include <ballast/error.hpp>
 
 #include "io/section.hpp"
+#include "llamacpp/python_json.hpp"
 
 namespace ballast::llamacpp {
 namespace {
@@ -52,7 +53,7 @@ std::optional<Json> ModelFolder::json(const std::string& file) const {
   const auto found = text(file);
   if (!found) return std::nullopt;
   try {
-    return Json::parse(*found);
+    return parse_python_json(*found);
   } catch (Error& error) {
     throw error.in(path(file));
   }

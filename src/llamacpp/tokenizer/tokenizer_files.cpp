@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "llamacpp/tokenizer/python_json.hpp"
 
 namespace ballast::llamacpp {
 
@@ -16,15 +15,7 @@ const Json* TokenizerFiles::object(Slot& slot, const std::string& file) const {
   return slot.json ? &*slot.json : nullptr;
 }
 
-std::optional<Json> TokenizerFiles::json(const std::string& file) const {
-  const auto text = folder_.text(file);
-  if (!text) return std::nullopt;
-  try {
-    return parse_python_json(*text);
-  } catch (Error& error) {
-    throw error.in(folder_.path(file));
-  }
-}
+std::optional<Json> TokenizerFiles::json(const std::string& file) const { return folder_.json(file); }
 
 std::uint64_t TokenizerFiles::token_id(const Json& value, std::string_view token, const std::string& file) const {
   constexpr std::int64_t kGreatest = 0xFFFFFFFF;

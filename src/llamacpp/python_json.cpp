@@ -1,4 +1,4 @@
-#include "llamacpp/tokenizer/python_json.hpp"
+#include "llamacpp/python_json.hpp"
 
 #include <algorithm>
 #include <array>
