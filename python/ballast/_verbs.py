@@ -218,13 +218,15 @@ def diff(
 
 def convert(
     source, out, *, include=None, exclude=None, rename=None, map=None, map_back=None, names=None,
-    architecture=None, heads=None, kv_heads=None, strip_prefix=None, add_prefix=None, dtype=None, dense=False,
-    raw=False, dedupe=False, keep_values=False, compress=False, max_shard_size=None, metadata=None,
-    remove_metadata=None, memory=None, allow_dangerous=False, strict=False, allow_empty=False, force=False,
-    verify=False, manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False,
-    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
-    plain_http=False, offline=False, progress=None
+    architecture=None, heads=None, kv_heads=None, type=None, imatrix=None, include_weights=None,
+    exclude_weights=None, tensor_type=None, output_tensor_type=None, token_embedding_type=None,
+    leave_output_tensor=False, pure=False, allow_requantize=False, pre_tokenizer=None, strip_prefix=None,
+    add_prefix=None, dtype=None, dense=False, raw=False, dedupe=False, keep_values=False, compress=False,
+    max_shard_size=None, metadata=None, remove_metadata=None, memory=None, allow_dangerous=False, strict=False,
+    allow_empty=False, force=False, verify=False, manifest=None, dry_run=False, no_sync=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
@@ -235,10 +237,21 @@ def convert(
         rename: replace in every name, \\1 for groups; in order
         map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename
         map_back: the same rules, the other way
-        names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf
+        names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep
         architecture: for names, where the file does not say it: llama
         heads: for names: heads of attention
         kv_heads: for names: heads of keys and values
+        type: a whole model for llama.cpp, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0
+        imatrix: for type: what each column matters, as llama-imatrix measured it
+        include_weights: for imatrix: only tensors with this in their name
+        exclude_weights: for imatrix: no tensors with this in their name
+        tensor_type: for type: tensors that the expression finds get this type; the first that does counts
+        output_tensor_type: for type: the type of output.weight
+        token_embedding_type: for type: that of token_embd.weight
+        leave_output_tensor: for type: output.weight stays as it is
+        pure: for type: one type for all, without the recipe's exceptions
+        allow_requantize: for type: blocks may be decoded and encoded again
+        pre_tokenizer: how llama.cpp calls the pre-tokenizer, where tokenizer.json has one that is not known
         strip_prefix: take this from the beginning of names
         add_prefix: put this before every name
         dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
@@ -265,9 +278,13 @@ def convert(
         [("target", source), ("text", out)],
         {
             "include": include, "exclude": exclude, "rename": rename, "map": map, "map-back": map_back,
-            "names": names, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
-            "strip-prefix": strip_prefix, "add-prefix": add_prefix, "dtype": dtype, "dense": dense, "raw": raw,
-            "dedupe": dedupe, "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
+            "names": names, "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "type": type,
+            "imatrix": imatrix, "include-weights": include_weights, "exclude-weights": exclude_weights,
+            "tensor-type": tensor_type, "output-tensor-type": output_tensor_type,
+            "token-embedding-type": token_embedding_type, "leave-output-tensor": leave_output_tensor, "pure": pure,
+            "allow-requantize": allow_requantize, "pre-tokenizer": pre_tokenizer, "strip-prefix": strip_prefix,
+            "add-prefix": add_prefix, "dtype": dtype, "dense": dense, "raw": raw, "dedupe": dedupe,
+            "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
             "metadata": metadata, "remove-metadata": remove_metadata, "memory": memory,
             "allow-dangerous": allow_dangerous, "strict": strict, "allow-empty": allow_empty, "force": force,
             "verify": verify, "manifest": manifest, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
