@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "llamacpp/choose_types.hpp"
 #include "llamacpp/tensor_roles.hpp"
+#include "tensor/encoded_storage.hpp"
 
 namespace ballast {
 namespace {
@@ -40,8 +41,7 @@ bool can_be_weight(DType type) { return info(type).ggml_id >= 0 && (is_floating(
 // The one place where tensors change. The encoders that there are do not weigh columns yet.
 Tensor made(const Tensor& tensor, DType type, const std::shared_ptr<const std::vector<float>>& weights) {
   if (tensor.dtype() == type) return tensor;
-  static_cast<void>(weights);
-  return tensor.to(type);
+  return weights == nullptr ? tensor.to(type) : encoded(tensor, type, weights);
 }
 
 bool shapes_types(const RecipeOptions& options) {

@@ -75,7 +75,7 @@ class ScaledStorage final : public BlockwiseStorage {
     Overflows overflows;
     const std::size_t elements = info(source().dtype()).block_elements, in_block = info(source().dtype()).block_bytes;
     const std::size_t out_block = decoded_block_bytes(source().dtype(), out_);
-    std::array<float, kLargestBlock / sizeof(float)> values;
+    std::array<float, kSmallBlock / sizeof(float)> values;
     const auto block = std::span(values).first(elements);
     for (; !in.empty(); ++first, in = in.subspan(in_block), out = out.subspan(out_block)) {
       kernels::decode_blocks(source().dtype(), in.first(in_block), block);

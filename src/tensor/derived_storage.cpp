@@ -46,8 +46,8 @@ void DerivedStorage::check_unchanged() const {
 BlockwiseStorage::BlockwiseStorage(std::vector<Tensor> from, std::string step, std::size_t in_block,
                                    std::size_t out_block, Making making)
     : DerivedStorage(std::move(from), std::move(step)), in_block_(in_block), out_block_(out_block), making_(making) {
-  assert(in_block_ != 0 && in_block_ <= kLargestBlock && out_block_ <= kLargestBlock);
-  assert(source().nbytes() % in_block_ == 0 && (making_ != Making::in_place || in_block_ == out_block_));
+  assert(in_block_ != 0 && source().nbytes() % in_block_ == 0);
+  assert(making_ != Making::in_place || (in_block_ == out_block_ && in_block_ <= kSmallBlock));
 }
 
 std::uint64_t BlockwiseStorage::granule() const {
@@ -126,8 +126,10 @@ Overflows BlockwiseStorage::place(std::uint64_t offset, std::span<const std::byt
   Overflows overflows;
   std::uint64_t block = offset / out_block_;
   const auto make_part = [&](std::size_t skip, std::size_t size) {
-    std::array<std::byte, kLargestBlock> whole;
-    const Overflows found = make(block, in.first(in_block_), std::span(whole).first(out_block_));
+    std::array<std::byte, kSmallBlock> small;
+    std::vector<std::byte> large(out_block_ > kSmallBlock ? out_block_ : 0);
+    const auto whole = large.empty() ? std::span(small).first(out_block_) : std::span(large);
+    const Overflows found = make(block, in.first(in_block_), whole);
     if (skip == 0) overflows.add(found);
     std::memcpy(out.data(), whole.data() + skip, size);
     in = in.subspan(in_block_);
@@ -169,7 +171,7 @@ Overflows BlockwiseStorage::read_in_place(std::uint64_t offset, std::span<std::b
   Overflows overflows;
   const auto read_edge = [&](std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return;
-    std::array<std::byte, kLargestBlock> buffer;
+    std::array<std::byte, kSmallBlock> buffer;
     const auto block = std::span(buffer).first(in_block_);
     source().read(begin / out_block_ * in_block_, block);
     const Overflows found = make(begin / out_block_, block, block);

@@ -40,7 +40,7 @@ enum class Making : std::uint8_t {
 };
 
 // Whole blocks of the result, made of whole blocks of the first tensor's contiguous form. Any range of the result is
-// made from just the blocks that it touches. Nothing is kept.
+// made from just the blocks that it touches. Nothing is kept. A block may be a whole row, which is then held in memory.
 class BlockwiseStorage : public DerivedStorage {
  public:
   std::uint64_t size_bytes() const override { return source().nbytes() / in_block_ * out_block_; }
@@ -51,7 +51,7 @@ class BlockwiseStorage : public DerivedStorage {
   void release(std::uint64_t offset, std::uint64_t size) const override;
 
  protected:
-  static constexpr std::size_t kLargestBlock = 1024;  // 256 floats; the most bytes that a block has
+  static constexpr std::size_t kSmallBlock = 1024;  // 256 floats: a larger block is not made on the stack
 
   BlockwiseStorage(std::vector<Tensor> from, std::string step, std::size_t in_block, std::size_t out_block,
                    Making making);

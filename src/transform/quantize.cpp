@@ -30,16 +30,21 @@ constexpr std::array kRows = {
     Row{DType::q6_k, DType::q8_0, 18},   Row{DType::q8_k, DType::q8_0, 1024}, Row{DType::iq4_nl, DType::f16, 25},
     Row{DType::iq4_xs, DType::iq4_nl, 30}, Row{DType::tq1_0, DType::q4_0, 36}, Row{DType::tq2_0, DType::q4_0, 37},
     Row{DType::mxfp4, DType::f16, 38},   Row{DType::nvfp4, DType::f16, 39},   Row{DType::q1_0, DType::f16, 40},
-    Row{DType::q2_0, DType::f16, 41},
+    Row{DType::q2_0, DType::f16, 41},    Row{DType::iq1_s, DType::iq4_nl, 24}, Row{DType::iq1_m, DType::iq4_nl, 31},
+    Row{DType::iq2_xxs, DType::iq4_nl, 19}, Row{DType::iq2_xs, DType::iq4_nl, 20}, Row{DType::iq2_s, DType::iq4_nl, 29},
+    Row{DType::iq3_xxs, DType::iq4_nl, 23}, Row{DType::iq3_s, DType::iq4_nl, 26},
 };
 // clang-format on
 
 const Row& row_of(DType type) {
-  for (const Row& row : kRows) {
-    if (row.type == type && kernels::can_encode(type)) return row;
+  if (kernels::needs_importance(type)) {
+    throw Error(Errc::unsupported, fmt::format("values are encoded as {} with an importance matrix only", name(type)))
+        .hint("IQ2_S and IQ3_S need none");
   }
-  throw Error(Errc::unsupported, fmt::format("values cannot be encoded as {}", name(type)))
-      .hint("types that need an importance matrix are made by llama-quantize");
+  for (const Row& row : kRows) {
+    if (row.type == type) return row;
+  }
+  throw Error(Errc::unsupported, fmt::format("values cannot be encoded as {}", name(type)));
 }
 
 bool has_whole_blocks(const Tensor& tensor, DType type) {
@@ -62,7 +67,7 @@ bool is_real(const Tensor& tensor) {
 std::vector<DType> encodable_types() {
   std::vector<DType> types;
   for (const Row& row : kRows) {
-    if (kernels::can_encode(row.type)) types.push_back(row.type);
+    if (!kernels::needs_importance(row.type)) types.push_back(row.type);
   }
   return types;
 }

@@ -49,21 +49,16 @@ TEST(GgmlDocuments, ListEveryTypeThatIsDecoded) {
   EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "Every type that ggml still has is decoded:", ";"), decoded);
 }
 
-// The sentence "all but `IQ1`, `IQ2` and `IQ3`" names the types that are not encoded by the beginnings of their names.
-TEST(GgmlDocuments, NameEveryTypeThatIsNotEncoded) {
-  Names not_encoded;
+TEST(GgmlDocuments, NameEveryTypeThatNeedsImportance) {
+  Names needing;
   for (const DTypeInfo& type : all_dtypes()) {
-    if (is_stored(type) && !kernels::can_encode(type.dtype))
-      not_encoded.emplace(type.name.substr(0, type.name.find('_')));
+    if (!is_stored(type)) continue;
+    EXPECT_TRUE(kernels::can_encode(type.dtype)) << type.name;
+    if (kernels::needs_importance(type.dtype)) needing.emplace(type.name);
   }
-  EXPECT_EQ(named_behind(page("README.md"), "all but `", " encoded"), not_encoded);
-  EXPECT_EQ(named_behind(page("CHANGELOG.md"), "all but `", " encoded"), not_encoded);
-  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "All types but `", " are encoded"), not_encoded);
-  for (const DTypeInfo& type : all_dtypes()) {
-    const std::string family(type.name.substr(0, type.name.find('_')));
-    const bool is_excepted = is_stored(type) && not_encoded.contains(family);
-    EXPECT_FALSE(is_excepted && kernels::can_encode(type.dtype)) << type.name;
-  }
+  EXPECT_EQ(named_behind(page("README.md"), "all are encoded (", " with importance only"), needing);
+  EXPECT_EQ(named_behind(page("CHANGELOG.md"), "all encoded with its own bytes (", " with importance only"), needing);
+  EXPECT_EQ(named_behind(page("docs/formats/gguf.md"), "All types are encoded,", " with importance only"), needing);
 }
 
 }  // namespace

@@ -134,6 +134,24 @@ TEST(Cast, RefusesDtypesThatAreNotFloating) {
                "tensor \"w\": cannot cast");
 }
 
+TEST(Quantize, TakesIq4IfRowsAreNoWholeBlocksOfASmallerIqType) {
+  for (const auto& [type, file_type] :
+       {std::pair{DType::iq3_s, 26U}, {DType::iq3_xxs, 23U}, {DType::iq2_s, 29U}, {DType::iq1_m, 31U}}) {
+    const Checkpoint model =
+        cast(SafetensorsFile().tensor("a", "F32", {2, 256}).tensor("b", "F32", {2, 96}).open(), type);
+    EXPECT_EQ(model.at("a").dtype(), type);
+    EXPECT_EQ(model.at("b").dtype(), DType::iq4_nl);
+    EXPECT_EQ(model.typed_metadata.find("general.file_type")->as_uint(), file_type) << name(type);
+  }
+}
+
+TEST(Quantize, RefusesTypesThatNeedImportance) {
+  for (const DType type : {DType::iq1_s, DType::iq2_xxs, DType::iq2_xs}) {
+    EXPECT_ERROR(cast(small_model(), type), Errc::unsupported, "with an importance matrix only");
+    EXPECT_EQ(std::ranges::count(encodable_types(), type), 0);
+  }
+}
+
 TEST(Transforms, TogetherEndInAFile) {
   const test::TempDir folder;
   const Checkpoint result =

@@ -64,7 +64,7 @@ def _numbers(numpy, data, letters):
 def quantize(data, qtype):
     """An array of numbers as blocks: bytes, or numbers if NumPy has the type.
 
-    The types that need an importance matrix (IQ1, IQ2, IQ3), Q8_1 and integers are a NotImplementedError.
+    The types that need an importance matrix (IQ1_S, IQ2_XXS, IQ2_XS), Q8_1 and integers are a NotImplementedError.
     """
     import numpy
 

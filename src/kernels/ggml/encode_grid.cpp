@@ -48,8 +48,7 @@ class GridSearches {
       const Ints these_missing = choose(id, hn::Div(all(1), id), live, rows);
       const auto is_better = hn::RebindMask(d, best.improve(sums_of(rows)));
       missing = hn::IfThenElse(is_better, these_missing, missing);
-      for (std::size_t r = 0; r < kRows; ++r)
-        rows_set(kept, r, hn::IfThenElse(is_better, row(rows, r), row(kept, r)));
+      for (std::size_t r = 0; r < kRows; ++r) rows_set(kept, r, hn::IfThenElse(is_better, row(rows, r), row(kept, r)));
     }
     scale_ = best.scale;
     choose_again(missing, live, kept);

@@ -62,6 +62,11 @@ inline void try_splits_of_two_rows(const float* x, const float* weights, const s
 }
 
 struct PlainTernarySearch {
+  static std::uint16_t nearest_of(std::span<const std::uint16_t> near, const float* x, const float* weights,
+                                  const float (&values)[8], float scale) {
+    return nearest_row<8>(near, x, weights, [&](int level) { return scale * values[level]; });
+  }
+
   template <class Fit>
   static void split_groups(const float* x, const float* weights, const std::uint8_t* order, Split* splits) {
     for (int at = 0; at < 256; at += Fit::kGroup) {

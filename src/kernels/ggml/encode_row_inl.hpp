@@ -44,7 +44,7 @@ class RowErrors {
   HWY_INLINE Floats of(Ints codes) const {
     Floats sum = look_up(0, codes);
     for (std::size_t j = 1; j < kRow; ++j) {
-      codes = hn::ShiftRight<kRow == 8 ? 2 : 3>(codes);
+      codes = hn::ShiftRight < kRow == 8 ? 2 : 3 > (codes);
       sum = hn::Add(sum, look_up(j, codes));
     }
     return sum;

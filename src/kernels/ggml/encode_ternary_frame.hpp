@@ -3,8 +3,11 @@
 // A block of 256 elements is cut into groups with a scale each, and a group into rows of 8 elements. A row of the grid
 // has the values -1, 0 and 1, all moved by an eighth up or down: all of a group (IQ1_S), or each row of it (IQ1_M).
 //
-// A Search has split_groups<Fit>(x, weights, splits), which finds for every group which of its values, from the lowest
-// up, should be level 0, 1 and 2, and which rows are moved down.
+// A Search has
+//   split_groups<Fit>(x, weights, order, splits)    for every group of a block: which of its values, from the lowest
+//   up,
+//                                                   should be level 0, 1 and 2, and which rows are moved down
+//   nearest_of(near, x, weights, values, scale)     the row nearest to eight elements
 #pragma once
 
 #include "kernels/ggml/decode_plain.hpp"
@@ -21,8 +24,9 @@ struct Iq1MFit {
   static constexpr float kSmallest = 1e-7F;
 };
 
-// The values of the levels, moved up and moved down.
-inline constexpr float kMovedLevels[2][3] = {{-0.875F, 0.125F, 1.125F}, {-1.125F, -0.125F, 0.875F}};
+// The values of the levels, moved up and moved down, and again for vectors of eight.
+inline constexpr float kMovedLevels[2][8] = {{-0.875F, 0.125F, 1.125F, 0, -0.875F, 0.125F, 1.125F, 0},
+                                             {-1.125F, -0.125F, 0.875F, 0, -1.125F, -0.125F, 0.875F, 0}};
 
 // Whether row r of a group is moved down.
 template <class Fit>
@@ -55,7 +59,7 @@ struct TernaryGroup {
 };
 
 // Rounds the rows of a group to the grid, and fits the scale again if the grid does not have all of them.
-template <class Fit>
+template <class Search, class Fit>
 inline TernaryGroup round_rows(const float* x, const float* weights, const Split& split, const std::uint8_t* order) {
   const Grid& grid = grid_of(DType::iq1_s);
   TernaryGroup group{split.scale, split.move, {}};
@@ -72,11 +76,10 @@ inline TernaryGroup round_rows(const float* x, const float* weights, const Split
   bool is_missing = false;
   WeightedSums sums;
   for (int r = 0; r < Fit::kGroup / 8; ++r, x += 8, weights += 8) {
-    const float* values = kMovedLevels[is_down<Fit>(group.move, r)];
+    const float(&values)[8] = kMovedLevels[is_down<Fit>(group.move, r)];
     if (!grid.has(codes[r])) {
       is_missing = true;
-      codes[r] =
-          nearest_row<8>(grid.near(codes[r]), x, weights, [&](int level) { return group.scale * values[level]; });
+      codes[r] = Search::nearest_of(grid.near(codes[r]), x, weights, values, group.scale);
     }
     group.rows[r] = static_cast<std::uint16_t>(grid.index(codes[r]));
     for (int j = 0; j < 8; ++j) {
@@ -101,7 +104,7 @@ inline float fit_ternary(const float* x, const float* weights, TernaryGroup* gro
     const int at = g * Fit::kGroup;
     groups[g] = {};
     if (splits[g].low < 0) continue;
-    groups[g] = round_rows<Fit>(x + at, weights + at, splits[g], order + at);
+    groups[g] = round_rows<Search, Fit>(x + at, weights + at, splits[g], order + at);
     most = std::max(most, groups[g].scale);
   }
   return most;

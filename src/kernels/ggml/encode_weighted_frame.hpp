@@ -107,7 +107,8 @@ inline void encode_weighted_q3_k(const float* x, const float* weights, std::size
       searched_codes<Search, 32>(fits[i].scale, 16, is_zero, scales[i].code_scale, scale_codes);
       pack_q3_scales(scale_codes, out + 96);
       put_f16(scales[i].scale, out + 108);
-      for (int g = 0; g < 16; ++g) searched_codes<Search, 4>(x + 16 * g, 16, fits[i].code_scale[g] == 0, fits[i].code_scale[g], codes + 16 * g);
+      for (int g = 0; g < 16; ++g)
+        searched_codes<Search, 4>(x + 16 * g, 16, fits[i].code_scale[g] == 0, fits[i].code_scale[g], codes + 16 * g);
       put_q3_codes<Search>(x, codes, out);
     }
     count -= some;

@@ -61,6 +61,11 @@ float sum_of_not_finite_row(const float* values, std::size_t row) {
 
 bool takes_importance(DType type) noexcept { return type == DType::q6_k || spread_of(type) != nullptr; }
 
+bool importance_needs_rows(DType type) noexcept {
+  const Spread* spread = spread_of(type);
+  return spread != nullptr && spread->is_of_row;
+}
+
 Weights::Weights(DType type, std::span<const float> values, std::span<const float> importance)
     : type_(type), values_(values), importance_(importance) {}
 
