@@ -14,6 +14,7 @@
 #include <ballast/fetch.hpp>            // what an address names, whole, onto this machine
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types
 #include <ballast/from_diff.hpp>        // a LoRA from two checkpoints
+#include <ballast/gguf_model.hpp>       // a model of Hugging Face as a GGUF that llama.cpp runs
 #include <ballast/global.hpp>           // what a pickle names
 #include <ballast/hash.hpp>             // digests
 #include <ballast/importance.hpp>       // how much each column of a weight matters
