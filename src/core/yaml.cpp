@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "core/yaml_scalar.hpp"
@@ -100,7 +100,7 @@ class YamlReader {
   bool is_item(std::size_t column) const { return at(column) == '-' && space_at(column + 1); }
 
   void expect_end_of_line(std::size_t column) {
-    if (!ends_at(column)) fail("something follows a value that has ended");
+    if (at(column) != '#' && !ends_at(column)) fail("something follows a value that has ended");
     ++line_;
   }
 
@@ -249,7 +249,8 @@ class YamlReader {
     for (std::size_t i = column; i < line().size(); ++i) {
       const char c = line()[i];
       const bool ends_flow = in_flow && kFlowEnds.find(c) != std::string_view::npos;
-      const bool is_colon = c == ':' && (space_at(i + 1) || (in_flow && kFlowEnds.find(at(i + 1)) != std::string_view::npos));
+      const bool is_colon =
+          c == ':' && (space_at(i + 1) || (in_flow && kFlowEnds.find(at(i + 1)) != std::string_view::npos));
       const bool is_comment = c == '#' && i > 0 && is_yaml_space(line()[i - 1]);
       if (ends_flow || is_colon || is_comment) return i;
     }

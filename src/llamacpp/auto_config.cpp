@@ -56,7 +56,8 @@ const PartedModel* parted_model(std::string_view model_type) {
 bool has_known_dtype(const Json& given) {
   const Json* dtype = given.find("dtype");
   if (is_null(dtype)) dtype = given.find("torch_dtype");
-  return dtype == nullptr || !dtype->is_text() || std::ranges::find(kTorchTypes, dtype->text()) != std::end(kTorchTypes);
+  return dtype == nullptr || !dtype->is_text() ||
+         std::ranges::find(kTorchTypes, dtype->text()) != std::end(kTorchTypes);
 }
 
 bool has_known_problem_type(const Json& given) {
@@ -150,13 +151,27 @@ std::optional<Json> read_as(std::string_view model_type, const Json& given) {
   return of == nullptr ? std::nullopt : read_by_class(*of, given);
 }
 
+// The longest model type that is part of the name.
+std::string_view model_type_in_name(std::string_view name) {
+  const ConfigClass* of = config_class_in_name(name);
+  std::string_view longest = of == nullptr ? std::string_view() : of->model_type;
+  for (const PartedModel& row : kPartedModels) {
+    const bool is_in_name = name.find(row.model_type) != std::string_view::npos;
+    if (is_in_name && row.model_type.size() > longest.size()) longest = row.model_type;
+  }
+  return longest;
+}
+
 }  // namespace
 
 std::optional<Json> read_auto_config(const Json& given, std::string_view folder_name) {
+  const Json* own_code = given.find("auto_map");
+  if (own_code != nullptr && !own_code->is_object()) return std::nullopt;
   const Json* type = given.find("model_type");
+  // A model that brings its own code and names no type is of no class that is known.
+  if (type == nullptr && own_code != nullptr && own_code->find("AutoConfig") != nullptr) return std::nullopt;
   if (type != nullptr) return type->is_text() ? read_as(type->text(), given) : std::nullopt;
-  const ConfigClass* named = config_class_in_name(folder_name);
-  return named == nullptr ? std::nullopt : read_by_class(*named, given);
+  return read_as(model_type_in_name(folder_name), given);
 }
 
 }  // namespace ballast::llamacpp

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "llamacpp/json_values.hpp"
@@ -60,7 +60,7 @@ Json value_of_row(const HyperModel& model, const KeyRow& row) {
 
 HyperModel prepare_model(const ModelFolder& folder, const ModelConfig& config, std::uint32_t file_type,
                          TypedMetadata& out, std::vector<Note>& notes) {
-  HyperModel model{folder, config, rope_parameters(config), 0, file_type_of_model(config, file_type), out, notes};
+  HyperModel model{folder, config, rope_parameters(config), 0, 0, file_type_of_model(config, file_type), out, notes};
   model.blocks = config.count("n_layers num_hidden_layers n_layer num_layers");
   return model;
 }
@@ -95,8 +95,9 @@ void add_hyperparameters(const ModelFolder& folder, const ModelConfig& config, s
   const ArchitectureKeys* keys = find_architecture_keys(config.architecture);
   try {
     if (keys == nullptr) {
-      throw Error(Errc::unsupported, fmt::format("models of class {} are not known well enough to be written for llama.cpp",
-                                                 quote(config.class_name)));
+      throw Error(Errc::unsupported,
+                  fmt::format("models of class {} are not known well enough to be written for llama.cpp",
+                              quote(config.class_name)));
     }
     HyperModel model = prepare_model(folder, config, file_type, out, notes);
     write_architecture(*keys, model);

@@ -21,7 +21,10 @@ Json value_or(const HyperModel& model, std::string_view keys, Json otherwise) {
   return is_true(found) ? *found : otherwise;
 }
 
-Json optional_value(const Json* found) { return found == nullptr ? Json() : *found; }
+Json value_at(const HyperModel& model, std::string_view key) {
+  const Json* found = model.config.find(key);
+  return found == nullptr ? Json() : *found;
+}
 
 std::uint64_t product(std::uint64_t a, std::uint64_t b) { return fits(checked_mul(a, b), "a product of two sizes"); }
 
@@ -55,9 +58,14 @@ Json gating_function(const HyperModel& model) {
   throw Error(Errc::unsupported, "it chooses experts by a function that llama.cpp does not have (\"scoring_func\")");
 }
 
-Json four_times_n_embd(const HyperModel& model) { return 4 * model.config.count("hidden_size n_embd"); }
+Json four_times_n_embd(const HyperModel& model) { return 4 * model.config.count("n_embd"); }
 
-Json four_times_hidden_size(const HyperModel& model) { return 4 * model.config.count("hidden_size"); }
+Json four_times_hidden_size(const HyperModel& model) { return 4 * model.config.count("hidden_size n_embd"); }
+
+Json t5_context_length(const HyperModel& model) {
+  const Json length = value_at(model, "n_positions");
+  return length.is_null() ? Json(512) : length;
+}
 
 Json two_thirds_of_intermediate_size(const HyperModel& model) {
   return truncated_product(static_cast<double>(2 * model.config.count("intermediate_size")) / 3, 1);
@@ -112,8 +120,12 @@ Json linear_inner_size(const HyperModel& model) {
 }
 
 Json guessing_blocks(const HyperModel& model) {
-  const std::uint64_t others = model.config.count("num_hidden_layers");
-  return model.blocks > others ? Json(model.blocks - others) : Json();
+  return model.guessing_blocks > 0 ? Json(model.guessing_blocks) : Json();
+}
+
+// Only one family of dense models has such blocks.
+Json guessing_blocks_of_glm(const HyperModel& model) {
+  return model.config.class_name.starts_with("GlmOcr") ? value_at(model, "num_nextn_predict_layers") : Json();
 }
 
 Json deepstack_layers(const HyperModel& model) {
@@ -192,9 +204,7 @@ Json mamba_time_step_rank(const HyperModel& model) {
 
 Json mamba_epsilon(const HyperModel& model) { return value_or(model, "layer_norm_epsilon rms_norm_eps", 1e-5); }
 
-Json mamba_has_norms(const HyperModel& model) {
-  return optional_value(model.config.find("model_type")) == Json("falcon_mamba");
-}
+Json mamba_has_norms(const HyperModel& model) { return value_at(model, "model_type") == Json("falcon_mamba"); }
 
 // Labels that mean something: two of transformers' own do not.
 Json class_labels(const HyperModel& model) {

@@ -16,6 +16,7 @@ Json gating_function(const HyperModel& model);
 
 Json rope_sections(const HyperModel& model);
 Json rope_theta(const HyperModel& model);
+Json rope_theta_required(const HyperModel& model);
 Json rope_theta_of_windows(const HyperModel& model);
 Json rope_theta_or_million(const HyperModel& model);
 Json rope_none(const HyperModel& model);
@@ -34,6 +35,7 @@ Json temperature_of_ministral(const HyperModel& model);
 
 Json four_times_n_embd(const HyperModel& model);
 Json four_times_hidden_size(const HyperModel& model);
+Json t5_context_length(const HyperModel& model);
 Json two_thirds_of_intermediate_size(const HyperModel& model);
 Json window_unless_pattern_is_one(const HyperModel& model);
 Json window_as_in_the_file(const HyperModel& model);
@@ -44,6 +46,7 @@ Json falcon_heads(const HyperModel& model);
 Json falcon_kv_heads(const HyperModel& model);
 Json linear_inner_size(const HyperModel& model);
 Json guessing_blocks(const HyperModel& model);
+Json guessing_blocks_of_glm(const HyperModel& model);
 Json deepstack_layers(const HyperModel& model);
 Json leading_dense_blocks(const HyperModel& model);
 Json mla_key_length(const HyperModel& model);

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "llamacpp/json_values.hpp"
@@ -32,9 +32,14 @@ void leave_out_padding_positions(HyperModel& model) {
   model.config.values.set("max_position_embeddings", all - before);
 }
 
-void add_guessing_blocks(HyperModel& model, std::string_view key) {
-  const bool has_some = is_true(model.config.find(key));
-  model.blocks = model.config.count("num_hidden_layers") + (has_some ? model.config.count(key) : 0);
+// Blocks that guess ahead come behind the others.
+void set_guessing_blocks(HyperModel& model, std::uint64_t count) {
+  model.guessing_blocks = count;
+  model.blocks = model.config.count("num_hidden_layers") + count;
+}
+
+std::uint64_t count_or_zero(const HyperModel& model, std::string_view key) {
+  return is_true(model.config.find(key)) ? model.config.count(key) : 0;
 }
 
 bool has_unigram_tokenizer(const HyperModel& model) {
@@ -48,7 +53,6 @@ bool has_unigram_tokenizer(const HyperModel& model) {
 void require_known_nomic(const HyperModel& model) {
   const bool has_experts = model.config.architecture == "nomic-bert-moe";
   const std::pair<std::string_view, Json> expected[] = {
-      {"activation_function", has_experts ? "gelu" : "swiglu"},
       {"causal", false},
       {"qkv_proj_bias", has_experts},
       {"mlp_fc1_bias", has_experts},
@@ -60,8 +64,13 @@ void require_known_nomic(const HyperModel& model) {
   for (const auto& [key, value] : expected) {
     const Json* found = model.config.find(key);
     if (found != nullptr && *found == value) continue;
-    refuse_model(fmt::format("it is a nomic-bert whose {} is not {}, which llama.cpp cannot run", quote(key),
-                             to_string(value)));
+    refuse_model(
+        fmt::format("it is a nomic-bert whose {} is not {}, which llama.cpp cannot run", quote(key), to_string(value)));
+  }
+  const Json* activation = model.config.find("activation_function");
+  const bool is_unsaid = !has_experts && is_null(activation);
+  if (!is_unsaid && (activation == nullptr || *activation != Json(has_experts ? "gelu" : "swiglu"))) {
+    refuse_model("it is a nomic-bert with another \"activation_function\" than llama.cpp has for it");
   }
   if (real_number(model.config.find("rotary_emb_fraction")) != 1.0) {
     refuse_model("it is a nomic-bert that rotates only a part of each head, which llama.cpp cannot run");
@@ -107,8 +116,9 @@ int pooling_type(const Json& config) {
     std::string_view flag, name;
     int type;
   };
-  constexpr Mode kModes[] = {
-      {"pooling_mode_mean_tokens", "mean", 1}, {"pooling_mode_cls_token", "cls", 2}, {"pooling_mode_lasttoken", "lasttoken", 3}};
+  constexpr Mode kModes[] = {{"pooling_mode_mean_tokens", "mean", 1},
+                             {"pooling_mode_cls_token", "cls", 2},
+                             {"pooling_mode_lasttoken", "lasttoken", 3}};
   for (const Mode& mode : kModes) {
     if (is_true(config.find(mode.flag))) return mode.type;
   }
@@ -156,7 +166,8 @@ void prepare_nomic(HyperModel& model) {
   const Json* trained = model.config.find("max_trained_positions");
   const bool is_trained_on_2048 = trained == nullptr || *trained == Json(2048);
   if (!is_trained_on_2048 || (positions != 8192 && positions != 2048)) {
-    refuse_model("it is a nomic-bert with other \"n_positions\" and \"max_trained_positions\" than those that are known");
+    refuse_model(
+        "it is a nomic-bert with other \"n_positions\" and \"max_trained_positions\" than those that are known");
   }
   // What the models were really trained on.
   model.config.values.set("n_positions", positions == 8192 ? 2048 : 512);
@@ -167,17 +178,17 @@ void prepare_nomic(HyperModel& model) {
 void prepare_deepseek2(HyperModel& model) {
   model.config.values.set("num_key_value_heads", 1);
   if (model.config.find("rms_norm_eps") == nullptr) model.config.values.set("rms_norm_eps", 1e-6);
-  if (is_class(model, "Glm4MoeLite")) add_guessing_blocks(model, "num_nextn_predict_layers");
+  if (is_class(model, "Glm4MoeLite")) set_guessing_blocks(model, count_or_zero(model, "num_nextn_predict_layers"));
 }
 
 void prepare_guessing(HyperModel& model) {
   const bool has_one = model.config.architecture != "glm4" || is_class(model, "GlmOcr");
-  if (has_one) add_guessing_blocks(model, "num_nextn_predict_layers");
+  if (has_one) set_guessing_blocks(model, count_or_zero(model, "num_nextn_predict_layers"));
 }
 
 void prepare_qwen3next(HyperModel& model) {
-  add_guessing_blocks(model, "mtp_num_hidden_layers");
-  if (!is_true(model.config.find("mtp_num_hidden_layers"))) model.blocks += model.config.guessing_blocks;
+  const std::uint64_t said = count_or_zero(model, "mtp_num_hidden_layers");
+  set_guessing_blocks(model, said > 0 ? said : model.config.guessing_blocks);
 }
 
 // What was trained on is in model_max_length, if it is there.
@@ -199,9 +210,14 @@ void prepare_lfm2(HyperModel& model) {
 }
 
 void write_pooling(HyperModel& model) {
-  if (model.config.architecture == "lfm2" && !is_class(model, "Lfm2Model") && !is_class(model, "Lfm2Bidirectional")) return;
+  if (model.config.architecture == "lfm2" && !is_class(model, "Lfm2Model") && !is_class(model, "Lfm2Bidirectional"))
+    return;
   const auto folder = pooling_folder(model);
   if (!folder) return;
+  if (folder->starts_with('/') || folder->find("..") != std::string::npos) {
+    throw Error(Errc::unsafe, fmt::format("the folder {} is not in the model's", quote(*folder)))
+        .in(model.folder.path("modules.json"));
+  }
   const std::string file = folder->empty() ? "config.json" : *folder + "/config.json";
   const auto config = model.folder.json(file);
   if (!config) throw Error(Errc::not_found, "modules.json names it, but it is not there").in(model.folder.path(file));

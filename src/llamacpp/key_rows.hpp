@@ -1,7 +1,7 @@
 // KeyRow: one key of an architecture, and where its value comes from.
 //
-// An architecture is a list of tables of such rows. Most rows name the keys of config.json that the value may have; some
-// have a formula. Types are those that the converter writes, and conditions are Python's.
+// An architecture is a list of tables of such rows. Most rows name the keys of config.json that the value may have;
+// some have a formula. Types are those that the converter writes, and conditions are Python's.
 #pragma once
 
 #include <array>
@@ -22,9 +22,10 @@ namespace ballast::llamacpp {
 // A model whose keys are being written.
 struct HyperModel {
   const ModelFolder& folder;
-  ModelConfig config;  // an architecture may change values before they are written
-  Json rope;           // rope_parameters()
-  std::uint64_t blocks = 0;
+  ModelConfig config;                 // an architecture may change values before they are written
+  Json rope;                          // rope_parameters()
+  std::uint64_t blocks = 0;           // all of them
+  std::uint64_t guessing_blocks = 0;  // those at the end that guess ahead
   std::uint32_t file_type = 0;
   TypedMetadata& out;
   std::vector<Note>& notes;
@@ -48,11 +49,11 @@ enum class KeyNeed : std::uint8_t {
 struct KeyRow {
   std::string_view key;  // "llama." is put before it, unless it begins with "general." or "tokenizer."
   KeyKind kind = KeyKind::count;
-  std::string_view sources{};                    // the first of these that the config has; a space between two
+  std::string_view sources{};  // the first of these that the config has; a space between two
   KeyNeed need = KeyNeed::optional;
-  std::string_view otherwise{};                  // JSON: the value if the config has none of the sources
-  Json (*value)(const HyperModel&) = nullptr;    // instead of sources
-  void (*write)(HyperModel&) = nullptr;          // writes keys itself; then there is only this
+  std::string_view otherwise{};                // JSON: the value if the config has none of the sources
+  Json (*value)(const HyperModel&) = nullptr;  // instead of sources
+  void (*write)(HyperModel&) = nullptr;        // writes keys itself; then there is only this
 };
 
 struct ArchitectureKeys {

@@ -123,7 +123,7 @@ constexpr KeyRow kGemmaEmbedding[] = {
 constexpr KeyRow kPhi2[] = {
     {"context_length", count, "n_positions max_position_embeddings", required},
     {"embedding_length", count, "hidden_size n_embd", required},
-    row_of("feed_forward_length", count, formulas::four_times_n_embd),
+    row_of("feed_forward_length", count, formulas::four_times_hidden_size),
     kBlockCount,
     {"attention.head_count", count, "num_attention_heads n_head", required},
     {"attention.head_count_kv", count, "num_attention_heads n_head", required},
@@ -142,7 +142,7 @@ constexpr KeyRow kPhi3[] = {
     {"attention.head_count_kv", count_or_counts, "num_key_value_heads n_head_kv", required},
     {"attention.layer_norm_rms_epsilon", real, "rms_norm_eps", required},
     row_of("rope.dimension_count", count, formulas::rope_dimensions_phi3),
-    row_of("rope.freq_base", real, formulas::rope_theta),
+    row_of("rope.freq_base", real, formulas::rope_theta_required),
     kFileType,
     row_of("attention.sliding_window", count, formulas::window_or_zero),
 };
@@ -234,7 +234,7 @@ constexpr KeyRow kEuroBert[] = {
 };
 
 constexpr KeyRow kT5Sizes[] = {
-    {"context_length", count, "n_positions", optional, "512"},
+    row_of("context_length", count, formulas::t5_context_length),
     {"embedding_length", count, "d_model", required},
     {"feed_forward_length", count_or_counts, "d_ff", required},
     kBlockCount,
@@ -287,7 +287,7 @@ constexpr KeyRow kGptOss[] = {
 
 constexpr KeyRow kGlm4[] = {
     row_of("rope.dimension_count", count, formulas::rope_dimensions_half),
-    row_of("nextn_predict_layers", count, formulas::guessing_blocks),
+    row_of("nextn_predict_layers", count, formulas::guessing_blocks_of_glm),
 };
 constexpr KeyRow kGlm4Moe[] = {
     row_of("rope.dimension_count", count, formulas::rope_dimensions_half),

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "llamacpp/auto_config.hpp"
@@ -86,27 +86,6 @@ bool is_taken_as_it_is(std::string_view class_name) {
   return is_one_of(architecture_of(class_name), {"mamba", "mamba2"});
 }
 
-ModelConfig read_config(const Json& raw, const std::string& folder_name) {
-  if (!raw.is_object()) throw config_error(Errc::malformed, "it is not a JSON object");
-  require_few_keys(raw);
-  for (const auto& [key, part] : raw.members()) require_few_keys(part);
-
-  ModelConfig config;
-  config.raw = raw;
-  auto read = read_auto_config(raw, folder_name);
-  config.has_defaults = read.has_value();
-  Json whole = text_part_in_its_place(read ? std::move(*read) : raw);
-  config.class_name = class_of(whole);
-  if (is_taken_as_it_is(config.class_name)) whole = raw;
-  config.values = whole;
-  if (const Json* text = whole.find("text_config")) {
-    require_few_keys(*text);
-    for (const auto& [key, value] : text->members()) config.values.set(key, value);
-  }
-  config.architecture = architecture_of_values(config);
-  return config;
-}
-
 }  // namespace
 
 const Json* find_first(const Json& values, std::string_view keys) {
@@ -135,6 +114,27 @@ double ModelConfig::number(std::string_view keys) const {
   return *found;
 }
 
+ModelConfig make_model_config(const Json& raw, const std::string& folder_name) {
+  if (!raw.is_object()) throw config_error(Errc::malformed, "it is not a JSON object");
+  require_few_keys(raw);
+  for (const auto& [key, part] : raw.members()) require_few_keys(part);
+
+  ModelConfig config;
+  config.raw = raw;
+  auto read = read_auto_config(raw, folder_name);
+  config.has_defaults = read.has_value();
+  Json whole = text_part_in_its_place(read ? std::move(*read) : raw);
+  config.class_name = class_of(whole);
+  if (is_taken_as_it_is(config.class_name)) whole = raw;
+  config.values = whole;
+  if (const Json* text = whole.find("text_config")) {
+    require_few_keys(*text);
+    for (const auto& [key, value] : text->members()) config.values.set(key, value);
+  }
+  config.architecture = architecture_of_values(config);
+  return config;
+}
+
 ModelConfig read_model_config(const ModelFolder& folder) {
   const auto raw = folder.json("config.json");
   if (!raw) {
@@ -143,7 +143,7 @@ ModelConfig read_model_config(const ModelFolder& folder) {
         .hint("convert the folder that the model was published in");
   }
   try {
-    return read_config(*raw, folder.name());
+    return make_model_config(*raw, folder.name());
   } catch (Error& error) {
     throw error.in(folder.path("config.json"));
   }
@@ -173,8 +173,8 @@ Json rope_parameters(const ModelConfig& config) {
   const auto copy = [&rope](std::string_view key, const Json* value) {
     if (!is_null(value) && rope.find(key) == nullptr) rope.set(key, *value);
   };
-  const Json* local = config.find_first(
-      "local_rope_theta rope_local_theta rope_theta_local swa_rope_theta rope_local_base_freq");
+  const Json* local =
+      config.find_first("local_rope_theta rope_local_theta rope_theta_local swa_rope_theta rope_local_base_freq");
   if (!is_null(local)) rope.set("sliding_attention", Json::Members{{"rope_theta", *local}});
   copy("rope_theta", config.find_first("global_rope_theta rope_global_theta rope_theta_global rope_theta "
                                        "rotary_emb_base"));

@@ -16,9 +16,9 @@ namespace ballast::llamacpp {
 struct ModelConfig {
   // With the defaults and conversions of transformers' classes, and the language model's part merged into the root.
   Json values;
-  Json raw;                  // as the file has it
-  std::string class_name;    // "LlamaForCausalLM"; the language model's, if the file says it
-  std::string architecture;  // "llama", general.architecture; empty if the class is not known
+  Json raw;                   // as the file has it
+  std::string class_name;     // "LlamaForCausalLM"; the language model's, if the file says it
+  std::string architecture;   // "llama", general.architecture; empty if the class is not known
   bool has_defaults = false;  // there is a class for the file's model_type, and it takes the file
   // Blocks behind the others that guess several tokens ahead, where only the tensors' names tell how many there are.
   std::uint64_t guessing_blocks = 0;
@@ -35,6 +35,8 @@ struct ModelConfig {
 // Throws Errc::not_found if the folder has no config.json, Errc::malformed if it says nothing about a model, and
 // Errc::unsupported for a class that needs more than the folder has.
 ModelConfig read_model_config(const ModelFolder& folder);
+// The same, of a config.json that was read before. The folder's name may tell the type of the model.
+ModelConfig make_model_config(const Json& raw, const std::string& folder_name);
 
 // Sets guessing_blocks from the names that the tensors have in the checkpoint: "mtp.layers.0.…".
 void count_guessing_blocks(ModelConfig& config, std::span<const std::string_view> tensor_names);

@@ -2,8 +2,8 @@
 #include <string>
 #include <string_view>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "llamacpp/json_values.hpp"
@@ -124,6 +124,10 @@ Json default_sections(const HyperModel& model) {
 }
 
 Json rope_theta(const HyperModel& model) { return optional_member(of_full_attention(model.rope), "rope_theta"); }
+
+Json rope_theta_required(const HyperModel& model) {
+  return required_member(of_full_attention(model.rope), "rope_theta");
+}
 
 Json rope_theta_of_windows(const HyperModel& model) {
   const Json* sliding = model.rope.find("sliding_attention");
