@@ -14,6 +14,7 @@ void bench_casts(Report& report);
 void bench_gather(Report& report);
 void bench_torch(Report& report);
 void bench_convert(Report& report);
+void bench_gguf(Report& report);
 void bench_packed(Report& report);
 void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);

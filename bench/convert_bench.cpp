@@ -18,20 +18,6 @@ namespace {
 constexpr std::uint64_t kSmall = std::uint64_t{256} << 20, kLarge = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMatrixBytes = 8192 * 2 * 8192;  // 8192 x 8192 elements of 2 bytes
 
-// Copies as cp does, but without copy_file_range, which does not copy on some file systems.
-void copy_file(const std::string& from, const std::string& to, bool sync) {
-  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
-  const int out = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  std::vector<char> buffer(128 * 1024);
-  for (;;) {
-    const ssize_t n = ::read(in, buffer.data(), buffer.size());
-    if (n <= 0 || ::write(out, buffer.data(), static_cast<std::size_t>(n)) != n) break;
-  }
-  if (sync) ::fsync(out);
-  ::close(in);
-  ::close(out);
-}
-
 void write_bytes(const std::string& to, std::uint64_t size) {
   static const std::vector<char> buffer(4 << 20, 'x');
   const int out = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -100,6 +101,19 @@ void write_random(const std::string& path, std::uint64_t tensor_bytes) {
     file.write(reinterpret_cast<const char*>(block.data()),
                static_cast<std::streamsize>(std::min<std::uint64_t>(block.size() * 8, tensor_bytes - done)));
   }
+}
+
+void copy_file(const std::string& from, const std::string& to, bool sync) {
+  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  const int out = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  std::vector<char> buffer(128 * 1024);
+  for (;;) {
+    const ssize_t n = ::read(in, buffer.data(), buffer.size());
+    if (n <= 0 || ::write(out, buffer.data(), static_cast<std::size_t>(n)) != n) break;
+  }
+  if (sync) ::fsync(out);
+  ::close(in);
+  ::close(out);
 }
 
 }  // namespace ballast::bench

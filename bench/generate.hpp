@@ -25,4 +25,7 @@ void malloc_and_read(const std::string& path);
 // A file full of bytes that do not compress.
 void write_random(const std::string& path, std::uint64_t header_tensor_bytes);
 
+// Copies as cp does, but without copy_file_range, which does not copy on some file systems.
+void copy_file(const std::string& from, const std::string& to, bool sync);
+
 }  // namespace ballast::bench

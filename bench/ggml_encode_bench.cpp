@@ -11,6 +11,7 @@
 #include "core/huge_pages.hpp"
 #include "kernels/ggml/encode.hpp"
 #include "kernels/ggml/encode_plain.hpp"
+#include "kernels/ggml/encode_weights.hpp"
 
 namespace ballast::bench {
 namespace {
@@ -46,6 +47,32 @@ void bench_work(Report& report, DType type, double times_plain) {
              times_plain);
 }
 
+void encode_plainly(DType type, std::span<const float> values, std::span<const float> importance,
+                    std::span<std::byte> blocks) {
+  const auto encode = kernels::plain::weighted_encoder(type);
+  kernels::Weights weights(type, values, importance);
+  auto* out = reinterpret_cast<std::uint8_t*>(blocks.data());
+  while (!values.empty()) {
+    const auto some = values.first(std::min(kernels::Weights::kStageElements, values.size()));
+    const std::size_t count = some.size() / info(type).block_elements;
+    encode(some.data(), weights.next(some.data(), some.size()), count, out);
+    values = values.subspan(some.size());
+    out += count * info(type).block_bytes;
+  }
+}
+
+void bench_importance(Report& report, DType type, double times_plain) {
+  const std::string job = fmt::format("encode 4 MB of F32 to {} with importance / plain loop", name(type));
+  if (!report.wants(job)) return;
+  const std::vector<float> in = gaussian(std::size_t{1} << 20);
+  std::vector<float> importance(in.end() - 4096, in.end());
+  for (float& weight : importance) weight *= weight;
+  std::vector<std::byte> out(*bytes_of(type, in.size()));
+  const auto ours = [&] { kernels::encode_rows(type, in, importance, out); };
+  const auto theirs = [&] { encode_plainly(type, in, importance, out); };
+  report.add(job, compare({ours}, {theirs}, 15), Goal::speed_at_least, times_plain);
+}
+
 void bench_memory(Report& report, DType type, double share_of_memcpy) {
   const std::string job = fmt::format("encode 128 MiB of F32 to {} / memcpy", name(type));
   if (!report.wants(job)) return;
@@ -65,6 +92,7 @@ void bench_ggml_encode(Report& report) {
   for (const DType type : {q2_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs}) bench_work(report, type, 2.0);
   for (const DType type : {q3_k, q4_0, q4_1, q5_0, q5_1, q8_0, q8_k, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0})
     bench_work(report, type, 1.0);
+  for (const DType type : {iq2_xxs, iq3_s}) bench_importance(report, type, 3.0);
 }
 
 }  // namespace ballast::bench

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   ballast::bench::bench_gather(report);
   ballast::bench::bench_torch(report);
   ballast::bench::bench_convert(report);
+  ballast::bench::bench_gguf(report);
   ballast::bench::bench_packed(report);
   ballast::bench::bench_ggml_decode(report);
   ballast::bench::bench_ggml_encode(report);

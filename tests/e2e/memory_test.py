@@ -1,8 +1,9 @@
 """Converting takes bounded memory, whatever the model's size: less than 96 MiB beside the mapped pages of the files."""
 
 import json
+import math
 import os
-import struct
+import shutil
 import time
 import unittest
 
@@ -10,18 +11,44 @@ from support import *
 
 MIB = 1 << 20
 LIMIT = 96 * MIB
+LLAMA = VECTORS / "hf2gguf" / "llama" / "Tiny-Llama-1.1B-Chat-v1.0"
+
+
+def write_hole(path, dtype, shapes):
+    """Writes tensors to a file that takes no room on the disk, because its data are a hole."""
+    entries, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + math.prod(shape) * DTYPE_BITS[dtype] // 8
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    head = with_header(json.dumps(entries))
+    path.write_bytes(head)
+    os.truncate(path, len(head) + end)
 
 
 def write_model(path, size):
-    """Writes sixteen tensors of F32 to a file that takes no room on the disk, because its data are a hole."""
-    each = size // 16
-    entries = {f"layers.{i}.weight": {"dtype": "F32", "shape": [each // 4], "data_offsets": [i * each, (i + 1) * each]}
-               for i in range(16)}
-    header = json.dumps(entries).encode()
-    header += b" " * (-len(header) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        file.truncate(8 + len(header) + size)
+    write_hole(path, "F32", {f"layers.{i}.weight": [size // 16 // 4] for i in range(16)})
+
+
+def write_folder(folder, blocks):
+    """Writes a llama with the sizes of one of a billion parameters, but a small vocabulary, in two shards."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(LLAMA, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    config = json.loads((folder / "config.json").read_text())
+    hidden, wide, keys, words = 2048, 8192, 512, config["vocab_size"]
+    config |= {"hidden_size": hidden, "intermediate_size": wide, "num_attention_heads": 32, "num_key_value_heads": 8,
+               "num_hidden_layers": blocks}
+    (folder / "config.json").write_text(json.dumps(config))
+    parts = {"self_attn.q_proj": [hidden, hidden], "self_attn.k_proj": [keys, hidden], "self_attn.v_proj": [keys, hidden],
+             "self_attn.o_proj": [hidden, hidden], "mlp.gate_proj": [wide, hidden], "mlp.up_proj": [wide, hidden],
+             "mlp.down_proj": [hidden, wide], "input_layernorm": [hidden], "post_attention_layernorm": [hidden]}
+    shards = {"model-00001-of-00002.safetensors": {"model.embed_tokens.weight": [words, hidden],
+                                                   "lm_head.weight": [words, hidden], "model.norm.weight": [hidden]},
+              "model-00002-of-00002.safetensors": {f"model.layers.{i}.{part}.weight": shape
+                                                   for i in range(blocks) for part, shape in parts.items()}}
+    for name, shapes in shards.items():
+        write_hole(folder / name, "BF16", shapes)
+    places = {tensor: name for name, shapes in shards.items() for tensor in shapes}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
 
 
 def peak_anonymous(*arguments, cwd):
@@ -76,6 +103,15 @@ class Memory(TestCase):
         code, peak, _, errors = peak_anonymous("convert", "out.pt", "back.safetensors", "--no-sync", cwd=self.folder)
         self.assertEqual(code, OK, errors)
         self.assertLess(peak, LIMIT)
+
+    def test_is_bounded_for_a_folder_made_a_quantized_gguf(self):
+        for blocks in (1, 8):  # 0.12 and 0.97 GB
+            write_folder(self.folder / "model", blocks)
+            code, peak, samples, errors = peak_anonymous("convert", "model", "out.gguf", "--type", "Q4_K_M", "--force",
+                                                         "--no-sync", cwd=self.folder)
+            self.assertEqual(code, OK, errors)
+            self.assertGreater(samples, 0)
+            self.assertLess(peak, LIMIT, f"{blocks} blocks")
 
 
 if __name__ == "__main__":
