@@ -26,7 +26,7 @@ std::optional<DType> optional_type(std::string_view option, const std::string& t
 
 RecipeOptions recipe_options(const Session& session, const GgufFlags& flags) {
   RecipeOptions options;
-  if (flags.has_type()) options.type = flags.type;
+  if (flags.has_type()) options.type = *flags.type;
   options.pure = flags.pure;
   options.leave_output_tensor = flags.leave_output_tensor;
   options.allow_requantize = flags.allow_requantize;
@@ -49,6 +49,7 @@ void check_alone(const GgufFlags& flags) {
       {!flags.output_tensor_type.empty(), "--output-tensor-type"},
       {!flags.token_embedding_type.empty(), "--token-embedding-type"},
       {!flags.tensor_types.empty(), "--tensor-type"},
+      {flags.allow_requantize, "--allow-requantize"},
   };
   for (const auto& [is_given, flag] : given) {
     if (is_given && !flags.has_type())
@@ -87,20 +88,33 @@ bool makes_gguf_model(const Session& session, const GgufFlags& flags, const Chec
     throw Error(Errc::invalid_argument, "--type is a recipe for a GGUF file")
         .hint("name the output something.gguf; --dtype casts tensors of other files");
   }
-  if (is_gguf || !to_gguf || !names.empty()) return false;
-  if (!flags.has_type() && !is_folder(session, input.target)) return false;
-  if (!gguf_architecture(input.target, session.open_options()).empty()) return true;
-  if (!flags.has_type()) return false;
-  throw Error(Errc::invalid_argument, "nothing says of which architecture the model is, or it is not known")
-      .in(input.target)
-      .hint("its config.json lies beside the weights; --names gguf --architecture NAME renames tensors without it");
+  if (flags.has_type() && !names.empty() && names != "gguf") {
+    throw Error(Errc::invalid_argument,
+                fmt::format("--type makes a model with llama.cpp's names, and --names {} does not", names))
+        .hint("leave one of the two out");
+  }
+  const bool is_wanted = flags.has_type() || (names.empty() && is_folder(session, input.target));
+  if (is_gguf || !to_gguf || !is_wanted) return false;
+  const ModelClass model = model_class(input.target, session.open_options());
+  if (!model.architecture.empty()) return true;
+  const std::string class_text = fmt::format("config.json names the class \"{}\", which is not known", model.name);
+  if (flags.has_type()) {
+    throw Error(Errc::invalid_argument,
+                model.name.empty() ? "nothing says of which architecture the model is" : class_text)
+        .in(input.target)
+        .hint("its config.json lies beside the weights; --names gguf --architecture NAME renames tensors without it");
+  }
+  if (!model.name.empty()) session.note(class_text + ": the tensors are copied as they are");
+  return false;
 }
 
 Checkpoint as_gguf_model(const Session& session, const GgufFlags& flags, Checkpoint input) {
   try {
     return to_gguf_model(std::move(input), {session.open_options(), flags.pre_tokenizer});
   } catch (Error& error) {
-    if (!flags.has_type() && error.hint().empty()) error.hint("--names keep copies the tensors as they are");
+    const bool may_be_copied = error.code() == Errc::not_found || error.code() == Errc::malformed;
+    if (!flags.has_type() && may_be_copied && error.hint().empty())
+      error.hint("--names keep copies the tensors as they are");
     throw;
   }
 }

@@ -10,6 +10,7 @@
 #include <ballast/gguf_model.hpp>
 #include <ballast/manifest.hpp>
 #include <ballast/names.hpp>
+#include <ballast/recipe.hpp>
 #include <ballast/save.hpp>
 #include <ballast/transform.hpp>
 #include <ballast/weight_map.hpp>
@@ -102,13 +103,30 @@ void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
 
 // A recipe chooses the type of every tensor.
 void check_type_alone(const Arguments& arguments) {
-  if (!arguments.gguf.has_type()) return;
-  for (const CastRule& rule : cast_rules(arguments.dtypes)) {
-    if (info(rule.dtype).kind == DTypeKind::ggml)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("--type chooses the types, and --dtype {} another", name(rule.dtype)))
-          .hint("--tensor-type REGEX=TYPE makes an exception");
-  }
+  if (arguments.gguf.has_type() && !arguments.dtypes.empty())
+    throw Error(Errc::invalid_argument, "--type chooses the types, and --dtype others")
+        .hint("--tensor-type REGEX=TYPE makes an exception");
+}
+
+// What only names need, and what only a model needs, says nothing elsewhere.
+void check_model_options(const Arguments& arguments, bool is_model) {
+  const NameOptions& names = arguments.name_options;
+  const bool has_names = !names.architecture.empty() || names.head_count != 0 || names.head_count_kv != 0;
+  if (is_model && has_names)
+    throw Error(Errc::invalid_argument, "--architecture, --heads and --kv-heads say what config.json says already")
+        .hint("leave them out, or correct config.json");
+  if (!is_model && !arguments.gguf.pre_tokenizer.empty())
+    throw Error(Errc::invalid_argument, "--pre-tokenizer is for a model's folder that becomes a GGUF");
+}
+
+// A model's folder with one dtype for all has the type of that name: norms stay F32, as llama.cpp wants them.
+GgufFlags with_plain_type(const Arguments& arguments) {
+  GgufFlags flags = arguments.gguf;
+  const std::vector<CastRule> rules = cast_rules(arguments.dtypes);
+  constexpr DType kPlain[] = {DType::f32, DType::f16, DType::bf16};
+  if (rules.size() == 1 && rules[0].glob == "*" && std::ranges::find(kPlain, rules[0].dtype) != std::end(kPlain))
+    flags.type = name(rules[0].dtype);
+  return flags;
 }
 
 Checkpoint with_names(const Session& session, const Arguments& arguments, Checkpoint checkpoint) {
@@ -125,6 +143,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
   const bool is_model = makes_gguf_model(session, arguments.gguf, checkpoint, arguments.out, arguments.names);
+  check_model_options(arguments, is_model);
   checkpoint = select_tensors(session, std::move(checkpoint));
 
   const std::size_t said = checkpoint.notes.size();
@@ -137,12 +156,15 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   if (arguments.strip_prefix) checkpoint = strip_prefix(std::move(checkpoint), *arguments.strip_prefix);
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   if (is_model) checkpoint = as_gguf_model(session, arguments.gguf, std::move(checkpoint));
-  if (!arguments.names.empty() && arguments.names != "keep")
+  if (!is_model && !arguments.names.empty() && arguments.names != "keep")
     checkpoint = with_names(session, arguments, std::move(checkpoint));
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
-  if (!arguments.dtypes.empty()) checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
-  const bool has_recipe = arguments.gguf.has_type() || (is_model && arguments.dtypes.empty());
-  if (has_recipe) checkpoint = with_types(session, arguments.gguf, std::move(checkpoint));
+  const GgufFlags types = is_model ? with_plain_type(arguments) : arguments.gguf;
+  if (is_model || types.has_type()) checkpoint = with_types(session, types, std::move(checkpoint));
+  if (!arguments.dtypes.empty() && types.has_type() == arguments.gguf.has_type()) {
+    checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
+    set_plain_file_type(checkpoint);
+  }
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(checkpoint, arguments);
   return checkpoint;

@@ -22,9 +22,14 @@ struct GgufModelOptions {
   std::string pre_tokenizer{};  // as llama.cpp calls it, if tokenizer.json has one that is not known
 };
 
-// The architecture of the model whose config.json lies in or beside `target`, as llama.cpp calls it: "llama". Empty if
-// there is no such file, or if it names a class that is not known.
-std::string gguf_architecture(const std::string& target, const OpenOptions& options = {});
+// The class of a model, as its config.json calls it: "LlamaForCausalLM"; and what llama.cpp calls it: "llama".
+struct ModelClass {
+  std::string name{};          // empty if no config.json says it
+  std::string architecture{};  // empty if the class is not known
+};
+
+// What the config.json in or beside `target` says. A file that is no JSON is Errc::malformed.
+ModelClass model_class(const std::string& target, const OpenOptions& options = {});
 
 // The model with the names and values that llama.cpp has for them, and with the metadata that its converter makes of
 // config.json, generation_config.json, the tokenizer and the model card beside the weights. The folder is that of
@@ -32,7 +37,8 @@ std::string gguf_architecture(const std::string& target, const OpenOptions& opti
 // types of the tensors.
 //
 // Errc::not_found if a file is missing that llama.cpp could not do without; Errc::unsupported for an architecture or a
-// tokenizer that is not known, and for a tensor that llama.cpp has no place for.
+// tokenizer that is not known, for weights in parts that are not decoded, and for a tensor that llama.cpp has no place
+// for; Errc::malformed if the weights contradict config.json: blocks that are missing, an embedding of another size.
 Checkpoint to_gguf_model(Checkpoint model, const GgufModelOptions& options = {});
 
 // The options completed with what the config.json in or beside `target` says: the architecture and its numbers. The

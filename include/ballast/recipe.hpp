@@ -54,7 +54,11 @@ std::vector<std::string_view> file_type_names();
 //
 // Errc::unsupported if rows are not whole blocks, and llama.cpp has no other type for such a tensor.
 // Errc::invalid_argument for an unknown type, an expression that is wrong, a type that needs importance and has none,
-// importance for another shape, and blocks that would be encoded again without allow_requantize.
+// importance for another shape or another model, options that have no effect on the type, and blocks that would be
+// encoded again without allow_requantize.
 Checkpoint apply_recipe(Checkpoint checkpoint, const RecipeOptions& options);
+
+// If the matrices of a checkpoint are all F32, F16, BF16 or Q8_0 now, and it has a general.file_type, that says so.
+void set_plain_file_type(Checkpoint& checkpoint);
 
 }  // namespace ballast

@@ -8,6 +8,7 @@
 #include <ballast/remote.hpp>
 
 #include "core/text.hpp"
+#include "llamacpp/check_model.hpp"
 #include "llamacpp/general.hpp"
 #include "llamacpp/hyperparameters.hpp"
 #include "llamacpp/model_config.hpp"
@@ -46,6 +47,13 @@ ModelConfig config_of(const Checkpoint& model, const ModelFolder& folder) {
   if (names::find_architecture(config.architecture) == nullptr)
     throw Error(Errc::unsupported, fmt::format("the class {} is not known", quote(config.class_name)))
         .in(folder.path("config.json"));
+  if (model.quantization && model.quantization->scheme != "mxfp4") {
+    throw Error(Errc::unsupported,
+                fmt::format("the weights are quantized with {}, which is not decoded on the way to GGUF",
+                            model.quantization->scheme))
+        .in(model.target)
+        .hint("convert the model that was not quantized yet");
+  }
   std::vector<std::string_view> names;
   for (const auto& [name, tensor] : model) names.push_back(name);
   count_guessing_blocks(config, names);
@@ -69,14 +77,16 @@ ParameterCounts parameters_of(const Checkpoint& model) {
 
 }  // namespace
 
-std::string gguf_architecture(const std::string& target, const OpenOptions& options) {
+ModelClass model_class(const std::string& target, const OpenOptions& options) {
   const ModelFolder folder(target, options_for(target, options));
-  if (!folder.has("config.json")) return {};
+  const auto json = folder.json("config.json");
+  if (!json) return {};
   try {
-    const std::string architecture = read_model_config(folder).architecture;
-    return names::find_architecture(architecture) == nullptr ? std::string() : architecture;
+    const ModelConfig config = make_model_config(*json, folder.name());
+    const bool is_known = names::find_architecture(config.architecture) != nullptr;
+    return {config.class_name, is_known ? config.architecture : std::string()};
   } catch (const Error&) {
-    return {};  // it is the configuration of something else
+    return {};  // it is the configuration of something else than a model
   }
 }
 
@@ -97,6 +107,9 @@ Checkpoint to_gguf_model(Checkpoint model, const GgufModelOptions& options) {
   model = to_names(std::move(model), NameStyle::gguf, {.refuse_unknown = true});
   add_computed(model, config);
   if (sizes.find_uint(architecture + ".pooling_type") == kPoolingOfRerankers) add_answers(model, tokenizer);
+
+  const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
+  check_model(model, config, tokens == nullptr ? 0 : tokens->count);
 
   TypedMetadata all;
   add_general(folder, config, parameters_of(model), all, notes);

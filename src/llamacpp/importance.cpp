@@ -28,9 +28,12 @@ bool is_kept(std::string_view name, const ImportanceOptions& options) {
   return !contains_one_of(name, options.exclude) && (options.include.empty() || contains_one_of(name, options.include));
 }
 
+// Sums of larger weights would not be finite.
+constexpr float kLargestWeight = 1e20F;
+
 void check_values(std::string_view name, std::span<const float> values, std::string_view what) {
   for (const float value : values) {
-    if (!std::isfinite(value) || value < 0)
+    if (!(value >= 0 && value <= kLargestWeight))
       throw Error(Errc::malformed, fmt::format("a {} of {} is {}", what, quote(name), value));
   }
 }

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "llamacpp/json_values.hpp"

@@ -99,10 +99,13 @@ const Json* find_first(const Json& values, std::string_view keys) {
 
 const Json* ModelConfig::find_first(std::string_view keys) const { return llamacpp::find_first(values, keys); }
 
+// People know the key by its usual name.
+static std::string_view first_word(std::string_view keys) { return keys.substr(0, keys.find(' ')); }
+
 std::uint64_t ModelConfig::count(std::string_view keys) const {
   const auto found = whole_number(find_first(keys));
   if (!found || *found < 0 || *found > std::numeric_limits<std::uint32_t>::max()) {
-    throw config_error(Errc::malformed, fmt::format("{} is not a whole number below 2^32", quote(keys)))
+    throw config_error(Errc::malformed, fmt::format("{} is not a whole number below 2^32", quote(first_word(keys))))
         .in("config.json");
   }
   return static_cast<std::uint64_t>(*found);
@@ -110,7 +113,8 @@ std::uint64_t ModelConfig::count(std::string_view keys) const {
 
 double ModelConfig::number(std::string_view keys) const {
   const auto found = real_number(find_first(keys));
-  if (!found) throw config_error(Errc::malformed, fmt::format("{} is not a number", quote(keys))).in("config.json");
+  if (!found)
+    throw config_error(Errc::malformed, fmt::format("{} is not a number", quote(first_word(keys)))).in("config.json");
   return *found;
 }
 

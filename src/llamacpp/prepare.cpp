@@ -36,9 +36,13 @@ std::string find_ending(const Checkpoint& checkpoint, std::string_view ending) {
   return {};
 }
 
-void keep_rows(Checkpoint& checkpoint, const std::string& name, std::uint64_t first, std::uint64_t end) {
-  const Tensor& tensor = checkpoint.at(name);
+void keep_rows(Checkpoint& checkpoint, const std::string& name, std::uint64_t first, std::uint64_t end,
+               std::string_view what) {
+  const Tensor tensor = checkpoint.at(name);
   if (tensor.rank() == 0 || first >= end || end > tensor.shape()[0]) return;
+  const std::uint64_t rows = tensor.shape()[0] - (end - first);
+  if (rows == 0) return;
+  say(checkpoint, fmt::format("left out {} rows of {}, which no {} has", rows, quote(name), what));
   checkpoint.tensors.replace(name, dimension_range(tensor, 0, first, end - first));
 }
 
@@ -57,7 +61,7 @@ void cut_vocabulary(Checkpoint& checkpoint, const ModelFolder& folder, const Typ
     if (vocabulary != nullptr && vocabulary->is_object()) words += vocabulary->members().size();
     if (added != nullptr && added->is_list()) words += added->list().size();
   }
-  keep_rows(checkpoint, name, 0, words);
+  keep_rows(checkpoint, name, 0, words, "token");
 }
 
 // The positions of RoBERTa begin behind its padding.
@@ -66,7 +70,7 @@ void cut_positions(Checkpoint& checkpoint, const Json& config) {
   const Json* padding = config.find("pad_token_id");
   if (name.empty() || padding == nullptr || !padding->is_integer()) return;
   const Tensor& tensor = checkpoint.at(name);
-  if (tensor.rank() != 0) keep_rows(checkpoint, name, padding->count() + 1, tensor.shape()[0]);
+  if (tensor.rank() != 0) keep_rows(checkpoint, name, padding->count() + 1, tensor.shape()[0], "position");
 }
 
 // A classifier that is one matrix is the last step of one that has two.
@@ -136,8 +140,17 @@ void leave_out_tied_head(Checkpoint& checkpoint, const Json& config) {
   const Json* tied = config.find("tie_word_embeddings");
   if (tied == nullptr || !tied->is_bool() || !tied->boolean()) return;
   for (const std::string name : {"lm_head.weight", "model.lm_head.weight"}) {
-    if (checkpoint.contains(name)) leave_out(checkpoint, name, "it is the embedding");
+    if (checkpoint.contains(name)) leave_out(checkpoint, name, "config.json ties it to the embedding");
   }
+}
+
+// Models whose head is always their embedding: a head of its own would be lost.
+void check_equal_head(const Checkpoint& checkpoint) {
+  const std::string head = find_ending(checkpoint, "lm_head.weight");
+  const std::string embedding = find_ending(checkpoint, "embed_tokens.weight");
+  if (head.empty() || embedding.empty() || are_equal(checkpoint.at(head), checkpoint.at(embedding))) return;
+  throw Error(Errc::unsupported,
+              fmt::format("{} is not the embedding, and llama.cpp has no other head for such a model", quote(head)));
 }
 
 // T5 keeps one embedding under up to three names.
@@ -147,7 +160,12 @@ void keep_first_embedding(Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint) {
     if (std::ranges::find(kNames, name) != std::end(kNames)) found.emplace_back(name);
   }
-  for (std::size_t i = 1; i < found.size(); ++i) leave_out(checkpoint, found[i], "it is the embedding, once more");
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    if (!are_equal(checkpoint.at(found[0]), checkpoint.at(found[i])))
+      throw Error(Errc::unsupported,
+                  fmt::format("{} and {} differ, and llama.cpp has one embedding", quote(found[0]), quote(found[i])));
+    leave_out(checkpoint, found[i], "it is the embedding, once more");
+  }
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -162,6 +180,7 @@ Checkpoint prepare(Checkpoint checkpoint, const ModelFolder& folder, const Json&
   if (class_name.starts_with("Roberta") || class_name.starts_with("XLMRoberta")) cut_positions(checkpoint, config);
   if (is_one_of(architecture, {"bert", "jina-bert-v2", "modern-bert"})) name_classifier(checkpoint, config);
   if (architecture == "cohere2") leave_out_zero_biases(checkpoint);
+  if (is_one_of(architecture, {"gemma", "gemma2", "command-r", "cohere2"})) check_equal_head(checkpoint);
   if (architecture == "mamba") leave_out_equal_head(checkpoint);
   if (architecture == "deepseek2") leave_out_tied_head(checkpoint, config);
   if (is_one_of(architecture, {"t5", "t5encoder"})) keep_first_embedding(checkpoint);

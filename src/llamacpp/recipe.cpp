@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -96,6 +97,7 @@ class Recipe {
     set_last(kVersionKey, kQuantizationVersion);
     if (const auto number = checkpoint_.typed_metadata.find_uint(kFileTypeKey))
       set_last(kFileTypeKey, static_cast<std::uint32_t>(*number));
+    if (!is_gguf_) set_plain_file_type(checkpoint_);
     return finish();
   }
 
@@ -165,12 +167,18 @@ class Recipe {
     return made(tensor, choice.type, weights_for(name, tensor.shape(), choice.type));
   }
 
-  std::shared_ptr<const std::vector<float>> weights_for(std::string_view name, const Shape& shape, DType type) const {
+  std::shared_ptr<const std::vector<float>> weights_for(std::string_view name, const Shape& shape, DType type) {
     if (options_.importance == nullptr || !llamacpp::uses_importance(type)) return nullptr;
     const ImportanceEntry* const entry = options_.importance->find(name);
-    if (entry == nullptr) return nullptr;
+    if (entry == nullptr) {
+      without_importance_.add(name);
+      return nullptr;
+    }
     const auto wanted = checked_mul(llamacpp::columns_of(shape), llamacpp::matrices_of(shape));
-    if (wanted && *wanted == entry->weights->size()) return entry->weights;
+    if (wanted && *wanted == entry->weights->size()) {
+      with_importance_.add(name);
+      return entry->weights;
+    }
     // Embeddings are looked up, not multiplied: nobody measures them.
     if (llamacpp::role_of(name) == llamacpp::Role::embedding) return nullptr;
     throw Error(Errc::invalid_argument,
@@ -192,9 +200,27 @@ class Recipe {
     checkpoint_.typed_metadata.set(MetadataEntry::of(key, start.substr(0, valid_utf8_prefix(start))));
   }
 
+  // A matrix of another model would change nothing, and the file would say that it did.
+  void check_importance() const {
+    if (with_importance_.empty() && !without_importance_.empty()) {
+      throw Error(Errc::invalid_argument, fmt::format("no tensor of the model is in the importance matrix, not even {}",
+                                                      without_importance_.text()))
+          .in(options_.importance->file())
+          .hint("an importance matrix serves the model that it was made with, and no other");
+    }
+  }
+
   void say_importance() {
-    if (options_.importance == nullptr || options_.importance->entries().empty()) return;
+    if (options_.importance == nullptr) return;
+    check_importance();
     const ImportanceMatrix& importance = *options_.importance;
+    if (!without_importance_.empty()) {
+      checkpoint_.notes.push_back({checkpoint_.target,
+                                   fmt::format("encoded without importance, since the matrix does not have them: {}",
+                                               without_importance_.text()),
+                                   Note::Kind::remark});
+    }
+    if (importance.entries().empty()) return;
     set_last("quantize.imatrix.file", importance.file());
     if (!importance.datasets().empty()) set_last("quantize.imatrix.dataset", importance.datasets().front());
     set_last("quantize.imatrix.entries_count", static_cast<std::uint32_t>(importance.entries().size()));
@@ -227,6 +253,7 @@ class Recipe {
   bool is_gguf_;
   PackedParts packed_;
   std::map<std::tuple<DType, DType, std::uint64_t>, NameList> fallbacks_;
+  NameList with_importance_, without_importance_;
 };
 
 }  // namespace
@@ -244,7 +271,35 @@ TensorTypeRule parse_tensor_type(std::string_view text) {
   return {std::string(text.substr(0, equals)), *dtype};
 }
 
+namespace {
+
+// Options that change what a recipe does say nothing beside one that changes nothing.
+void check_options(const RecipeOptions& options) {
+  const bool is_plain =
+      llamacpp::equal_ignoring_case(options.type, "auto") || llamacpp::equal_ignoring_case(options.type, "copy");
+  if (!is_plain || !(shapes_types(options) || options.pure || options.importance)) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("{} quantizes nothing, so the other options have no effect", options.type))
+      .hint("name a type that quantizes, such as Q4_K_M");
+}
+
+}  // namespace
+
+void set_plain_file_type(Checkpoint& checkpoint) {
+  if (!checkpoint.typed_metadata.contains(kFileTypeKey)) return;
+  std::set<DType> types;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (tensor.rank() >= 2 && name.ends_with(".weight")) types.insert(tensor.dtype());
+  }
+  types.erase(types.size() > 1 ? DType::f32 : DType::u8);  // some matrices are F32 in every file
+  const bool is_plain =
+      types.size() == 1 && std::ranges::find(kConverterTypes, *types.begin()) != kConverterTypes.end();
+  if (is_plain)
+    checkpoint.typed_metadata.set(MetadataEntry::of(kFileTypeKey, llamacpp::file_type(name(*types.begin())).number));
+}
+
 Checkpoint apply_recipe(Checkpoint checkpoint, const RecipeOptions& options) {
+  check_options(options);
   Recipe recipe(std::move(checkpoint), options);
   if (llamacpp::equal_ignoring_case(options.type, "auto")) {
     if (recipe.is_gguf()) return recipe.finish();

@@ -8,6 +8,7 @@
 #include <ballast/error.hpp>
 
 #include "core/text.hpp"
+#include "llamacpp/metadata_values.hpp"
 
 namespace ballast::llamacpp {
 namespace {
@@ -60,8 +61,16 @@ Rope rope_of(const Json& config) {
   rope.parameters = *found;
   const Json* type = member(*found, "rope_type");
   if (type == nullptr) type = member(*found, "type");
-  if (type != nullptr && type->is_text()) rope.type = type->text();
+  if (type != nullptr && type->is_text()) rope.type = lower_case(type->text());
   return rope;
+}
+
+Tensor tensor_of(const std::vector<float>& factors) {
+  for (const float factor : factors) {
+    if (!std::isfinite(factor) || factor <= 0)
+      throw Error(Errc::malformed, fmt::format("a factor of the rotary embedding would be {}", factor));
+  }
+  return Tensor::from_values<float>(DType::f32, {factors.size()}, factors);
 }
 
 // What slow rotations are divided by, so that a model sees farther than it was trained to: fast ones stay, and those in
@@ -87,7 +96,7 @@ Tensor llama3_factors(const Json& config, const Json& rope) {
       factors.push_back(1.0F / ((1.0F - smooth) / static_cast<float>(factor) + smooth));
     }
   }
-  return Tensor::from_values<float>(DType::f32, {factors.size()}, factors);
+  return tensor_of(factors);
 }
 
 Tensor listed_factors(const Json& rope, std::string_view key, std::uint64_t count) {
@@ -97,7 +106,7 @@ Tensor listed_factors(const Json& rope, std::string_view key, std::uint64_t coun
   for (const Json& factor : found->list()) factors.push_back(static_cast<float>(factor.number()));
   if (factors.size() != count)
     throw Error(Errc::malformed, fmt::format("{} has {} factors, not {}", quote(key), factors.size(), count));
-  return Tensor::from_values<float>(DType::f32, {factors.size()}, factors);
+  return tensor_of(factors);
 }
 
 // Half as many as there are dimensions that rotate.

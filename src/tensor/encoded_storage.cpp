@@ -74,7 +74,8 @@ class EncodedStorage final : public BlockwiseStorage {
                                                std::isnan(value) ? "NaN" : "infinite", name(type_)));
     const Provenance origin = provenance(source());
     if (!origin.from.empty()) error.in(origin.from.front().file);
-    throw error.hint("keep this tensor, with " + mention(Remedy::cast_by_name, "'NAME=F16'") + " before the other; " +
+    throw error.hint("keep this tensor, with " + mention(Remedy::cast_by_name, "'NAME=F16'") +
+                     " before the other, or " + mention(Remedy::tensor_type, "'NAME=F16'") + " in a recipe; " +
                      mention(Remedy::stats) + " finds all of them");
   }
 

@@ -266,8 +266,10 @@ class Renaming {
     if (first->second != rows) {
       throw Error(Errc::mismatch, fmt::format("with {} heads, one has {} rows, and {} has {}", heads, rows,
                                               is_first ? "one of queries" : "another of that block", first->second))
-          .hint(fmt::format("give {} with {} and {} with {}", numbers_.heads_key(), mention(Remedy::heads),
-                            numbers_.keys_key(), mention(Remedy::kv_heads)));
+          .hint(options_.refuse_unknown
+                    ? std::string("does config.json belong to these weights?")
+                    : fmt::format("give {} with {} and {} with {}", numbers_.heads_key(), mention(Remedy::heads),
+                                  numbers_.keys_key(), mention(Remedy::kv_heads)));
     }
     return result;
   }
