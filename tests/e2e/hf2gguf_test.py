@@ -118,6 +118,8 @@ class Hf2gguf(TestCase):
         if (source / "model.safetensors").exists():
             return source
         folder = self.folder / source.name
+        if folder.exists():
+            return folder
         shutil.copytree(source, folder)
         write_weights(folder)
         return folder
@@ -144,8 +146,14 @@ class Hf2gguf(TestCase):
             output = expected["outputs"][kind]
             arguments = [*importance, *output.get("args", []), *expected.get("args", [])]
             with self.subTest(case=case.name, document=document, type=kind):
+                if "error" in output and (kind == "Q8_0" or " " in kind):
+                    continue  # the converter has another type for such rows; the options of a failure are not recorded
                 if "error" in output:
-                    self.refused("convert", folder, "out.gguf", "--type", output.get("type", kind), *arguments, "--force")
+                    # llama-quantize has no type for such rows, or no importance.
+                    result = self.run_raw("convert", folder, "out.gguf", "--type", output.get("type", kind), *arguments,
+                                          "--force")
+                    self.assertIn(result.code, (USAGE, UNSUPPORTED), result)
+                    self.assertIn('tensor "', result.err)
                     continue
                 self.ballast("convert", folder, "out.gguf", "--type", output.get("type", kind), *arguments, "--force")
                 self.compare("out.gguf", self.with_changes(expected["kv"], output["kv"]),
