@@ -74,7 +74,8 @@ class Tensor {
 
   // read_many() does the same for many ranges, in one call to the storage if it can be: if the tensor is contiguous.
   // prefetch() and release() are those of Storage, in bytes of the contiguous form. For a strided view, prefetch()
-  // fetches everything around its elements if that is not much more than the elements, and release() does nothing.
+  // fetches everything around its elements if that is not much more than the elements, and release() does nothing
+  // unless the rows of the outermost dimension lie one after the other.
   void read_many(std::span<const ReadRange> ranges) const;
   void prefetch(std::span<const ByteRange> ranges) const;
   void release(ByteRange range) const;

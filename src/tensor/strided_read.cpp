@@ -102,4 +102,21 @@ void strided_read(const Tensor& view, std::uint64_t first, std::span<std::byte> 
   if (whole_bytes != out.size()) edge((first + whole_bytes) / unit, 0, out.subspan(whole_bytes));
 }
 
+void strided_release(const Tensor& view, ByteRange range) {
+  const ElementLayout layout = element_layout(view.dtype(), view.shape(), view.strides());
+  std::size_t outer = 0;
+  while (outer < layout.shape.size() && layout.shape[outer] == 1) ++outer;
+  if (outer == layout.shape.size() || layout.unit_count == 0 || layout.low_bytes != 0) return;
+
+  const auto stride = static_cast<std::uint64_t>(layout.byte_strides[outer]);
+  const std::uint64_t rows = layout.shape[outer], row_bytes = layout.unit_count / rows * layout.unit_bytes;
+  if (stride == 0 || layout.high_bytes != rows * stride) return;
+
+  // A row that the range cuts goes with it: whoever reads the rest maps it again. If a row is longer than the range,
+  // it goes with its end, since others are at the same row.
+  const std::uint64_t first = range.offset / row_bytes, end = range.offset + range.size;
+  const std::uint64_t last = (row_bytes <= range.size ? end + row_bytes - 1 : end) / row_bytes;
+  if (first < last) view.storage()->release(view.offset() + first * stride, (last - first) * stride);
+}
+
 }  // namespace ballast

@@ -146,7 +146,9 @@ void Tensor::prefetch(std::span<const ByteRange> ranges) const {
 }
 
 void Tensor::release(ByteRange range) const {
-  if (!strides_ && storage_) storage_->release(offset_ + range.offset, range.size);
+  if (!storage_ || range.size == 0) return;
+  if (strides_) return strided_release(*this, range);
+  storage_->release(offset_ + range.offset, range.size);
 }
 
 Tensor Tensor::realize(unsigned threads) const {

@@ -92,5 +92,39 @@ TEST(Prefetch, AnnouncesTheBytesThatTheRangeIsMadeOf) {
   EXPECT_EQ(announced(floats.tensor.slice(parse_slice("::100")), {0, 8}), Ranges()) << "more than is worth it";
 }
 
+// Remembers what it was told about bytes that nobody needs again.
+class ReleasedStorage final : public Storage {
+ public:
+  std::uint64_t size_bytes() const override { return 96; }
+  void read(std::uint64_t, std::span<std::byte>) const override {}
+  void release(std::uint64_t offset, std::uint64_t size) const override { released.push_back({offset, size}); }
+  mutable std::vector<ByteRange> released;
+};
+
+TEST(Release, GivesBackTheRowsOfAViewThatLieOneAfterTheOther) {
+  const auto storage = std::make_shared<ReleasedStorage>();
+  const auto released = [&](const Tensor& tensor, ByteRange range) {
+    storage->released.clear();
+    tensor.release(range);
+    return storage->released;
+  };
+  using Ranges = std::vector<ByteRange>;
+  const Tensor rows(DType::u8, {3, 4, 8}, storage, 0);
+  const std::vector<std::size_t> inside = {0, 2, 1}, across = {1, 0, 2};
+  const Tensor turned = rows.permute(inside);
+  EXPECT_EQ(released(rows, {5, 40}), (Ranges{{5, 40}}));
+  EXPECT_EQ(released(turned, {32, 64}), (Ranges{{32, 64}}));
+  EXPECT_EQ(released(turned, {0, 40}), (Ranges{{0, 64}})) << "a row that is cut goes, too";
+  EXPECT_EQ(released(turned, {40, 56}), (Ranges{{32, 64}}));
+  EXPECT_EQ(released(turned, {0, 16}), Ranges()) << "others are at the same row";
+  EXPECT_EQ(released(turned, {16, 16}), (Ranges{{0, 32}})) << "its end";
+  EXPECT_EQ(released(rows.slice(parse_slice("1:")).permute(inside), {0, 32}), (Ranges{{32, 32}}));
+  EXPECT_EQ(released(rows.permute(across), {0, 96}), Ranges()) << "rows that lie between each other";
+  EXPECT_EQ(released(rows.slice(parse_slice(":, :, :4")), {0, 48}), Ranges()) << "bytes of somebody else between them";
+  EXPECT_EQ(released(turned, {0, 0}), Ranges());
+  const Tensor gathered(DType::u8, {12, 8}, gathered_storage(turned));
+  EXPECT_EQ(released(gathered, {32, 32}), (Ranges{{32, 32}})) << "through a storage that reads in the view's order";
+}
+
 }  // namespace
 }  // namespace ballast
