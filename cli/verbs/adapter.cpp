@@ -135,7 +135,9 @@ int run_convert(Session& session, const Arguments& arguments) {
   const Adapter adapter = open_adapter(session, arguments, base ? &*base : nullptr);
   say_notes(session, adapter);
   check_adapter(adapter);
-  return write_adapter(session, arguments, adapter, dialect);
+  Arguments known = arguments;  // what the base says about itself
+  if (base) known.names = for_base(*base, {.names = arguments.names, .open = session.open_options()}).names;
+  return write_adapter(session, known, adapter, dialect);
 }
 
 void add_initial_option(Command& verb, Arguments& arguments) {
@@ -165,11 +167,11 @@ constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any
 
 Adapter open_adapter(const Session& session, const std::string& path, const Checkpoint* base,
                      AdapterLoadOptions options) {
-  if (base != nullptr) options = for_base(*base, std::move(options));
   const OpenOptions usual = session.open_options();
   options.open.safety = usual.safety;
   options.open.limits = usual.limits;
   options.open.remote = usual.remote;
+  if (base != nullptr) options = for_base(*base, std::move(options));
   options.allow_dangerous = session.allow_dangerous;
   return load_adapter(path, options);
 }
@@ -221,7 +223,7 @@ void add_adapter(Command& verb, Session& session) {
   Command& convert = verb.verb("convert", "from any dialect to another; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
-  convert.option("--base", "TARGET", &arguments->state, "for kohya: the base, whose names tell flat ones apart");
+  convert.option("--base", "TARGET", &arguments->state, "the base: for kohya its names, which tell flat ones apart; for gguf its config.json");
   convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");
   add_adapter_options(convert, session, *arguments);
   add_name_options(convert, arguments->names);
