@@ -21,16 +21,9 @@ const Json* member(const Json& object, std::string_view key) {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-double finite_number(const Json& value, std::string_view key) {
-  const double number = value.number();
-  if (!std::isfinite(number))
-    throw Error(Errc::malformed, fmt::format("{} in config.json is {}", quote(key), to_string(value)));
-  return number;
-}
-
 double number_or(const Json& object, std::string_view key, double otherwise) {
   const Json* found = member(object, key);
-  return found == nullptr ? otherwise : finite_number(*found, key);
+  return found == nullptr ? otherwise : found->number();
 }
 
 std::uint64_t count_at(const Json& config, std::string_view key) {
@@ -101,7 +94,7 @@ Tensor listed_factors(const Json& rope, std::string_view key, std::uint64_t coun
   const Json* found = member(rope, key);
   if (found == nullptr) throw Error(Errc::malformed, fmt::format("config.json has no {}", quote(key)));
   std::vector<float> factors;
-  for (const Json& factor : found->list()) factors.push_back(static_cast<float>(finite_number(factor, key)));
+  for (const Json& factor : found->list()) factors.push_back(static_cast<float>(factor.number()));
   if (factors.size() != count)
     throw Error(Errc::malformed, fmt::format("{} has {} factors, not {}", quote(key), factors.size(), count));
   return Tensor::from_values<float>(DType::f32, {factors.size()}, factors);
@@ -114,7 +107,7 @@ std::uint64_t factor_count(const Json& config, std::string_view architecture) {
   const auto size = static_cast<double>(count_at(config, "hidden_size"));
   const double share = architecture == "minicpm" ? 1 : number_or(config, "partial_rotary_factor", 1);
   const double rotated = share * size;
-  if (rotated < 0 || rotated >= 0x1p32)
+  if (!(rotated >= 0 && rotated < 0x1p32))
     throw Error(Errc::malformed, fmt::format("{} of {} dimensions cannot rotate", share, size));
   return static_cast<std::uint64_t>(rotated) / heads / 2;
 }
