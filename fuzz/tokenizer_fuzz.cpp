@@ -48,7 +48,7 @@ class FewFiles final : public Files {
     if (name == "m/" + name_) return std::string(text_);
     if (name == "m/config.json") return R"({"vocab_size":40,"eos_token_id":2,"pad_token_id":-1})";
     if (name == "m/tokenizer.json" && name_ == "tokenizer_config.json")
-      return R"({"model":{"vocab":{"a":0,"b":1}},"pre_tokenizer":{"type":"ByteLevel"},"added_tokens":[{"id":2,"content":"</s>"}]})";
+      return R"({"model":{"vocab":{"a":0,"b":1},"merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel"},"added_tokens":[{"id":2,"content":"</s>"}]})";
     return {};
   }
 

@@ -37,7 +37,7 @@ float float_of(std::string_view key, const Json& value) {
   const auto number = real_number(&value);
   if (!number) throw does_not_fit(key, value, "a number");
   const auto rounded = static_cast<float>(*number);
-  if (std::isinf(rounded) && !std::isinf(*number)) throw does_not_fit(key, value, "a number that fits 32 bits");
+  if (!std::isfinite(rounded)) throw does_not_fit(key, value, "a number that fits 32 bits");
   return rounded;
 }
 

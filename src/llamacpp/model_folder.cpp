@@ -2,15 +2,62 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
+#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <ballast/error.hpp>
 
-#include "io/section.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
+#include "core/text.hpp"
 #include "llamacpp/python_json.hpp"
 
 namespace ballast::llamacpp {
 namespace {
+
+constexpr std::string_view kModelCard = "README.md";
+constexpr std::uint64_t kMega = 1'000'000;
+
+// No file of a real model comes near these. A document takes many times the memory of its text.
+struct FileCap {
+  std::string_view ending;  // of the file's name
+  std::uint64_t most_bytes;
+};
+constexpr FileCap kFileCaps[] = {
+    {"tokenizer.json", 256 * kMega},
+    {"vocab.json", 256 * kMega},
+    {"vocab.txt", 256 * kMega},
+    {"merges.txt", 256 * kMega},
+    {".model", 256 * kMega},
+    {"tokenizer_config.json", 64 * kMega},  // a hundred thousand added tokens are 19 MB
+    {"added_tokens.json", 64 * kMega},
+    {kModelCard, 4 * kMega},
+    {".jinja", 4 * kMega},
+    {"chat_template.json", 4 * kMega},
+    {"", 16 * kMega},  // config.json and all others
+};
+
+std::uint64_t most_bytes_of(std::string_view file) {
+  return std::ranges::find_if(kFileCaps, [&](const FileCap& cap) { return file.ends_with(cap.ending); })->most_bytes;
+}
+
+// Without the part of a character that a cut may have left at the end.
+void drop_half_character(std::string& text) {
+  const std::size_t valid = valid_utf8_prefix(text);
+  if (text.size() - valid < 4) text.resize(valid);
+}
+
+// A snapshot in the Hub's cache consists of links to models--ORG--NAME/blobs.
+bool is_blob_of_snapshot(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed, too;
+  const fs::path blob = fs::canonical(path, failed), folder = fs::canonical(fs::path(path).parent_path(), too);
+  if (failed || too || blob.parent_path().filename() != "blobs") return false;
+  const fs::path snapshots = blob.parent_path().parent_path() / "snapshots";
+  return std::ranges::mismatch(snapshots, folder).in1 == snapshots.end();
+}
 
 // The folder's own name, also if it was called "." or "model/". An address has no such other names.
 std::string own_name(const std::string& folder) {
@@ -35,22 +82,55 @@ ModelFolder::ModelFolder(std::string target, const OpenOptions& options)
 }
 
 std::string ModelFolder::path(const std::string& file) const {
-  const std::size_t slash = file.find('/');
-  const std::string first = file.substr(0, slash);
-  std::string path = is_folder_ ? files_->inside(folder_, first) : files_->beside(folder_, first);
-  return slash == std::string::npos ? path : files_->inside(path, file.substr(slash + 1));
+  std::string path = folder_;
+  bool is_first = true;
+  for (std::size_t begin = 0; begin <= file.size();) {
+    const std::size_t end = std::min(file.find('/', begin), file.size());
+    const std::string part = file.substr(begin, end - begin);
+    if (!is_basename(part))
+      throw Error(Errc::unsafe, fmt::format("the file {} is not in the model's folder", quote(file))).in(folder_);
+    path = is_first && !is_folder_ ? files_->beside(path, part) : files_->inside(path, part);
+    is_first = false;
+    begin = end + 1;
+  }
+  return path;
+}
+
+bool ModelFolder::leads_out(const std::string& file) const {
+  for (std::size_t end = 0; end != file.npos;) {
+    end = file.find('/', end == 0 ? 0 : end + 1);
+    const std::string part = path(file.substr(0, end));
+    if (files_->leaves_its_folder(part) && !is_blob_of_snapshot(part)) return true;
+  }
+  return false;
 }
 
 bool ModelFolder::has(const std::string& file) const { return files_->exists(path(file)); }
 
-std::optional<std::string> ModelFolder::text(const std::string& file) const {
+std::optional<std::string> ModelFolder::bytes(const std::string& file) const {
   if (!has(file)) return std::nullopt;
-  const std::string whole = path(file);
-  return std::string(io::read_text(*files_->open(whole), limits_.max_index_bytes)->view());
+  const SourcePtr source = files_->open(path(file));
+  const std::uint64_t size = source->size_bytes();
+  const std::uint64_t most = std::min(most_bytes_of(file), limits_.max_index_bytes);
+  if (size > most && file != kModelCard)
+    throw Error(Errc::limit, fmt::format("has {} bytes; such a file of a model has at most {}", size, most))
+        .in(path(file));
+  std::string bytes(static_cast<std::size_t>(std::min(size, most)), '\0');
+  source->read(0, std::as_writable_bytes(std::span(bytes)));
+  if (size > most) drop_half_character(bytes);
+  return bytes;
+}
+
+std::optional<std::string> ModelFolder::text(const std::string& file) const {
+  auto found = bytes(file);
+  if (!found || file == kModelCard) return found;
+  const std::size_t valid = valid_utf8_prefix(*found);
+  if (valid != found->size()) throw Error(Errc::malformed, "the text is not UTF-8").in(path(file)).at_byte(valid);
+  return found;
 }
 
 std::optional<Json> ModelFolder::json(const std::string& file) const {
-  const auto found = text(file);
+  const auto found = bytes(file);
   if (!found) return std::nullopt;
   try {
     return parse_python_json(*found);

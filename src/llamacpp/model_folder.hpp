@@ -1,11 +1,13 @@
 // ModelFolder: what lies beside the weights of a model, as Hugging Face's libraries write it: config.json, a tokenizer,
 // a model card.
 //
-// Every file is read when it is asked for. A file that is there and cannot be read is an error with its name.
+// Every file is read when it is asked for. A file that is there and cannot be read is an error with its name; so is one
+// that is larger than any such file of a real model (Errc::limit).
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <ballast/json.hpp>
 #include <ballast/open_options.hpp>
@@ -20,10 +22,16 @@ class ModelFolder {
   // The last component of the folder's own name: "Llama-3-8B". Empty if it has none.
   const std::string& name() const noexcept { return name_; }
   // The name of a file in the folder, for messages. `file` may have a folder before it: "1_Pooling/config.json".
+  // Errc::unsafe if it leads out of the folder.
   std::string path(const std::string& file) const;
+  // Whether a link on the way to the file leads out of the folder. One to where the Hub's cache keeps it does not.
+  bool leads_out(const std::string& file) const;
 
   bool has(const std::string& file) const;
-  std::optional<std::string> text(const std::string& file) const;  // nothing if there is no such file
+  // Each is nothing if there is no such file. A text is UTF-8, else Errc::malformed; a model card, which is for people,
+  // may be anything, and is cut if it is too long.
+  std::optional<std::string> bytes(const std::string& file) const;
+  std::optional<std::string> text(const std::string& file) const;
   std::optional<Json> json(const std::string& file) const;
   std::vector<std::string> list(const std::string& folder) const;  // the names in a folder in it, sorted
 

@@ -8,7 +8,7 @@
 
 namespace ballast::llamacpp {
 
-// An integer of more than 64 bits becomes a double, and what is no number becomes null. Throws as Json::parse().
+// An integer of more than 64 bits becomes a double; NaN and Infinity are doubles, too. Throws as Json::parse().
 Json parse_python_json(std::string_view text);
 
 }  // namespace ballast::llamacpp

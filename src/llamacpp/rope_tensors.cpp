@@ -115,7 +115,10 @@ std::uint64_t factor_count(const Json& config, std::string_view architecture) {
   if (heads == 0) throw Error(Errc::malformed, "config.json has no heads");
   const auto size = static_cast<double>(count_at(config, "hidden_size"));
   const double share = architecture == "minicpm" ? 1 : number_or(config, "partial_rotary_factor", 1);
-  return static_cast<std::uint64_t>(share * size) / heads / 2;
+  const double rotated = share * size;
+  if (!(rotated >= 0 && rotated < 0x1p32))
+    throw Error(Errc::malformed, fmt::format("{} of {} dimensions cannot rotate", share, size));
+  return static_cast<std::uint64_t>(rotated) / heads / 2;
 }
 
 bool has_values(const Json& rope, std::string_view key) {

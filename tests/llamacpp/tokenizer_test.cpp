@@ -110,12 +110,6 @@ TEST(BpeTokenizer, RefusesTokensThatVocabSizeHasNoRoomFor) {
   EXPECT_ERROR(gpt2(bpe_json(R"({"a":7})", ""), "{}").read(), Errc::mismatch, "token id 7, but vocab_size is 6");
 }
 
-TEST(BpeTokenizer, SaysThatThereAreNoMerges) {
-  auto folder = gpt2(bpe_json(kAb, "", "", "[]"));
-  EXPECT_EQ(folder.value("ggml.merges"), "none");
-  ASSERT_EQ(folder.notes.size(), 1u);
-}
-
 TEST(BpeTokenizer, ReadsIntegersOfAnySize) {
   auto folder = gpt2(bpe_json(kAb, ""), R"({"model_max_length":1000000000000000019884624838656,"x":NaN,"y":"12\"3"})");
   EXPECT_EQ(folder.value("ggml.model"), "gpt2");
@@ -224,9 +218,10 @@ TEST(WordPieceTokenizer, TakesTheLaterOfTwoEqualLines) {
 }
 
 TEST(WordPieceTokenizer, SaysHowTheTextIsNormalized) {
-  const std::string parts = R"(,"pre_tokenizer":{"type":"BertPreTokenizer"},
-      "normalizer":{"type":"Sequence","normalizers":[{"type":"StripAccents"},{"type":"BertNormalizer","lowercase":false,"strip_accents":null}]})";
-  auto folder = Folder("BertModel", "bert", R"({"vocab_size":3})").file("tokenizer.json", bpe_json(kAb, "", parts));
+  const std::string tokenizer = R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":1}},
+      "pre_tokenizer":{"type":"BertPreTokenizer"},
+      "normalizer":{"type":"Sequence","normalizers":[{"type":"StripAccents"},{"type":"BertNormalizer","lowercase":false,"strip_accents":null}]}})";
+  auto folder = Folder("BertModel", "bert", R"({"vocab_size":3})").file("tokenizer.json", tokenizer);
   EXPECT_EQ(folder.value("ggml.normalizer.lowercase"), "false");
   EXPECT_EQ(folder.value("ggml.normalizer.strip_accents"), "none");
 }

@@ -7,10 +7,12 @@
 #include "core/text.hpp"
 #include "llamacpp/tokenizer/added_text.hpp"
 #include "llamacpp/tokenizer/pre_tokenizer.hpp"
+#include "llamacpp/tokenizer/tokenizer_model.hpp"
 
 namespace ballast::llamacpp {
 namespace {
 
+constexpr std::string_view kWithoutMerges = "kimi-k2";  // llama.cpp finds its merges by itself
 constexpr std::string_view kContinuation = "##", kWordBegin = "▁";
 
 // The first token that vocab_size has no room for.
@@ -25,10 +27,9 @@ constexpr std::string_view kContinuation = "##", kWordBegin = "▁";
       .hint("the tokenizer and the weights are not of the same model, or tokens were added without room for them");
 }
 
-void add_token(const TokenizerJob& job, const AddedTokenRules& rules, const Vocabulary::Added& added, TokenList& list) {
-  std::string text = added.text;
-  if (rules.decodes && !added.normalized)
-    text = decoded_token(text, job.files.part("decoder"), is_true(job.files.setting("clean_up_tokenization_spaces")));
+void add_token(AddedTokenDecoder& decoder, const AddedTokenRules& rules, const Vocabulary::Added& added,
+               TokenList& list) {
+  std::string text = rules.decodes && !added.normalized ? decoder.decoded(added.text) : added.text;
   const bool is_control = added.special || (rules.looks_special && looks_special(text)) ||
                           (!rules.control.empty() && text == rules.control);
   if (!is_control && rules.replaces_marks) text = with_spaces(text);
@@ -46,11 +47,12 @@ TokenList tokens_of(const TokenizerJob& job, const Vocabulary& vocabulary, const
   const std::uint64_t size = job.checked_size(job.vocab_size().value_or(vocabulary.distinct_count()));
   if (vocabulary.end() > size) throw_beyond(job, vocabulary, size);
   TokenList list;
+  AddedTokenDecoder decoder(job.files);
   const auto texts = vocabulary.by_id(size);
   for (std::uint64_t id = 0; id < size; ++id) {
     const auto added = vocabulary.added().find(id);
     if (added != vocabulary.added().end())
-      add_token(job, rules, added->second, list);
+      add_token(decoder, rules, added->second, list);
     else if (texts[id].data())
       list.append(std::string(texts[id]), 0, TokenType::normal);
     else
@@ -66,26 +68,27 @@ std::string pre_tokenizer_for(const TokenizerJob& job, const Vocabulary& vocabul
 
 void write_bpe(TokenizerJob& job, std::span<const ExtraSpecial> extras, const AddedTokenRules& rules) {
   const Vocabulary vocabulary(job.files);
+  require_model(job.files, TokenizerModel::bpe);
   const std::string pre = pre_tokenizer_for(job, vocabulary);
   job.write_tokens("gpt2", pre, tokens_of(job, vocabulary, rules), false);
-  SpecialTokens special = read_special_tokens(job.files, {.with_merges = true}, job.notes);
+  const Merges merges = pre == kWithoutMerges ? Merges::if_any : Merges::needed;
+  SpecialTokens special = read_special_tokens(job.files, {.merges = merges}, job.notes);
   for (const auto& [kind, token] : extras) special.set_id(kind, vocabulary.added_id(token));
-  if (special.merges.empty())
-    job.notes.push_back({job.files.folder().path("tokenizer.json"),
-                         "the tokenizer has no merges; llama.cpp loads no BPE vocabulary without them"});
   special.write(job.out);
 }
 
 void write_whitespace(TokenizerJob& job) {
   const Vocabulary vocabulary(job.files);
+  require_model(job.files, TokenizerModel::bpe);
   job.write_tokens("whitespace", "whitespace", tokens_of(job, vocabulary), false);
-  job.write_special({.with_merges = true});
+  job.write_special({.merges = Merges::needed});
 }
 
 // llama.cpp wants a mark before the beginning of a word, where WordPiece marks what goes on. It never asks for the name
 // of the pre-tokenizer.
 void write_wordpiece(TokenizerJob& job) {
   const Vocabulary vocabulary(job.files);
+  require_model(job.files, TokenizerModel::word_piece);
   TokenList list = tokens_of(job, vocabulary);
   job.write_type_count();
   for (std::size_t id = 0; id < list.size(); ++id)

@@ -2,12 +2,15 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/name_hash.hpp"
 
 namespace ballast::llamacpp {
 namespace {
 
 constexpr std::string_view kJinja = ".jinja";
+constexpr std::size_t kMostFiles = 64;
 
 bool is_alphanumeric(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -39,16 +42,23 @@ ChatTemplates from_json(const Json& value) {
   return templates;
 }
 
-ChatTemplates from_files(const TokenizerFiles& files) {
-  const ModelFolder& folder = files.folder();
+void add_files(ChatTemplates& templates, const ModelFolder& folder, std::vector<Note>& notes) {
+  const std::string inner = "additional_chat_templates";
+  auto names = folder.list(inner);
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kJinja); });
+  if (names.size() > kMostFiles)
+    throw Error(Errc::limit, fmt::format("there are {} chat templates; {} are the most", names.size(), kMostFiles))
+        .in(folder.path(inner));
+  for (const std::string& name : names)
+    if (auto text = read_template_file(folder, inner + "/" + name, notes))
+      add_named(templates, name.substr(0, name.size() - kJinja.size()), std::move(*text));
+}
+
+ChatTemplates from_files(const TokenizerFiles& files, std::vector<Note>& notes) {
   ChatTemplates templates;
-  if (auto text = folder.text("chat_template.jinja")) {
-    templates.plain = with_plain_newlines(std::move(*text));
-    for (const std::string& file : folder.list("additional_chat_templates")) {
-      if (!file.ends_with(kJinja)) continue;
-      const auto inner = folder.text("additional_chat_templates/" + file);
-      if (inner) add_named(templates, file.substr(0, file.size() - kJinja.size()), with_plain_newlines(*inner));
-    }
+  if (auto text = read_template_file(files.folder(), "chat_template.jinja", notes)) {
+    templates.plain = std::move(*text);
+    add_files(templates, files.folder(), notes);
     return templates;
   }
   const auto json = files.json("chat_template.json");
@@ -58,9 +68,17 @@ ChatTemplates from_files(const TokenizerFiles& files) {
 
 }  // namespace
 
-ChatTemplates read_chat_templates(const TokenizerFiles& files) {
+std::optional<std::string> read_template_file(const ModelFolder& folder, const std::string& file,
+                                              std::vector<Note>& notes) {
+  auto text = folder.text(file);
+  if (!text) return std::nullopt;
+  if (folder.leads_out(file)) notes.push_back({folder.path(file), "the chat template is a link to another folder"});
+  return with_plain_newlines(std::move(*text));
+}
+
+ChatTemplates read_chat_templates(const TokenizerFiles& files, std::vector<Note>& notes) {
   if (const Json* value = files.setting("chat_template")) return from_json(*value);
-  return from_files(files);
+  return from_files(files, notes);
 }
 
 void ChatTemplates::write(TypedMetadata& out) const {

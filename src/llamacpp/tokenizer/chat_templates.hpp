@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <ballast/checkpoint.hpp>
 #include <ballast/typed_metadata.hpp>
 
 #include "llamacpp/tokenizer/tokenizer_files.hpp"
@@ -19,6 +20,11 @@ struct ChatTemplates {
   void write(TypedMetadata& out) const;
 };
 
-ChatTemplates read_chat_templates(const TokenizerFiles& files);
+// Errc::malformed for a file that is not UTF-8. A file that lies elsewhere gets a note: its text goes into the GGUF.
+ChatTemplates read_chat_templates(const TokenizerFiles& files, std::vector<Note>& notes);
+
+// A file with a template, as Python reads it; nothing if there is none.
+std::optional<std::string> read_template_file(const ModelFolder& folder, const std::string& file,
+                                              std::vector<Note>& notes);
 
 }  // namespace ballast::llamacpp

@@ -19,6 +19,10 @@ constexpr std::array<std::string_view, 7> kVisibleTokens = {
 TokenList llama_hf_tokens(const TokenizerJob& job) {
   if (!job.files.tokenizer()) throw job.files.missing("tokenizer.json");
   const Vocabulary vocabulary(job.files);
+  if (!is_llama_hf(job.files))
+    throw job.files.error(Errc::unsupported,
+                          "the tokenizer is not a BPE model with bytes to fall back to, as SentencePiece's are",
+                          "tokenizer.json");
   const std::uint64_t size = job.checked_size(vocabulary.base_size());
   std::set<std::uint64_t> special_ids;
   for (const std::string& text : vocabulary.special_texts())
@@ -57,17 +61,12 @@ void write_llama_hf(TokenizerJob& job) {
 }
 
 void write_gemma4(TokenizerJob& job) {
-  if (!job.files.tokenizer()) throw job.files.missing("tokenizer.json");
-  if (!is_llama_hf(job.files))
-    throw job.files.error(Errc::unsupported,
-                          "the tokenizer is not a BPE model with bytes to fall back to, as Gemma 4's is",
-                          "tokenizer.json");
   TokenList tokens = llama_hf_tokens(job);
   for (std::size_t id = 0; id < tokens.size(); ++id)
     if (std::ranges::find(kVisibleTokens, tokens.texts[id]) != kVisibleTokens.end())
       tokens.types[id] = static_cast<std::int32_t>(TokenType::user_defined);
   job.write_tokens("gemma4", "", tokens);
-  job.write_special({.with_merges = true});
+  job.write_special({.merges = Merges::needed});
   job.set("add_space_prefix", false);
   job.set("add_bos_token", true);
 }

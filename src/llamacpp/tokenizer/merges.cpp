@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace ballast::llamacpp {
 namespace {
 
@@ -23,9 +25,16 @@ std::string merge_of(const Json& entry) {
   return merge;
 }
 
+bool is_pair(std::string_view merge) {
+  const std::size_t space = merge.find(' ');
+  return space != merge.npos && space != 0 && space + 1 != merge.size() && merge.find(' ', space + 1) == merge.npos;
+}
+
+bool is_part(const Json& part) { return part.is_text() && !part.text().empty(); }
+
 bool is_merge(const Json& entry) {
-  return entry.is_text() ||
-         (entry.is_list() && entry.list().size() == 2 && entry.list()[0].is_text() && entry.list()[1].is_text());
+  if (entry.is_text()) return is_pair(entry.text());
+  return entry.is_list() && entry.list().size() == 2 && std::ranges::all_of(entry.list(), is_part);
 }
 
 std::vector<std::string_view> words_in(std::string_view line) {
@@ -63,7 +72,9 @@ std::vector<std::string> read_merges(const TokenizerFiles& files) {
   if (merges && merges->is_list() && !merges->list().empty()) {
     found.reserve(merges->list().size());
     for (const Json& entry : merges->list()) {
-      if (!is_merge(entry)) throw files.error(Errc::malformed, "a merge is not a pair of tokens", "tokenizer.json");
+      if (!is_merge(entry))
+        throw files.error(Errc::malformed, fmt::format("merge {} is not a pair of tokens", found.size()),
+                          "tokenizer.json");
       found.push_back(merge_of(entry));
     }
     return found;

@@ -35,10 +35,13 @@ void PieceList::put_added_tokens_json() {
   const auto added = files_.json(file);
   if (!added) return;
   if (!added->is_object()) throw files_.error(Errc::malformed, "the file is not a JSON object", file);
+  TokenizerFiles::TokenIds ids;
   for (const auto& [text, value] : added->members()) {
     const std::uint64_t id = files_.token_id(value, text, file);
+    ids.emplace_back(text, id);
     if (id < tokens_.size()) put(id, text, kAddedScore, TokenType::user_defined);
   }
+  files_.require_own_ids(std::move(ids), file);
 }
 
 void PieceList::each_in_settings(const Put& put) const {

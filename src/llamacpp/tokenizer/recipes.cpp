@@ -56,8 +56,8 @@ void padded_mamba2(Job& job, std::uint64_t multiple) {
 
 // A template that merely includes chat_template.jinja is replaced by it.
 void file_template(Job& job) {
-  const auto text = job.files.folder().text("chat_template.jinja");
-  if (text && !text->empty()) job.out.set(MetadataEntry::of("tokenizer.chat_template", with_plain_newlines(*text)));
+  const auto text = read_template_file(job.files.folder(), "chat_template.jinja", job.notes);
+  if (text && !text->empty()) job.out.set(MetadataEntry::of("tokenizer.chat_template", *text));
 }
 
 // <|im_end|> is where both a text and an answer end.

@@ -1,6 +1,7 @@
 #include "llamacpp/tokenizer/sentencepiece.hpp"
 
 #include <bit>
+#include <cmath>
 
 #include <ballast/error.hpp>
 
@@ -21,6 +22,8 @@ SentencePieceModel::Piece read_piece(const ProtoField& message) {
         throw Error(Errc::malformed, "a piece is not UTF-8").at_byte(field.offset);
     } else if (field.is(2, WireType::fixed32)) {
       piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
+      if (std::isnan(piece.score))
+        throw Error(Errc::malformed, "the score of a piece is no number").at_byte(message.offset);
     } else if (field.is(3, WireType::varint) && field.value >= 1 && field.value <= 6) {
       piece.type = static_cast<TokenType>(field.value);
     }

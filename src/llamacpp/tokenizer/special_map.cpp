@@ -70,10 +70,10 @@ void declare_from_settings(const TokenizerFiles& files, const Json& decoder, Spe
     throw files.error(Errc::malformed, "added_tokens_decoder is not an object", "tokenizer_config.json");
   for (const auto& [key, value] : decoder.members()) {
     const auto id = id_in(key);
-    if (!id)
-      throw files.error(Errc::malformed, fmt::format("added_tokens_decoder has the id {}", quote(key)),
+    if (!id || !map.declared.try_emplace(*id, declared_token(value)).second)
+      throw files.error(Errc::malformed,
+                        fmt::format("added_tokens_decoder has the id {}{}", quote(key), id ? " twice" : ""),
                         "tokenizer_config.json");
-    map.declared[*id] = declared_token(value);
   }
 }
 
@@ -82,10 +82,13 @@ void declare_from_older_files(const TokenizerFiles& files, SpecialMap& map) {
   NameViewMap<bool> specials;
   for (const SpecialText& special : map.special) specials.emplace(special.text, true);
   if (const auto added = files.json("added_tokens.json"); added && added->is_object()) {
+    TokenizerFiles::TokenIds ids;
     for (const auto& [text, value] : added->members()) {
       const bool special = specials.contains(text);
-      map.declared[files.token_id(value, text, "added_tokens.json")] = {text, special, !special};
+      ids.emplace_back(text, files.token_id(value, text, "added_tokens.json"));
+      map.declared[ids.back().second] = {text, special, !special};
     }
+    files.require_own_ids(std::move(ids), "added_tokens.json");
   }
   const Json* added = files.part("added_tokens");
   if (!added || !added->is_list()) return;

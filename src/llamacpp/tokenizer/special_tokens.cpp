@@ -157,11 +157,15 @@ SpecialTokens read_special_tokens(const TokenizerFiles& files, SpecialOptions op
   const bool has_settings = files.settings() && !files.settings()->members().empty();
   if (files.tokenizer()) read_post_processor(files, has_settings, settings, options.kinds, special);
   if (has_settings) {
-    special.templates = read_chat_templates(files);
+    special.templates = read_chat_templates(files, notes);
     read_settings(settings, options, ids, special);
   }
   if (files.config()) read_config(*files.config(), options, ids);
-  if (options.with_merges) special.merges = read_merges(files);
+  if (options.merges == Merges::left_out) return special;
+  special.merges = read_merges(files);
+  if (special.merges.empty() && options.merges == Merges::needed)
+    throw files.error(Errc::unsupported, "the tokenizer has no merges; llama.cpp loads no BPE vocabulary without them",
+                      "tokenizer.json");
   return special;
 }
 

@@ -37,9 +37,11 @@ struct SpecialTokens {
   void write(TypedMetadata& out) const;
 };
 
+enum class Merges : std::uint8_t { left_out, if_any, needed };
+
 struct SpecialOptions {
   std::vector<std::string> kinds{"bos", "eos", "unk", "sep", "pad", "cls", "mask"};
-  bool with_merges = false;
+  Merges merges = Merges::left_out;            // Errc::unsupported if they are needed and there are none
   std::optional<std::uint64_t> token_count{};  // ids from here on are left out
 };
 

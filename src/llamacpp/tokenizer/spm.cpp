@@ -30,7 +30,7 @@ std::uint64_t piece_count(const TokenizerJob& job, const SentencePieceModel& mod
 }  // namespace
 
 SentencePieceModel read_sentencepiece(const TokenizerFiles& files, const std::string& file) {
-  const auto bytes = files.folder().text(file);
+  const auto bytes = files.folder().bytes(file);
   if (!bytes) throw files.missing(file);
   try {
     return parse_sentencepiece(std::as_bytes(std::span(*bytes)));

@@ -1,6 +1,9 @@
 #include "llamacpp/tokenizer/tokenizer_files.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/text.hpp"
 
@@ -22,6 +25,17 @@ std::uint64_t TokenizerFiles::token_id(const Json& value, std::string_view token
   if (value.is_integer() && value.number() >= 0 && value.number() <= static_cast<double>(kGreatest))
     return value.count();
   throw error(Errc::malformed, "the id of token " + quote(token) + " is no number of at most 32 bits", file);
+}
+
+void TokenizerFiles::require_own_ids(TokenIds tokens, const std::string& file) const {
+  std::ranges::sort(tokens, {}, [](const auto& token) { return std::pair(token.second, token.first); });
+  const auto twice = std::ranges::adjacent_find(
+      tokens, [](const auto& a, const auto& b) { return a.second == b.second && a.first != b.first; });
+  if (twice == tokens.end()) return;
+  throw error(Errc::malformed,
+              fmt::format("the tokens {} and {} both have id {}", quote(twice->first), quote((twice + 1)->first),
+                          twice->second),
+              file);
 }
 
 Error TokenizerFiles::error(Errc code, std::string message, const std::string& file) const {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <ballast/error.hpp>
 #include <ballast/json.hpp>
@@ -35,6 +37,10 @@ class TokenizerFiles {
 
   // An id of at most 32 bits. Errc::malformed for all else.
   std::uint64_t token_id(const Json& value, std::string_view token, const std::string& file) const;
+
+  // Errc::malformed if two texts have one id.
+  using TokenIds = std::vector<std::pair<std::string_view, std::uint64_t>>;
+  void require_own_ids(TokenIds tokens, const std::string& file) const;
 
   // For complaints about a file of the folder.
   Error error(Errc code, std::string message, const std::string& file) const;

@@ -1,6 +1,7 @@
 #include "llamacpp/tokenizer/unigram.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/base64.hpp"
 #include "llamacpp/tokenizer/pieces.hpp"
 #include "llamacpp/tokenizer/spm.hpp"
+#include "llamacpp/tokenizer/tokenizer_model.hpp"
 #include "llamacpp/tokenizer/vocabulary.hpp"
 
 namespace ballast::llamacpp {
@@ -93,7 +95,8 @@ std::vector<float> unigram_scores(const TokenizerFiles& files) {
     throw files.error(Errc::unsupported, "the tokenizer is not a unigram model, as XLM-RoBERTa's is", "tokenizer.json");
   std::vector<float> scores;
   for (const Json& entry : vocabulary->list()) {
-    if (!entry.is_list() || entry.list().size() != 2 || !entry.list()[1].is_number())
+    if (!entry.is_list() || entry.list().size() != 2 || !entry.list()[1].is_number() ||
+        std::isnan(entry.list()[1].number()))
       throw files.error(Errc::malformed, fmt::format("token {} has no score", scores.size()), "tokenizer.json");
     scores.push_back(static_cast<float>(entry.list()[1].number()));
   }
@@ -110,6 +113,7 @@ std::uint64_t unknown_id(const TokenizerFiles& files, const Vocabulary& vocabula
 void write_from_json(TokenizerJob& job) {
   const TokenizerFiles& files = job.files;
   const std::vector<float> scores = unigram_scores(files);
+  require_model(files, TokenizerModel::unigram);
   const Vocabulary vocabulary(files);
   const auto texts = vocabulary.by_id(scores.size());
   const std::uint64_t unknown = unknown_id(files, vocabulary);

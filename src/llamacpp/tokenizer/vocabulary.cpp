@@ -1,9 +1,11 @@
 #include "llamacpp/tokenizer/vocabulary.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "llamacpp/tokenizer/special_map.hpp"
 
 namespace ballast::llamacpp {
@@ -15,6 +17,17 @@ const Json* vocabulary_of(const TokenizerFiles& files) {
   if (!vocabulary || !(vocabulary->is_object() || vocabulary->is_list()))
     throw files.error(Errc::malformed, "the tokenizer's model has no vocabulary", "tokenizer.json");
   return vocabulary;
+}
+
+std::uint64_t id_of(const std::pair<std::string_view, std::uint64_t>& token) { return token.second; }
+
+// The ids that tokenizer.json gives to added tokens. A tokenizer need not keep them, but two tokens never share one.
+void require_own_added_ids(const TokenizerFiles& files, const Json::List& added) {
+  TokenizerFiles::TokenIds ids;
+  for (const Json& token : added)
+    if (const Json* id = token.find("id"); id && id->is_integer() && id->number() >= 0)
+      ids.emplace_back(token_text(&token), id->count());
+  files.require_own_ids(std::move(ids), "tokenizer.json");
 }
 
 }  // namespace
@@ -42,6 +55,8 @@ void Vocabulary::read_base(const TokenizerFiles& files) {
     base_.reserve(vocabulary->members().size());
     base_ids_.reserve(vocabulary->members().size());
     for (const auto& [text, id] : vocabulary->members()) add_base(text, files.token_id(id, text, file));
+    files.require_own_ids(base_, file);
+    std::ranges::sort(base_, {}, id_of);
     return;
   }
   if (!vocabulary->is_list())
@@ -68,14 +83,15 @@ void Vocabulary::read_text_lines(std::string text) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   for (const auto& [token, id] : base_ids_) base_.emplace_back(token, id);
-  std::ranges::sort(base_, {}, [](const auto& entry) { return entry.second; });
+  std::ranges::sort(base_, {}, id_of);
 }
 
 void Vocabulary::read_added(const TokenizerFiles& files) {
   if (const Json* added = files.part("added_tokens"); added && added->is_list()) {
+    require_own_added_ids(files, added->list());
     for (const Json& token : added->list()) {
       DeclaredToken declared = declared_token(token);
-      add({std::move(declared.text), declared.special, declared.normalized});
+      add(files, {std::move(declared.text), declared.special, declared.normalized});
     }
   }
   SpecialMap map = read_special_map(files);
@@ -83,19 +99,28 @@ void Vocabulary::read_added(const TokenizerFiles& files) {
   for (const SpecialText& special : map.special) specials.emplace(special.text, true);
   for (auto& [id, token] : map.declared) {
     const bool is_special = token.special || specials.contains(token.text);
-    add({std::move(token.text), is_special, token.normalized});
+    add(files, {std::move(token.text), is_special, token.normalized});
   }
   for (SpecialText& special : map.special) {
-    if (!added_ids_.contains(special.text)) add({special.text, true, false, !special.is_named && !has(special.text)});
+    if (!added_ids_.contains(special.text))
+      add(files, {special.text, true, false, !special.is_named && !has(special.text)});
     special_.push_back(std::move(special.text));
   }
 }
 
-// A token keeps the id that its text has. A new text gets the next free id, whatever id its file claims.
-void Vocabulary::add(Added token) {
+// A token keeps the id that its text has. A new text gets the next id, whatever id its file claims; the ids of a
+// vocabulary with gaps are not free.
+void Vocabulary::add(const TokenizerFiles& files, Added token) {
   if (token.text.empty()) return;
   std::uint64_t id = std::max(base_size(), added_.empty() ? 0 : added_.rbegin()->first + 1);
-  if (const auto known = this->id(token.text)) id = *known;
+  if (const auto known = this->id(token.text)) {
+    id = *known;
+  } else if (const auto taken = std::ranges::lower_bound(base_, id, {}, id_of);
+             taken != base_.end() && taken->second == id) {
+    throw files.error(Errc::malformed,
+                      fmt::format("the tokens {} and {} both have id {}", quote(taken->first), quote(token.text), id),
+                      "tokenizer.json");
+  }
   added_ids_.insert_or_assign(token.text, id);
   added_.insert_or_assign(id, std::move(token));
 }

@@ -50,11 +50,11 @@ class Vocabulary {
   void read_text_lines(std::string text);
   void add_base(std::string_view text, std::uint64_t id);
   void read_added(const TokenizerFiles& files);
-  void add(Added token);
+  void add(const TokenizerFiles& files, Added token);
 
   std::deque<std::string> kept_;  // texts that no document keeps
   std::optional<Json> vocab_json_;
-  std::vector<std::pair<std::string_view, std::uint64_t>> base_;
+  TokenizerFiles::TokenIds base_;  // by id
   NameViewMap<std::uint64_t> base_ids_;
   std::map<std::uint64_t, Added> added_;
   NameMap<std::uint64_t> added_ids_;
