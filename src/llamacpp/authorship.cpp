@@ -148,7 +148,8 @@ Authorship find_authorship(const Json& card, const Json& raw_config, const std::
   add_card(known, card, parameters);
   // With more than one slash it is a path on somebody's machine.
   const Json* id = raw_config.find("_name_or_path");
-  if (id != nullptr && id->is_text() && std::ranges::count(id->text(), '/') <= 1) add_name(known, id->text(), parameters);
+  if (id != nullptr && id->is_text() && std::ranges::count(id->text(), '/') <= 1)
+    add_name(known, id->text(), parameters);
   add_name(known, folder_name, parameters);
   return known;
 }

@@ -1,5 +1,6 @@
 // What transformers' configuration classes add to a config.json: the values that it leaves out, other names for values,
-// and a few conversions. They are those of transformers 4.57.6, which llama.cpp's converter reads every config.json with.
+// and a few conversions. They are those of transformers 4.57.6, which llama.cpp's converter reads every config.json
+// with.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// What transformers' configuration classes do to the values of a config.json, besides filling in those that are missing.
+// What transformers' configuration classes do to the values of a config.json, besides filling in those that are
+// missing.
 //
 // A step changes `values`, which already has the class's defaults. `given` is what the file says. It returns false if
 // the class would refuse the file; the converter then takes the file as it is.

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/checked.hpp"
 #include "core/text.hpp"
@@ -62,9 +62,8 @@ constexpr AuthorshipKey kAuthorshipKeys[] = {
     {&Authorship::source_uuid, "general.source.uuid"},
     {&Authorship::source_repo_url, "general.source.repo_url"},
 };
-constexpr std::string_view kSourceFacts[] = {"name",        "author", "version", "organization",
-                                             "description", "url",    "doi",     "uuid",
-                                             "repo_url"};
+constexpr std::string_view kSourceFacts[] = {"name", "author", "version", "organization", "description",
+                                             "url",  "doi",    "uuid",    "repo_url"};
 
 class GeneralWriter {
  public:
@@ -174,7 +173,9 @@ std::string counted_size(const ParameterCounts& counts) {
   return fmt::format("{}x{}", counts.expert_count, rounded_parameter_count(used));
 }
 
-std::uint64_t add_counts(std::uint64_t a, std::uint64_t b) { return fits(checked_add(a, b), "the number of parameters"); }
+std::uint64_t add_counts(std::uint64_t a, std::uint64_t b) {
+  return fits(checked_add(a, b), "the number of parameters");
+}
 
 }  // namespace
 

@@ -29,8 +29,8 @@ struct CountedTensor {
 };
 ParameterCounts count_parameters(std::span<const CountedTensor> tensors);
 
-// Adds general.*, up to where the keys of the architecture begin, and among them what add_early_keys() adds. What cannot
-// be read, and values of a kind that no key has, are notes.
+// Adds general.*, up to where the keys of the architecture begin, and among them what add_early_keys() adds. What
+// cannot be read, and values of a kind that no key has, are notes.
 void add_general(const ModelFolder& folder, const ModelConfig& config, const ParameterCounts& counts,
                  TypedMetadata& out, std::vector<Note>& notes);
 

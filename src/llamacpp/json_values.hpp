@@ -1,4 +1,5 @@
-// Values of a config.json as Python sees them: a key that is missing is null, true is 1, and anything can be a condition.
+// Values of a config.json as Python sees them: a key that is missing is null, true is 1, and anything can be a
+// condition.
 #pragma once
 
 #include <cmath>

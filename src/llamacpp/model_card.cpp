@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include <ballast/error.hpp>
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 
 #include "core/text.hpp"
 #include "core/yaml.hpp"
@@ -16,7 +16,8 @@ constexpr std::size_t kLongestCard = 4 << 20;
 
 // Takes the next line off the text. Lines end as Python's splitlines() sees it.
 std::string_view take_card_line(std::string_view& text) {
-  constexpr std::string_view kEnds[] = {"\r\n", "\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"};
+  constexpr std::string_view kEnds[] = {"\r\n", "\n",   "\r",     "\v",     "\f",    "\x1c",
+                                        "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"};
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte > 0x1e && byte != 0xc2 && byte != 0xe2) continue;
