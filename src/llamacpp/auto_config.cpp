@@ -95,7 +95,7 @@ bool complete_labels(Json& values, const Json& given) {
   return true;
 }
 
-void overlay(Json& values, const Json& over) {
+void overlay_values(Json& values, const Json& over) {
   for (const auto& [key, value] : over.members()) values.set(key, value);
 }
 
@@ -103,8 +103,8 @@ void overlay(Json& values, const Json& over) {
 std::optional<Json> common_values(const Json& given, std::string_view defaults) {
   if (!has_known_dtype(given) || !has_known_problem_type(given)) return std::nullopt;
   Json values = Json::parse(kCommonDefaults);
-  overlay(values, Json::parse(defaults));
-  overlay(values, given);
+  overlay_values(values, Json::parse(defaults));
+  overlay_values(values, given);
   if (!complete_labels(values, given)) return std::nullopt;
   return values;
 }
@@ -127,8 +127,8 @@ std::optional<Json> read_text_part(const PartedModel& of, const Json& given) {
   const Json* part = given.find("text_config");
   if (!is_null(part) && !part->is_object()) return std::nullopt;
   Json values = Json::parse(of.text_defaults);
-  if (!is_null(part)) overlay(values, *part);
-  if (is_null(part) && of.may_be_flat) overlay(values, given);
+  if (!is_null(part)) overlay_values(values, *part);
+  if (is_null(part) && of.may_be_flat) overlay_values(values, given);
 
   const Json* type = is_null(part) || !of.text_has_its_type ? nullptr : part->find("model_type");
   if (type != nullptr && !type->is_text()) return std::nullopt;
@@ -145,7 +145,7 @@ std::optional<Json> read_parts(const PartedModel& of, const Json& given) {
   return values;
 }
 
-std::optional<Json> read_as(std::string_view model_type, const Json& given) {
+std::optional<Json> read_as_type(std::string_view model_type, const Json& given) {
   if (const PartedModel* parted = parted_model(model_type)) return read_parts(*parted, given);
   const ConfigClass* of = config_class(model_type);
   return of == nullptr ? std::nullopt : read_by_class(*of, given);
@@ -170,8 +170,8 @@ std::optional<Json> read_auto_config(const Json& given, std::string_view folder_
   const Json* type = given.find("model_type");
   // A model that brings its own code and names no type is of no class that is known.
   if (type == nullptr && own_code != nullptr && own_code->find("AutoConfig") != nullptr) return std::nullopt;
-  if (type != nullptr) return type->is_text() ? read_as(type->text(), given) : std::nullopt;
-  return read_as(model_type_in_name(folder_name), given);
+  if (type != nullptr) return type->is_text() ? read_as_type(type->text(), given) : std::nullopt;
+  return read_as_type(model_type_in_name(folder_name), given);
 }
 
 }  // namespace ballast::llamacpp

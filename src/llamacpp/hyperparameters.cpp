@@ -34,7 +34,7 @@ std::string full_key(const HyperModel& model, std::string_view key) {
   return fmt::format("{}.{}", model.config.architecture, key);
 }
 
-MetadataEntry make_entry(const std::string& key, KeyKind kind, const Json& value) {
+MetadataEntry make_key_entry(const std::string& key, KeyKind kind, const Json& value) {
   switch (kind) {
     case KeyKind::count: return u32_entry(key, value);
     case KeyKind::count_or_counts: return value.is_list() ? list_entry(key, value) : u32_entry(key, value);
@@ -47,7 +47,7 @@ MetadataEntry make_entry(const std::string& key, KeyKind kind, const Json& value
 }
 
 // Empty texts and lists are never written.
-bool is_empty(const Json& value) {
+bool is_empty_value(const Json& value) {
   return (value.is_text() && value.text().empty()) || (value.is_list() && value.list().empty());
 }
 
@@ -75,8 +75,8 @@ void write_architecture(const ArchitectureKeys& keys, HyperModel& model) {
 }  // namespace
 
 void write_key(HyperModel& model, std::string_view key, KeyKind kind, const Json* value) {
-  if (is_null(value) || is_empty(*value)) return;
-  model.out.set(make_entry(full_key(model, key), kind, *value));
+  if (is_null(value) || is_empty_value(*value)) return;
+  model.out.set(make_key_entry(full_key(model, key), kind, *value));
 }
 
 void write_row(HyperModel& model, const KeyRow& row) {

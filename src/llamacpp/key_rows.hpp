@@ -62,6 +62,11 @@ struct ArchitectureKeys {
   std::array<std::span<const KeyRow>, 4> tables;
 };
 
+// The tables, by what the models are like.
+std::span<const ArchitectureKeys> dense_architectures();
+std::span<const ArchitectureKeys> expert_architectures();
+std::span<const ArchitectureKeys> encoder_architectures();
+
 const ArchitectureKeys* find_architecture_keys(std::string_view architecture);  // null if there are none
 
 void write_row(HyperModel& model, const KeyRow& row);

@@ -17,13 +17,14 @@
 namespace ballast::llamacpp {
 namespace {
 
-std::string shown(const Json& value) {
+std::string shown_value(const Json& value) {
   const std::string text = to_string(value);
   return text.size() <= 60 ? escape_for_terminal(text) : escape_for_terminal(text.substr(0, 60)) + "…";
 }
 
 Error does_not_fit(std::string_view key, const Json& value, std::string_view type) {
-  return {Errc::malformed, fmt::format("the value of {} would be {}, which is not {}", quote(key), shown(value), type)};
+  return {Errc::malformed,
+          fmt::format("the value of {} would be {}, which is not {}", quote(key), shown_value(value), type)};
 }
 
 template <class Integer>
@@ -48,7 +49,7 @@ MetadataEntry booleans_entry(std::string_view key, const Json::List& items) {
 }
 
 template <class T, class Convert>
-std::vector<T> converted(const Json::List& items, Convert convert) {
+std::vector<T> converted_items(const Json::List& items, Convert convert) {
   std::vector<T> values;
   std::ranges::transform(items, std::back_inserter(values), convert);
   return values;
@@ -75,15 +76,16 @@ MetadataEntry list_entry(std::string_view key, const Json& value) {
   };
   if (all(&Json::is_bool)) return booleans_entry(key, items);
   if (all(&Json::is_text)) {
-    return MetadataEntry::strings(key, converted<std::string>(items, [](const Json& item) { return item.text(); }));
+    return MetadataEntry::strings(key,
+                                  converted_items<std::string>(items, [](const Json& item) { return item.text(); }));
   }
   if (all(&Json::is_integer)) {
-    const auto numbers = converted<std::int32_t>(
+    const auto numbers = converted_items<std::int32_t>(
         items, [&](const Json& item) { return integer_of<std::int32_t>(key, item, "a whole number of 32 bits"); });
     return MetadataEntry::numbers<std::int32_t>(key, numbers);
   }
   if (all(&Json::is_double)) {
-    const auto numbers = converted<float>(items, [&](const Json& item) { return float_of(key, item); });
+    const auto numbers = converted_items<float>(items, [&](const Json& item) { return float_of(key, item); });
     return MetadataEntry::numbers<float>(key, numbers);
   }
   throw does_not_fit(key, value, "a list of values of one kind");

@@ -62,7 +62,7 @@ std::string class_of(const Json& config) {
   return *name;
 }
 
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+bool is_one_of_names(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -73,8 +73,9 @@ std::string_view architecture_of_values(const ModelConfig& config) {
   const bool is_mistral4 = type != nullptr && type->is_text() && type->text() == "mistral4";
   if (name == "NomicBertModel") return is_true(config.find("moe_every_n_layers")) ? "nomic-bert-moe" : "nomic-bert";
   if (name.starts_with("XLMRoberta") && is_true(config.find("lora_adaptations"))) return "jina-bert-v3";
-  if (is_one_of(name, {"Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"}) && is_mistral4) return "mistral4";
-  if (is_one_of(name, {"DeepseekOCRForCausalLM", "UnlimitedOCRForCausalLM"})) return "deepseek2-ocr";
+  if (is_one_of_names(name, {"Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"}) && is_mistral4)
+    return "mistral4";
+  if (is_one_of_names(name, {"DeepseekOCRForCausalLM", "UnlimitedOCRForCausalLM"})) return "deepseek2-ocr";
   const std::string_view usual = architecture_of(name);
   const bool has_one_layer = whole_number(config.find("num_hidden_layers")) == 1;
   if (usual == "llama" && has_one_layer && config.find("draft_vocab_size") != nullptr) return "eagle3";
@@ -83,7 +84,7 @@ std::string_view architecture_of_values(const ModelConfig& config) {
 
 // Mamba's values are taken as the file has them: transformers' class makes too much of them.
 bool is_taken_as_it_is(std::string_view class_name) {
-  return is_one_of(architecture_of(class_name), {"mamba", "mamba2"});
+  return is_one_of_names(architecture_of(class_name), {"mamba", "mamba2"});
 }
 
 }  // namespace

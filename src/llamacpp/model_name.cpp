@@ -14,18 +14,20 @@
 namespace ballast::llamacpp {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_small(char c) { return c >= 'a' && c <= 'z'; }
-bool is_large(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_name_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_small_letter(char c) { return c >= 'a' && c <= 'z'; }
+bool is_large_letter(char c) { return c >= 'A' && c <= 'Z'; }
 // Characters that are not ASCII count as letters without case.
-bool is_letter(char c) { return is_small(c) || is_large(c) || static_cast<unsigned char>(c) >= 0x80; }
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f'); }
-char to_large(char c) { return is_small(c) ? static_cast<char>(c - ('a' - 'A')) : c; }
-char to_small(char c) { return is_large(c) ? static_cast<char>(c + ('a' - 'A')) : c; }
+bool is_name_letter(char c) {
+  return is_small_letter(c) || is_large_letter(c) || static_cast<unsigned char>(c) >= 0x80;
+}
+bool is_name_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f'); }
+char to_large_letter(char c) { return is_small_letter(c) ? static_cast<char>(c - ('a' - 'A')) : c; }
+char to_small_letter(char c) { return is_large_letter(c) ? static_cast<char>(c + ('a' - 'A')) : c; }
 
 // How many digits the text begins with.
 std::size_t digits_before(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_name_digit) - text.begin());
 }
 
 // Takes digits off the text, and says whether there were some.
@@ -61,10 +63,10 @@ bool is_quantization(std::string_view part) {
     if (text == type) return true;
   }
   if (text.starts_with('i')) text.remove_prefix(1);
-  if (text.size() < 2 || text[0] != 'q' || !is_digit(text[1])) return false;
+  if (text.size() < 2 || text[0] != 'q' || !is_name_digit(text[1])) return false;
   text.remove_prefix(2);
   for (; !text.empty(); text.remove_prefix(2)) {
-    const bool is_word = text.size() > 1 && (is_digit(text[1]) || is_letter(text[1]) || text[1] == '_');
+    const bool is_word = text.size() > 1 && (is_name_digit(text[1]) || is_name_letter(text[1]) || text[1] == '_');
     if (text[0] != '_' || !is_word) return false;
   }
   return true;
@@ -90,7 +92,7 @@ bool is_size(std::string_view part) {
   constexpr std::string_view kUnits = "kmbt";
   if (text.empty() || kUnits.find(text[0]) == std::string_view::npos) return false;
   text.remove_prefix(1);
-  return text.empty() || (text.size() == 1 && is_digit(text[0]));
+  return text.empty() || (text.size() == 1 && is_name_digit(text[0]));
 }
 
 bool is_finetuning(std::string_view part) {
@@ -127,12 +129,12 @@ struct NamePart {
 std::string normal_size(std::string_view part) {
   std::string size(part);
   std::ranges::replace(size, '_', '.');
-  if (is_digit(size.back())) {
+  if (is_name_digit(size.back())) {
     const char unit = size[size.size() - 2], decimal = size.back();
     size.resize(size.size() - 2);
     size += {'.', decimal, unit};
   }
-  if (size.size() > 1 && is_digit(size[size.size() - 2])) size.back() = to_large(size.back());
+  if (size.size() > 1 && is_name_digit(size[size.size() - 2])) size.back() = to_large_letter(size.back());
   return size;
 }
 
@@ -141,7 +143,7 @@ void tell_size(NamePart& part, std::uint64_t parameters) {
   const auto said = parameters_of_size(part.text);
   if (parameters != 0 && said && is_far_from(*said, parameters)) {
     part.is_finetune = true;
-    part.text.back() = to_small(part.text.back());
+    part.text.back() = to_small_letter(part.text.back());
   } else {
     part.is_size = true;
   }
@@ -152,7 +154,7 @@ void tell_kind(NamePart& part, bool is_first, std::uint64_t parameters) {
     part.is_version = true;
   } else if (is_quantization(part.text)) {
     part.is_type = true;
-    std::ranges::transform(part.text, part.text.begin(), to_large);
+    std::ranges::transform(part.text, part.text.begin(), to_large_letter);
   } else if (!is_first && is_size(part.text)) {
     tell_size(part, parameters);
   } else if (!is_first && is_finetuning(part.text)) {
@@ -162,9 +164,11 @@ void tell_kind(NamePart& part, bool is_first, std::uint64_t parameters) {
 
 // "mini" says nothing beside "4B".
 void drop_words_beside_numbers(std::vector<NamePart>& parts) {
-  const auto has_digit = [](const NamePart& part) { return part.is_size && std::ranges::any_of(part.text, is_digit); };
+  const auto has_digit = [](const NamePart& part) {
+    return part.is_size && std::ranges::any_of(part.text, is_name_digit);
+  };
   if (std::ranges::none_of(parts, has_digit)) return;
-  for (NamePart& part : parts) part.is_size = part.is_size && !std::ranges::all_of(part.text, is_letter);
+  for (NamePart& part : parts) part.is_size = part.is_size && !std::ranges::all_of(part.text, is_name_letter);
 }
 
 // The basename is what comes first, without versions at its end. What nothing is known about is fine-tuning.
@@ -172,7 +176,7 @@ void find_basename(std::vector<NamePart>& parts) {
   bool is_at_start = true;
   for (NamePart& part : parts) {
     const bool has_no_kind = part.has_no_kind();
-    is_at_start = is_at_start && ((has_no_kind && is_letter(part.text[0])) || part.is_version);
+    is_at_start = is_at_start && ((has_no_kind && is_name_letter(part.text[0])) || part.is_version);
     if (is_at_start) part.is_basename = true;
     if (!is_at_start && has_no_kind) part.is_finetune = true;
   }
@@ -215,16 +219,16 @@ void drop_repeated_sizes(std::vector<NamePart>& parts) {
 }
 
 std::string title_of_word(std::string_view word) {
-  const bool has_small = std::ranges::any_of(word, is_small);
-  const bool stays = !has_small || std::ranges::any_of(word, is_large) || is_digit(word[0]) ||
+  const bool has_small = std::ranges::any_of(word, is_small_letter);
+  const bool stays = !has_small || std::ranges::any_of(word, is_large_letter) || is_name_digit(word[0]) ||
                      (word[0] == 'v' && is_dotted_number(word.substr(1)));
   std::string title(word);
   if (stays) return title;
   bool is_in_word = false;
   for (char& c : title) {
-    const bool begins_word = !is_in_word && is_letter(c);
-    is_in_word = is_letter(c);
-    if (begins_word) c = to_large(c);
+    const bool begins_word = !is_in_word && is_name_letter(c);
+    is_in_word = is_name_letter(c);
+    if (begins_word) c = to_large_letter(c);
   }
   return title;
 }
@@ -256,7 +260,7 @@ ModelNameParts split_model_name(std::string_view id, std::uint64_t parameters) {
 std::string title_of_id(std::string_view id) {
   std::string title;
   std::size_t at = 0;
-  const auto separates = [](char c) { return c == '-' || is_blank(c); };
+  const auto separates = [](char c) { return c == '-' || is_name_blank(c); };
   while (at < id.size()) {
     const std::string_view rest = id.substr(at);
     const auto length = static_cast<std::size_t>(std::ranges::find_if(rest, separates) - rest.begin());
