@@ -25,6 +25,7 @@ struct BackClass {
   std::string_view fixed = "{}";                   // JSON: what every model of the class has, and config.json must say
   bool (*fits)(const GgufFacts& facts) = nullptr;  // null if all do
   void (*finish)(BackModel& model) = nullptr;      // what is more than a row
+  bool has_own_code = false;                       // its code is published with its models, not in transformers
   bool is_twin = false;  // the same model as that of an earlier row; the one counts that gives the GGUF's keys again
 };
 

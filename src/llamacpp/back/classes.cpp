@@ -45,6 +45,9 @@ bool classifies(const GgufFacts& facts) { return facts.has("cls.output.weight");
 bool classifies_byte_pairs(const GgufFacts& facts) { return classifies(facts) && has_byte_pairs(facts); }
 bool classifies_unigrams(const GgufFacts& facts) { return classifies(facts) && has_unigrams(facts); }
 
+bool has_no_token_types(const GgufFacts& facts) { return !facts.has("token_types.weight"); }
+bool classifies_distilled(const GgufFacts& facts) { return classifies(facts) && has_no_token_types(facts); }
+
 // Every decoder block of umT5 has its own biases of positions.
 bool is_umt5(const GgufFacts& facts) { return facts.has("dec.blk.1.attn_rel_b.weight"); }
 
@@ -64,9 +67,11 @@ constexpr BackClass kClasses[] = {
     {"arcee", "ArceeForCausalLM", "arcee"},
     {"bert", "RobertaForSequenceClassification", "roberta", "{}", classifies_byte_pairs, finish_roberta},
     {"bert", "XLMRobertaForSequenceClassification", "xlm-roberta", "{}", classifies_unigrams, finish_roberta},
+    {"bert", "DistilBertForSequenceClassification", "distilbert", "{}", classifies_distilled},
     {"bert", "BertForSequenceClassification", "bert", "{}", classifies, finish_bert},
     {"bert", "RobertaModel", "roberta", "{}", has_byte_pairs, finish_roberta},
     {"bert", "XLMRobertaModel", "xlm-roberta", "{}", has_unigrams, finish_roberta},
+    {"bert", "DistilBertModel", "distilbert", "{}", has_no_token_types},
     {"bert", "BertModel", "bert", "{}", nullptr, finish_bert},
     {"cohere2", "Cohere2ForCausalLM", "cohere2"},
     {"command-r", "CohereForCausalLM", "cohere"},
@@ -87,23 +92,23 @@ constexpr BackClass kClasses[] = {
     {"granite", "GraniteForCausalLM", "granite"},
     {"granitemoe", "GraniteMoeSharedForCausalLM", "granitemoeshared", "{}", has_shared_experts},
     {"granitemoe", "GraniteMoeForCausalLM", "granitemoe"},
-    {"internlm2", "InternLM2ForCausalLM", "internlm2"},
-    {"jina-bert-v2", "JinaBertModel", "bert", R"({"position_embedding_type":"alibi"})", nullptr, finish_jina},
+    {"internlm2", "InternLM2ForCausalLM", "internlm2", "{}", nullptr, nullptr, true},
+    {"jina-bert-v2", "JinaBertModel", "bert", R"({"position_embedding_type":"alibi"})", nullptr, finish_jina, true},
     {"lfm2", "Lfm2ForCausalLM", "lfm2", R"({"block_auto_adjust_ff_dim":false})", nullptr, finish_lfm2},
     {"llama", "MixtralForCausalLM", "mixtral", kWholeWindow, has_experts},
     {"llama", "LlamaForCausalLM", "llama"},
-    {"llama", "MistralForCausalLM", "mistral", kWholeWindow, may_be_mistral, nullptr, true},
-    {"llama-embed", "LlamaBidirectionalModel", "llama_bidirec"},
+    {"llama", "MistralForCausalLM", "mistral", kWholeWindow, may_be_mistral, nullptr, false, true},
+    {"llama-embed", "LlamaBidirectionalModel", "llama_bidirec", "{}", nullptr, nullptr, true},
     {"mamba", "FalconMambaForCausalLM", "falcon_mamba", R"({"expand":2})", has_mamba_norms},
     {"mamba", "MambaForCausalLM", "mamba", R"({"expand":2})"},
-    {"minicpm", "MiniCPMForCausalLM", "minicpm"},
+    {"minicpm", "MiniCPMForCausalLM", "minicpm", "{}", nullptr, nullptr, true},
     {"mistral3", "Ministral3ForCausalLM", "ministral3", kWholeWindow, is_ministral},
     // The language model is a Mistral to transformers, and to llama.cpp one of a family with another name.
     {"mistral3", "Ministral3ForCausalLM", "mistral", kWholeWindow},
     {"modern-bert", "ModernBertForSequenceClassification", "modernbert", "{}", classifies},
     {"modern-bert", "ModernBertModel", "modernbert"},
-    {"nomic-bert", "NomicBertModel", "nomic_bert", kNomic, nullptr, finish_nomic},
-    {"nomic-bert-moe", "NomicBertModel", "nomic_bert", kNomicMoe, nullptr, finish_nomic},
+    {"nomic-bert", "NomicBertModel", "nomic_bert", kNomic, nullptr, finish_nomic, true},
+    {"nomic-bert-moe", "NomicBertModel", "nomic_bert", kNomicMoe, nullptr, finish_nomic, true},
     {"olmo", "OlmoForCausalLM", "olmo"},
     {"olmo2", "Olmo3ForCausalLM", "olmo3", "{}", has_windows},
     {"olmo2", "Olmo2ForCausalLM", "olmo2"},
@@ -129,7 +134,7 @@ constexpr BackClass kClasses[] = {
 // clang-format on
 
 // What classes call values that transformers has no class for.
-constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+constexpr std::pair<std::string_view, std::string_view> kNamesWithoutClass[] = {
     {"nomic_bert",
      R"({"n_positions":0,"n_embd":0,"n_inner":0,"n_head":0,"n_layer":0,"layer_norm_epsilon":0,"rotary_emb_base":0})"},
     {"", R"({"max_position_embeddings":0,"hidden_size":0,"intermediate_size":0,"num_attention_heads":0,)"
@@ -167,7 +172,7 @@ std::string_view BackModel::name_of(std::string_view sources) const {
     const std::string_view found = first_in(defaults);
     return found.empty() ? first : found;
   }
-  for (const auto& [model_type, names] : kOtherNames) {
+  for (const auto& [model_type, names] : kNamesWithoutClass) {
     if (!model_type.empty() && model_type != of.model_type) continue;
     const std::string_view found = first_in(Json::parse(names));
     if (!found.empty()) return found;

@@ -11,7 +11,7 @@ namespace ballast::llamacpp::back {
 namespace {
 
 constexpr std::uint64_t kMostItems = 1 << 16;    // of a list with one for each block
-constexpr std::uint64_t kMostFactors = 1 << 16;  // of rotary positions
+constexpr std::uint64_t kMostFactors = 1 << 12;  // of rotary positions
 
 Json json_of_value(const MetadataValue& value) {
   switch (value.type) {

@@ -21,39 +21,45 @@ using namespace llamacpp::back;
 // Several classes have names of their own for a tensor that GGUF has one name for. The tables of names have the usual
 // one.
 struct OtherName {
-  std::string_view class_name;
-  std::string_view sign;  // the end of a tensor's name in the GGUF
-  bool has_sign;          // whether there must be such a tensor, or none
+  std::string_view classes;  // the beginning of the class's name
+  std::string_view sign;     // the end of a tensor's name in the GGUF
+  bool has_sign;             // whether there must be such a tensor, or none
   std::string_view found, wanted;
 };
 constexpr OtherName kOtherNames[] = {
     {"FalconForCausalLM", ".attn_norm_2.weight", true, ".input_layernorm.", ".ln_mlp."},
-    {"T5ForConditionalGeneration", ".ffn_gate.weight", false, ".wi_1.", ".wi."},
-    {"T5EncoderModel", ".ffn_gate.weight", false, ".wi_1.", ".wi."},
+    {"T5", ".ffn_gate.weight", false, ".wi_1.", ".wi."},
+    {"UMT5", ".ffn_gate.weight", false, ".wi_1.", ".wi."},
     {"BertForSequenceClassification", "cls.output.weight", true, "classifier.out_proj.", "classifier."},
     {"ModernBertForSequenceClassification", "cls.output.weight", true, "classifier.out_proj.", "classifier."},
+    {"DistilBert", "cls.weight", true, "classifier.dense.", "pre_classifier."},
+    {"DistilBert", "cls.output.weight", true, "classifier.out_proj.", "classifier."},
+    {"DistilBert", {}, true, "encoder.layer.", "transformer.layer."},
+    {"DistilBert", {}, true, ".attention.self.query.", ".attention.q_lin."},
+    {"DistilBert", {}, true, ".attention.self.key.", ".attention.k_lin."},
+    {"DistilBert", {}, true, ".attention.self.value.", ".attention.v_lin."},
+    {"DistilBert", {}, true, ".attention.output.dense.", ".attention.out_lin."},
+    {"DistilBert", {}, true, ".attention.output.LayerNorm.", ".sa_layer_norm."},
+    {"DistilBert", {}, true, ".intermediate.dense.", ".ffn.lin1."},
+    {"DistilBert", {}, true, ".output.dense.", ".ffn.lin2."},
+    {"DistilBert", {}, true, ".output.LayerNorm.", ".output_layer_norm."},
     {"JinaBertModel", ".ffn_gate.weight", true, ".mlp.gated_layers.", ".mlp.gated_layers_v."},
 };
 
-Checkpoint with_other_names(Checkpoint model, std::string_view class_name, const std::vector<const OtherName*>& rows) {
-  for (const OtherName* row : rows) {
-    if (row->class_name != class_name) continue;
-    model = rename_names(std::move(model), [&](std::string_view name) {
-      std::string renamed(name);
-      const std::size_t at = renamed.find(row->found);
-      if (at != std::string::npos) renamed.replace(at, row->found.size(), row->wanted);
-      return std::optional(std::move(renamed));
-    });
-  }
-  return model;
-}
-
-std::vector<const OtherName*> other_names_of(const GgufFacts& facts) {
+std::vector<const OtherName*> other_names(std::string_view class_name, const GgufFacts& facts) {
   std::vector<const OtherName*> rows;
   for (const OtherName& row : kOtherNames) {
-    if (facts.has_ending(row.sign) == row.has_sign) rows.push_back(&row);
+    if (class_name.starts_with(row.classes) && facts.has_ending(row.sign) == row.has_sign) rows.push_back(&row);
   }
   return rows;
+}
+
+std::string with_other_name(std::string name, const std::vector<const OtherName*>& rows) {
+  for (const OtherName* row : rows) {
+    const std::size_t at = name.find(row->found);
+    if (at != std::string::npos) name.replace(at, row->found.size(), row->wanted);
+  }
+  return name;
 }
 
 // RoBERTa has rows of positions for the padding and before it, which it never uses and the converter leaves out.
@@ -102,12 +108,20 @@ Json model_config_of(const Checkpoint& gguf) { return make_config_of(gguf).confi
 
 HuggingFaceModel to_huggingface_model(Checkpoint gguf, const NameOptions& options) {
   MadeConfig made = make_config_of(gguf);
-  const auto other_names = other_names_of(GgufFacts(gguf));
-  gguf = keep_names(std::move(gguf),
-                    [&](std::string_view name) { return std::ranges::find(made.told, name) == made.told.end(); });
-  if (made.of != nullptr) add_unused_positions(gguf, *made.of);
+  if (made.of == nullptr) {
+    Checkpoint model = to_names(std::move(gguf), NameStyle::huggingface, options);
+    model.notes.insert(model.notes.end(), made.notes.begin(), made.notes.end());
+    return {std::move(model), {}};
+  }
+  const auto rows = other_names(made.of->class_name, GgufFacts(gguf));
+  add_unused_positions(gguf, *made.of);
+  const auto is_told = [&](std::string_view name) { return std::ranges::find(made.told, name) != made.told.end(); };
+  gguf = keep_names(std::move(gguf), [&](std::string_view name) { return !is_told(name); });
   Checkpoint model = to_names(std::move(gguf), NameStyle::huggingface, options);
-  if (made.of != nullptr) model = with_other_names(std::move(model), made.of->class_name, other_names);
+  if (!rows.empty())
+    model = rename_names(std::move(model), [&](std::string_view name) {
+      return std::optional(with_other_name(std::string(name), rows));
+    });
   model.notes.insert(model.notes.end(), made.notes.begin(), made.notes.end());
   return {std::move(model), std::move(made.config)};
 }

@@ -86,7 +86,8 @@ void base_size(BackModel& model, std::string_view key) {
 
 void labels(BackModel& model, std::string_view key) {
   const Json texts = model.facts.value(key);
-  if (!texts.is_list() || texts.list().empty()) return;
+  constexpr std::size_t kMostLabels = 1 << 12;
+  if (!texts.is_list() || texts.list().empty() || texts.list().size() > kMostLabels) return;
   Json names = Json::Members(), numbers = Json::Members();
   for (std::uint64_t i = 0; i < texts.list().size(); ++i) {
     const Json& text = texts.list()[i];

@@ -13,13 +13,20 @@
 namespace ballast::llamacpp::back {
 namespace {
 
-constexpr double kUsualHigh = 4;
+// Those of published models come first.
+constexpr double kLowFactors[] = {1, 2, 0.5, 1.5, 3, 4};
+constexpr double kHighFactors[] = {4, 8, 2, 3, 16, 32, 1.5, 6, 64};
+constexpr double kLengths[] = {8192, 4096, 2048, 16384, 32768, 65536, 131072, 262144, 1024, 512, 256};
 
-Json scaling_with(double factor, double high, double old_length) {
-  return Json::Members{{"factor", factor},
-                       {"low_freq_factor", 1.0},
-                       {"high_freq_factor", high},
-                       {"original_max_position_embeddings", static_cast<std::int64_t>(old_length)},
+struct Llama3 {
+  double factor, low, high, old_length;
+};
+
+Json as_json(const Llama3& of) {
+  return Json::Members{{"factor", of.factor},
+                       {"low_freq_factor", of.low},
+                       {"high_freq_factor", of.high},
+                       {"original_max_position_embeddings", static_cast<std::int64_t>(of.old_length)},
                        {"rope_type", "llama3"}};
 }
 
@@ -62,26 +69,28 @@ Json llama3_scaling(const std::vector<float>& factors, double base) {
   const double factor = shortest(*std::ranges::max_element(factors));
   if (!(factor > 1)) return {};
 
-  const auto try_with = [&](double high, double old_length) -> Json {
+  const auto try_with = [&](double low, double high, double old_length) -> Json {
     const double whole = std::round(old_length);
-    if (!(whole >= 1) || whole > kLongest || !(high > 1)) return {};
-    Json scaling = scaling_with(factor, high, whole);
+    if (!(whole >= 1) || whole > kLongest || !(high > low)) return {};
+    Json scaling = as_json({factor, low, high, whole});
     return gives(scaling, factors, base) ? scaling : Json();
   };
   const std::vector<Between> points = those_between(factors, factor, base);
-  for (const Between& point : points) {
-    const Json usual = try_with(kUsualHigh, (point.kept * (kUsualHigh - 1) + 1) / point.frequency);
-    if (!usual.is_null()) return usual;
-  }
-  for (double length = 8192; points.empty() && length >= 256; length /= 2) {
-    const Json usual = try_with(kUsualHigh, length);
-    if (!usual.is_null()) return usual;
+  for (const double low : kLowFactors) {
+    for (const double high : kHighFactors) {
+      std::vector<double> lengths(std::begin(kLengths), std::end(kLengths));
+      if (!points.empty()) lengths = {(points.front().kept * (high - low) + low) / points.front().frequency};
+      for (const double length : lengths) {
+        Json found = try_with(low, high, length);
+        if (!found.is_null()) return found;
+      }
+    }
   }
   const auto line = high_and_length(points);
   if (!line) return {};
   Json found;
   round_number(line->first, [&](double high) {
-    found = try_with(high, line->second);
+    found = try_with(1, high, line->second);
     return !found.is_null();
   });
   return found;

@@ -1,8 +1,9 @@
 // What the presence of tensors says.
+#include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "llamacpp/back/back_model.hpp"
-#include "llamacpp/names/match.hpp"
 
 namespace ballast::llamacpp::back {
 namespace {
@@ -43,8 +44,9 @@ void add_tensor_signs(BackModel& model) {
   for (const TensorSign& sign : kSigns) {
     if (is_among(model.of.model_type, sign.model_types)) model.set(sign.name, model.facts.has_ending(sign.ending));
   }
-  const bool has_head = model.of.class_name.find("LM") != std::string_view::npos ||
-                        model.of.class_name.ends_with("ForConditionalGeneration");
+  constexpr std::string_view kWithHead[] = {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+  const bool has_head =
+      std::ranges::any_of(kWithHead, [&](std::string_view ending) { return model.of.class_name.ends_with(ending); });
   if (has_head && model.facts.has("token_embd.weight")) {
     model.set("tie_word_embeddings", !model.facts.has("output.weight"));
   }
