@@ -65,10 +65,10 @@ void add_tokens(BackModel& model);                       // ids of special token
 
 // Keys that the way there makes of the configuration otherwise than the GGUF has them.
 struct BackCheck {
-  bool is_possible = false;         // the way there takes the configuration
-  std::string reason{};             // why not
-  std::vector<std::string> lost{};  // keys of the GGUF that have another value, or none
-  std::size_t added = 0;            // keys that the GGUF does not have
+  bool is_possible = false;          // the way there takes the configuration
+  std::string reason{};              // why not
+  std::vector<std::string> lost{};   // keys of the GGUF that have another value, or none
+  std::vector<std::string> added{};  // keys that the GGUF does not have: the class has defaults for them
 };
 BackCheck check(const Json& config, const GgufFacts& facts);
 

@@ -1,4 +1,5 @@
 // The way there, once more, with the configuration that was made.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <ballast/error.hpp>
 #include <ballast/source.hpp>
 
+#include "core/text.hpp"
 #include "llamacpp/back/back_model.hpp"
 #include "llamacpp/hyperparameters.hpp"
 #include "llamacpp/model_config.hpp"
@@ -53,6 +55,18 @@ TypedMetadata keys_of(const Json& config, const GgufFacts& facts) {
   return keys;
 }
 
+// Defaults of a class are not the sizes of this model.
+void refuse_made_up_sizes(BackCheck& result, const std::string& prefix) {
+  for (const std::string_view key :
+       {"block_count", "embedding_length", "feed_forward_length", "attention.head_count"}) {
+    const std::string whole = prefix + std::string(key);
+    if (std::ranges::find(result.added, whole) == result.added.end()) continue;
+    result.is_possible = false;
+    result.reason = "there is no " + quote(whole);
+    return;
+  }
+}
+
 }  // namespace
 
 BackCheck check(const Json& config, const GgufFacts& facts) {
@@ -72,7 +86,10 @@ BackCheck check(const Json& config, const GgufFacts& facts) {
     const MetadataEntry* again = keys.find(entry.key);
     if (again == nullptr || text(*again) != text(entry)) result.lost.emplace_back(entry.key);
   }
-  for (const MetadataEntry& entry : keys) result.added += entry.key.starts_with(prefix) && !own.contains(entry.key);
+  for (const MetadataEntry& entry : keys) {
+    if (entry.key.starts_with(prefix) && !own.contains(entry.key)) result.added.emplace_back(entry.key);
+  }
+  refuse_made_up_sizes(result, prefix);
   return result;
 }
 

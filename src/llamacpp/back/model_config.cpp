@@ -67,7 +67,7 @@ MadeConfig make_config_of(const Checkpoint& gguf) {
     BackModel model(facts, *of);
     const BackCheck checked = make_and_check(model);
     if (reason.empty()) reason = checked.reason;
-    const std::size_t differences = checked.lost.size() + checked.added;
+    const std::size_t differences = checked.lost.size() + checked.added.size();
     if (!checked.is_possible || (made.of != nullptr && differences >= least)) continue;
     least = differences;
     made = {of, model.config, model.told, {}};

@@ -17,7 +17,7 @@ constexpr TensorSign kSigns[] = {
     {"attention_bias", ".attn_q.bias",
      " llama arcee granite granitemoe granitemoeshared smollm3 seed_oss qwen3 qwen3_moe qwen3_next qwen3_5_text "
      "qwen3_5_moe_text gemma gemma2 gemma3_text glm4 glm4_moe gpt_oss olmo olmo2 olmo3 cohere cohere2 phimoe "},
-    {"attention_bias", ".attn_qkv.bias", " gpt_neox modernbert phi3 "},
+    {"attention_bias", ".attn_qkv.bias", " gpt_neox modernbert "},
     {"attention_bias", ".attn_kv_a_mqa.bias", " deepseek_v2 deepseek_v3 "},
     {"attention_out_bias", ".attn_output.bias", " seed_oss "},
     {"mlp_bias", ".ffn_up.bias", " llama arcee granite smollm3 seed_oss modernbert "},
