@@ -109,7 +109,7 @@ std::string steps_text(const SavePlan& plan) {
 void write_plan(Session& session, const SavePlan& plan) {
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
-    const bool is_index = file.path.ends_with(".index.json"), is_config = file.path.ends_with("_config.json");
+    const bool is_index = file.path.ends_with(".index.json"), is_config = file.path.ends_with("config.json");
     table.row({escape_for_terminal(file.path),
                is_index    ? "index"
                : is_config ? "configuration"

@@ -129,16 +129,37 @@ GgufFlags with_plain_type(const Arguments& arguments) {
   return flags;
 }
 
-Checkpoint with_names(const Session& session, const Arguments& arguments, Checkpoint checkpoint) {
+bool is_folder(const std::string& out) {
+  std::error_code ignored;
+  return out.ends_with('/') || std::filesystem::is_directory(out, ignored);
+}
+
+// A folder gets the config.json of the model, too.
+Checkpoint as_huggingface_model(const Session& session, const Arguments& arguments, const NameOptions& options,
+                                Checkpoint checkpoint, Json& config) {
+  if (is_folder(arguments.out)) {
+    HuggingFaceModel made = to_huggingface_model(std::move(checkpoint), options);
+    config = std::move(made.config);
+    return std::move(made.model);
+  }
+  if (!model_config_of(checkpoint).is_null())
+    session.note("no config.json is written beside a single file; into a folder, NAME/, it is");
+  return to_names(std::move(checkpoint), NameStyle::huggingface, options);
+}
+
+Checkpoint with_names(const Session& session, const Arguments& arguments, Checkpoint checkpoint, Json& config) {
   const NameStyle style = name_style(arguments.names);
   NameOptions options = arguments.name_options;
   if (style == NameStyle::huggingface) widen_what_is_cast(checkpoint, cast_rules(arguments.dtypes));
   const bool may_lack_numbers = style == NameStyle::gguf && checkpoint.typed_metadata.empty();
   if (may_lack_numbers) options = completed(std::move(options), checkpoint.target, session.open_options());
+  if (style == NameStyle::huggingface && checkpoint.format == Format::gguf)
+    return as_huggingface_model(session, arguments, options, std::move(checkpoint), config);
   return to_names(std::move(checkpoint), style, options);
 }
 
-Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments) {
+// `config` is what becomes config.json; null if nothing does.
+Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments, Json& config) {
   check_type_alone(arguments);
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
@@ -157,7 +178,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments)
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   if (is_model) checkpoint = as_gguf_model(session, arguments.gguf, std::move(checkpoint));
   if (!is_model && !arguments.names.empty() && arguments.names != "keep")
-    checkpoint = with_names(session, arguments, std::move(checkpoint));
+    checkpoint = with_names(session, arguments, std::move(checkpoint), config);
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   const GgufFlags types = is_model ? with_plain_type(arguments) : arguments.gguf;
   if (is_model || types.has_type()) checkpoint = with_types(session, types, std::move(checkpoint));
@@ -220,7 +241,8 @@ int run_convert(Session& session, const Arguments& arguments) {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
         .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
   }
-  const Checkpoint checkpoint = wanted_checkpoint(session, arguments);
+  Json config;
+  const Checkpoint checkpoint = wanted_checkpoint(session, arguments, config);
   suggest_root(session, checkpoint);
   if (arguments.keep_values && checkpoint.values.empty())
     session.note("--keep-values: nothing stands beside the tensors" +
@@ -228,7 +250,8 @@ int run_convert(Session& session, const Arguments& arguments) {
   SaveOptions options = save_options(session, arguments);
   auto planning = session.progress_bar();  // compressing is measured while planning
   options.progress = planning.callback();
-  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  add_model_config(plan, std::move(config));
   planning.clear();
   if (arguments.dry_run) {
     say_notes(session, plan.notes);

@@ -254,8 +254,21 @@ float exponential(float x) {
 Tensor negated_exponential(const Tensor& tensor) {
   return mapped(tensor, "-exp", [](float x) { return -exponential(x); });
 }
+// The logarithm, or a neighbour of it whose exponential is the very value, so that it comes out again.
+float exact_logarithm(float value) {
+  constexpr int kNeighbours = 4;
+  const float near = std::log(value);
+  float above = near, below = near;
+  for (int i = 0; i <= kNeighbours && std::isfinite(near); ++i) {
+    if (exponential(above) == value) return above;
+    if (exponential(below) == value) return below;
+    above = std::nextafter(above, INFINITY);
+    below = std::nextafter(below, -INFINITY);
+  }
+  return near;
+}
 Tensor logarithm_of_negated(const Tensor& tensor) {
-  return mapped(tensor, "log of the negated", [](float x) { return std::log(-x); });
+  return mapped(tensor, "log of the negated", [](float x) { return exact_logarithm(-x); });
 }
 
 Tensors halves(const Tensor& tensor) {
