@@ -11,6 +11,7 @@
 #include "core/huge_pages.hpp"
 #include "kernels/ggml/encode.hpp"
 #include "kernels/ggml/encode_plain.hpp"
+#include "kernels/ggml/encode_weights.hpp"
 
 namespace ballast::bench {
 namespace {
@@ -46,6 +47,30 @@ void bench_work(Report& report, DType type, double times_plain) {
              times_plain);
 }
 
+// With importance, which takes other searches. The weights of the plain loop are those of the vector code.
+void bench_importance(Report& report, DType type, double times_plain) {
+  const std::string job = fmt::format("encode F32 to {} with importance", name(type));
+  if (!report.wants(job)) return;
+  constexpr std::size_t kStage = kernels::Weights::kStageElements;
+  const std::vector<float> in = gaussian(65536);
+  std::vector<float> importance(4096);
+  for (std::size_t i = 0; i < importance.size(); ++i) importance[i] = in[i] * in[i];
+  std::vector<std::byte> out(*bytes_of(type, in.size()));
+  const auto encode = [&] { kernels::encode_rows(type, in, importance, out); };
+  const auto encode_plainly = [&] {
+    kernels::Weights weights(type, in, importance);
+    auto* to = reinterpret_cast<std::uint8_t*>(out.data());
+    for (std::size_t i = 0; i < in.size(); i += kStage, to += *bytes_of(type, kStage)) {
+      const float* some = weights.next(in.data() + i, kStage);
+      kernels::plain::weighted_encoder(type)(in.data() + i, some, kStage / info(type).block_elements, to);
+    }
+  };
+  const Comparison to_plain = compare({encode}, {encode_plainly}, 7);
+  const double gb_per_second = static_cast<double>(in.size() * sizeof(float)) / to_plain.ours_ms * 1e-6;
+  report.add(fmt::format("{} ({:.3f} GB/s) / plain loop", job, gb_per_second), to_plain, Goal::speed_at_least,
+             times_plain);
+}
+
 void bench_memory(Report& report, DType type, double share_of_memcpy) {
   const std::string job = fmt::format("encode 128 MiB of F32 to {} / memcpy", name(type));
   if (!report.wants(job)) return;
@@ -65,6 +90,9 @@ void bench_ggml_encode(Report& report) {
   for (const DType type : {q2_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs}) bench_work(report, type, 2.0);
   for (const DType type : {q3_k, q4_0, q4_1, q5_0, q5_1, q8_0, q8_k, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0})
     bench_work(report, type, 1.0);
+  for (const DType type : {q4_0, q4_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs})
+    bench_importance(report, type, 2.0);
+  for (const DType type : {iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq1_s, iq1_m}) bench_importance(report, type, 1.6);
 }
 
 }  // namespace ballast::bench
