@@ -93,6 +93,9 @@ void bench_ggml_encode(Report& report) {
   for (const DType type : {q3_k, q4_0, q4_1, q5_0, q5_1, q8_0, q8_k, tq1_0, tq2_0, mxfp4, nvfp4, q1_0, q2_0})
     bench_work(report, type, 1.0);
   for (const DType type : {iq2_xxs, iq3_s}) bench_importance(report, type, 3.0);
+  for (const DType type : {q4_0, q4_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs})
+    bench_importance(report, type, 2.0);
+  for (const DType type : {iq2_xs, iq2_s, iq3_xxs, iq1_s, iq1_m}) bench_importance(report, type, 1.6);
 }
 
 }  // namespace ballast::bench

@@ -52,7 +52,7 @@ EncodeFamily family_of(DType type, bool has_importance) noexcept {
 constexpr std::size_t kStageElements = Weights::kStageElements;
 
 void make_finite(std::span<const float> values, float* out) {
-  for (const float value : values) *out++ = std::isnan(value) ? 0 : std::clamp(value, -kMostFinite, kMostFinite);
+  for (const float value : values) *out++ = made_finite(value);
 }
 
 // No scale of any type overflows below this magnitude. The first one that does is NVFP4's, which ends at 448 times 6.

@@ -29,8 +29,8 @@ bool needs_importance(DType type) noexcept;
 // False if a type has the same bytes with importance and without.
 bool takes_importance(DType type) noexcept;
 
-// True if a block depends on all elements of its row when there is importance: Q4_0, Q4_1, Q5_0, Q5_1. Of other types, a
-// part of a row may be encoded as if it were a row.
+// True if a block depends on all elements of its row when there is importance: Q4_0, Q4_1, Q5_0, Q5_1. Of other types,
+// a part of a row may be encoded as if it were a row.
 bool importance_needs_rows(DType type) noexcept;
 
 // `values` are whole blocks; `blocks` has room for exactly as many, and needs no alignment. Throws Errc::unsupported

@@ -27,13 +27,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline HWY_MAYBE_UNUSED void encode_plainly(DType type, const float* in, const float* weights, std::size_t count,
-                                            std::uint8_t* out) {
-  if (weights != nullptr) return plain::weighted_encoder(type)(in, weights, count, out);
-  const auto encode = plain::encoder(type);
-  for (; count > 0; --count, in += info(type).block_elements, out += info(type).block_bytes) encode(in, out);
-}
-
 #if HWY_TARGET != HWY_SCALAR
 
 // At most 8 lanes, because there are 8 groups in a block.

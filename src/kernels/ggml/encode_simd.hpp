@@ -2,6 +2,8 @@
 // chosen when the program runs.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,8 +18,11 @@
 
 namespace ballast::kernels {
 
-// No element of a block is farther from zero; infinities become this.
-inline constexpr float kMostFinite = std::numeric_limits<float>::max();
+// What is encoded instead of a value that is not finite.
+inline float made_finite(float value) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::isnan(value) ? 0 : std::clamp(value, -kMost, kMost);
+}
 
 // The largest magnitude; NaN counts as the largest. `count` is a multiple of 8.
 float farthest(const float* in, std::size_t count);
@@ -35,6 +40,9 @@ void multiply_by_magnitude(const float* in, const float* spreads, std::size_t el
 // Encodes `count` whole blocks of finite elements. The type belongs to the family. The weights of the elements are null
 // if the type takes none, or if it has its own without an importance matrix.
 using EncodeFamily = void (*)(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out);
+
+// For any type: the plain loops, for processors without vectors and for blocks that fill no vector.
+void encode_plainly(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out);
 
 void encode_classic(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out);
 void encode_from_min(DType type, const float* in, const float* weights, std::size_t count, std::uint8_t* out);

@@ -22,8 +22,7 @@ struct PositiveFit {
   std::uint8_t codes[16] = {};
 };
 
-// Calls put(block, x of the block, out of the block) for the blocks of a batch after fit(x, weights, block) of each and
-// then round().
+// Calls put(x, fits, scales, mins, out) for each block.
 template <class Search, class Fit, class Put>
 inline void encode_from_min_batches(const float* x, const float* weights, std::size_t count, std::size_t bytes,
                                     std::uint8_t* out, Put put) {

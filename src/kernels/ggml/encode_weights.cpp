@@ -35,8 +35,6 @@ bool weighs_by_magnitude(DType type) noexcept {
   return type == DType::iq2_s || type == DType::iq3_xxs || type == DType::iq3_s || type == DType::iq1_m;
 }
 
-float finite(float value) { return std::isnan(value) ? 0 : std::clamp(value, -kMostFinite, kMostFinite); }
-
 // The squares of up to four rows, each added in its order; the rows do not wait for each other.
 void sum_rows(const float* values, std::size_t row, std::size_t count, float* sums) {
   const float *a = values, *b = count > 1 ? a + row : a, *c = count > 2 ? b + row : a, *d = count > 3 ? c + row : a;
@@ -53,7 +51,7 @@ void sum_rows(const float* values, std::size_t row, std::size_t count, float* su
 
 float sum_of_not_finite_row(const float* values, std::size_t row) {
   float sum = 0;
-  for (std::size_t i = 0; i < row; ++i) sum += finite(values[i]) * finite(values[i]);
+  for (std::size_t i = 0; i < row; ++i) sum += made_finite(values[i]) * made_finite(values[i]);
   return sum;
 }
 
