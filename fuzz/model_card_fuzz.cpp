@@ -8,8 +8,8 @@
 #include <ballast/error.hpp>
 
 #include "core/text.hpp"
-#include "llamacpp/authorship.hpp"
-#include "llamacpp/model_card.hpp"
+#include "llamacpp/about/authorship.hpp"
+#include "llamacpp/about/model_card.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include <ballast/error.hpp>
 
-#include "llamacpp/hyperparameters.hpp"
-#include "llamacpp/model_config.hpp"
+#include "llamacpp/config/model_config.hpp"
+#include "llamacpp/keys/hyperparameters.hpp"
 
 namespace {
 

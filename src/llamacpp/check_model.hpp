@@ -4,7 +4,7 @@
 
 #include <ballast/checkpoint.hpp>
 
-#include "llamacpp/model_config.hpp"
+#include "llamacpp/config/model_config.hpp"
 
 namespace ballast::llamacpp {
 

@@ -8,10 +8,10 @@
 #include <ballast/remote.hpp>
 
 #include "core/text.hpp"
+#include "llamacpp/about/general.hpp"
 #include "llamacpp/check_model.hpp"
-#include "llamacpp/general.hpp"
-#include "llamacpp/hyperparameters.hpp"
-#include "llamacpp/model_config.hpp"
+#include "llamacpp/config/model_config.hpp"
+#include "llamacpp/keys/hyperparameters.hpp"
 #include "llamacpp/model_folder.hpp"
 #include "llamacpp/names/match.hpp"
 #include "llamacpp/prepare.hpp"

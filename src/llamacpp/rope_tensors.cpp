@@ -8,7 +8,7 @@
 #include <ballast/error.hpp>
 
 #include "core/text.hpp"
-#include "llamacpp/metadata_values.hpp"
+#include "llamacpp/keys/metadata_values.hpp"
 
 namespace ballast::llamacpp {
 namespace {

@@ -1,4 +1,4 @@
-#include "llamacpp/general.hpp"
+#include "llamacpp/about/general.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/error.hpp>
@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "llamacpp/model_card.hpp"
+#include "llamacpp/about/model_card.hpp"
+#include "llamacpp/about/model_name.hpp"
 #include "llamacpp/model_folder_files.hpp"
-#include "llamacpp/model_name.hpp"
 #include "support/expect_error.hpp"
 
 namespace ballast::llamacpp {

@@ -8,7 +8,7 @@
 
 #include "builders/sentencepiece_file.hpp"
 #include "builders/temp_dir.hpp"
-#include "llamacpp/metadata_values.hpp"
+#include "llamacpp/keys/metadata_values.hpp"
 #include "llamacpp/model_folder.hpp"
 #include "llamacpp/python_json.hpp"
 #include "llamacpp/tokenizer/chat_templates.hpp"

@@ -1,4 +1,4 @@
-#include "llamacpp/hyperparameters.hpp"
+#include "llamacpp/keys/hyperparameters.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

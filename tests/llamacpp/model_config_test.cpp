@@ -1,4 +1,4 @@
-#include "llamacpp/model_config.hpp"
+#include "llamacpp/config/model_config.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/error.hpp>

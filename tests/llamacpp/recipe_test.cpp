@@ -9,8 +9,8 @@
 #include <string>
 
 #include "builders/importance_file.hpp"
-#include "llamacpp/choose_types.hpp"
-#include "llamacpp/tensor_roles.hpp"
+#include "llamacpp/recipe/choose_types.hpp"
+#include "llamacpp/recipe/tensor_roles.hpp"
 #include "quantized_types.hpp"
 #include "support/expect_error.hpp"
 

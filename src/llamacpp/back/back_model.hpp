@@ -13,7 +13,7 @@
 #include <ballast/json.hpp>
 
 #include "llamacpp/back/facts.hpp"
-#include "llamacpp/key_rows.hpp"
+#include "llamacpp/keys/key_rows.hpp"
 
 namespace ballast::llamacpp::back {
 

@@ -12,8 +12,8 @@
 
 #include "core/text.hpp"
 #include "llamacpp/back/back_model.hpp"
-#include "llamacpp/hyperparameters.hpp"
-#include "llamacpp/model_config.hpp"
+#include "llamacpp/config/model_config.hpp"
+#include "llamacpp/keys/hyperparameters.hpp"
 #include "llamacpp/model_folder.hpp"
 
 namespace ballast::llamacpp::back {

@@ -4,8 +4,8 @@
 
 #include "llamacpp/back/back_model.hpp"
 #include "llamacpp/back/finish.hpp"
-#include "llamacpp/config_classes.hpp"
-#include "llamacpp/metadata_values.hpp"
+#include "llamacpp/config/config_classes.hpp"
+#include "llamacpp/keys/metadata_values.hpp"
 
 namespace ballast::llamacpp::back {
 namespace {

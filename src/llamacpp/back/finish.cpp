@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "llamacpp/json_values.hpp"
+#include "llamacpp/config/json_values.hpp"
 
 namespace ballast::llamacpp::back {
 namespace {

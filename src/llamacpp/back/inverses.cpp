@@ -6,8 +6,8 @@
 
 #include "llamacpp/back/back_model.hpp"
 #include "llamacpp/back/round_number.hpp"
-#include "llamacpp/json_values.hpp"
-#include "llamacpp/key_formulas.hpp"
+#include "llamacpp/config/json_values.hpp"
+#include "llamacpp/keys/key_formulas.hpp"
 
 namespace ballast::llamacpp::back {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "llamacpp/back/back_model.hpp"
 #include "llamacpp/back/llama3_factors.hpp"
-#include "llamacpp/json_values.hpp"
+#include "llamacpp/config/json_values.hpp"
 
 namespace ballast::llamacpp::back {
 namespace {
