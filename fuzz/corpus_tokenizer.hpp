@@ -35,7 +35,7 @@ inline std::vector<std::string> tokenizers() {
           "post_processor":{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"TemplateProcessing","single":[
           {"SpecialToken":{"id":"<|s|>"}},{"Sequence":{"id":"A"}},{"SpecialToken":{"id":"<|e|>"}}],"pair":[
           {"Sequence":{"id":"A"}},{"SpecialToken":{"id":"<|e|>"}},{"Sequence":{"id":"B"}}]}]}})",
-      R"({"model":{"vocab":{"a":0}},"pre_tokenizer":{"type":"ByteLevel"},"post_processor":{"type":"RobertaProcessing",
+      R"({"model":{"vocab":{"a":0},"merges":["a a"]},"pre_tokenizer":{"type":"ByteLevel"},"post_processor":{"type":"RobertaProcessing",
           "cls":["a",0],"sep":["a",0]},"padding":{"pad_token":"[PAD]"},"decoder":{"type":"Metaspace","replacement":"▁"}})",
       R"({"tokenizer_class":"LlamaTokenizerFast","bos_token":"<s>","eos_token":{"content":"</s>"},"unk_token":null,
           "added_tokens_decoder":{"0":{"content":"<unk>","special":true},"7":{"content":"▁▁","special":false}},

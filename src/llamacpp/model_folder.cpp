@@ -114,7 +114,8 @@ std::optional<std::string> ModelFolder::bytes(const std::string& file) const {
   const std::uint64_t most = std::min(most_bytes_of(file), limits_.max_index_bytes);
   if (size > most && file != kModelCard)
     throw Error(Errc::limit, fmt::format("has {} bytes; such a file of a model has at most {}", size, most))
-        .in(path(file));
+        .in(path(file))
+        .hint("no published model has such a file; fetch it again from where the model comes from");
   std::string bytes(static_cast<std::size_t>(std::min(size, most)), '\0');
   source->read(0, std::as_writable_bytes(std::span(bytes)));
   if (size > most) drop_half_character(bytes);

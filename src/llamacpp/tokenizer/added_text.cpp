@@ -190,7 +190,7 @@ std::string AddedTokenDecoder::decoded(std::string_view token) try {
   charge(text.size());
   return text;
 } catch (Error& error) {
-  throw error.in(files_.folder().path("tokenizer.json"));
+  throw error.in(files_.folder().path("tokenizer.json")).hint("no published tokenizer does that; fetch it again");
 }
 
 }  // namespace ballast::llamacpp
