@@ -16,7 +16,10 @@
 namespace ballast {
 namespace {
 
-using namespace llamacpp::back;
+using llamacpp::back::BackClass;
+using llamacpp::back::GgufFacts;
+using llamacpp::back::MadeConfig;
+using llamacpp::back::make_config_of;
 
 // Several classes have names of their own for a tensor that GGUF has one name for. The tables of names have the usual
 // one.
@@ -66,9 +69,9 @@ std::string with_other_name(std::string name, const std::vector<const OtherName*
 void add_unused_positions(Checkpoint& gguf, const BackClass& of) {
   const std::string name = "position_embd.weight";
   const Tensor* positions = gguf.find(name);
-  if (of.finish != finish_roberta || positions == nullptr || positions->rank() != 2) return;
+  if (of.finish != llamacpp::back::finish_roberta || positions == nullptr || positions->rank() != 2) return;
   if (!is_floating(positions->dtype())) return;
-  const std::uint64_t first = first_position(GgufFacts(gguf)), width = positions->shape()[1];
+  const std::uint64_t first = llamacpp::back::first_position(GgufFacts(gguf)), width = positions->shape()[1];
   if (width > (1u << 20) || first > (1u << 10)) return;
   const std::vector<float> zeros(static_cast<std::size_t>(first * width));
   const Tensor unused = Tensor::from_values<float>(DType::f32, {first, width}, zeros).to(positions->dtype());

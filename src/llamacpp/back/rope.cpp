@@ -101,7 +101,7 @@ Json scaling_of(BackModel& model, double base) {
 
 // llama.cpp's default is written where the class has another.
 Json base_of(const BackModel& model, std::string_view name) {
-  const Json said = model.facts.value("rope.freq_base");
+  Json said = model.facts.value("rope.freq_base");
   if (!said.is_null()) return said;
   const auto other = real_number(model.default_of(name));
   return other && *other != kUsualBase ? Json(kUsualBase) : Json();
