@@ -1,6 +1,6 @@
-// YAML as people write it at the top of a model card: block mappings and sequences, flow lists, quoted and plain scalars
-// over several lines, block scalars, comments. Plain scalars are typed as in YAML 1.1, as PyYAML does it: "no" is false.
-// Dates stay texts.
+// YAML as people write it at the top of a model card: block mappings and sequences, flow lists, quoted and plain
+// scalars over several lines, block scalars, comments. Plain scalars are typed as in YAML 1.1, as PyYAML does it: "no"
+// is false. Dates stay texts.
 #pragma once
 
 #include <string_view>

@@ -17,8 +17,8 @@ struct YamlWord {
   bool value;
 };
 constexpr YamlWord kYamlBooleans[] = {
-    {"yes", true}, {"Yes", true}, {"YES", true}, {"true", true},   {"True", true},   {"TRUE", true},
-    {"on", true},  {"On", true},  {"ON", true},  {"no", false},    {"No", false},    {"NO", false},
+    {"yes", true},  {"Yes", true},  {"YES", true},  {"true", true},   {"True", true},   {"TRUE", true},
+    {"on", true},   {"On", true},   {"ON", true},   {"no", false},    {"No", false},    {"NO", false},
     {"off", false}, {"Off", false}, {"OFF", false}, {"false", false}, {"False", false}, {"FALSE", false},
 };
 constexpr std::string_view kYamlNulls[] = {"", "~", "null", "Null", "NULL"};
@@ -43,7 +43,8 @@ std::optional<std::uint64_t> digits_in_base(std::string_view text, int base) {
 
 // The digits of an integer without its sign: 0b1, 017, 0x1F, 12.
 std::optional<std::uint64_t> yaml_magnitude(std::string_view text) {
-  if (text.starts_with("0b") && text.size() > 2 && all_in(text.substr(2), "01_")) return digits_in_base(text.substr(2), 2);
+  if (text.starts_with("0b") && text.size() > 2 && all_in(text.substr(2), "01_"))
+    return digits_in_base(text.substr(2), 2);
   if (text.starts_with("0x") && text.size() > 2 && all_in(text.substr(2), "0123456789abcdefABCDEF_")) {
     return digits_in_base(text.substr(2), 16);
   }
@@ -165,9 +166,9 @@ std::size_t append_yaml_escape(std::string& out, std::string_view line, std::siz
   };
   using namespace std::string_view_literals;
   constexpr Escape kEscapes[] = {
-      {'0', "\0"sv},  {'a', "\a"}, {'b', "\b"}, {'t', "\t"},   {'\t', "\t"},      {'n', "\n"},
-      {'v', "\v"},    {'f', "\f"}, {'r', "\r"}, {'e', "\x1b"}, {' ', " "},        {'"', "\""},
-      {'/', "/"},     {'\\', "\\"}, {'N', "\u0085"}, {'_', "\u00a0"}, {'L', "\u2028"}, {'P', "\u2029"},
+      {'0', "\0"sv}, {'a', "\a"},  {'b', "\b"},     {'t', "\t"},     {'\t', "\t"},    {'n', "\n"},
+      {'v', "\v"},   {'f', "\f"},  {'r', "\r"},     {'e', "\x1b"},   {' ', " "},      {'"', "\""},
+      {'/', "/"},    {'\\', "\\"}, {'N', "\u0085"}, {'_', "\u00a0"}, {'L', "\u2028"}, {'P', "\u2029"},
   };
   if (at >= line.size()) throw Error(Errc::malformed, "a backslash with nothing behind it");
   const auto* found = std::ranges::find(kEscapes, line[at], &Escape::name);
@@ -219,7 +220,9 @@ std::string join_block_scalar(const BlockScalarStyle& style, std::span<const std
     while (next < count && lines[next].empty()) ++next;
     if (next == count) break;
     // Two lines that begin at the same place are one, if the block is folded.
-    const auto begins_plainly = [](std::string_view line) { return line.empty() || (line[0] != ' ' && line[0] != '\t'); };
+    const auto begins_plainly = [](std::string_view line) {
+      return line.empty() || (line[0] != ' ' && line[0] != '\t');
+    };
     const bool folds = style.is_folded && begins_plainly(lines[i]) && begins_plainly(lines[next]) && !lines[i].empty();
     if (folds && next == i + 1) {
       text += ' ';

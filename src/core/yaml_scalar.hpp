@@ -20,8 +20,8 @@ std::size_t append_yaml_escape(std::string& out, std::string_view line, std::siz
 // The head of a block scalar: "|", ">-", "|2+".
 struct BlockScalarStyle {
   bool is_folded = false;
-  char chomping = ' ';      // '-' leaves out the last newlines, '+' keeps all, ' ' keeps one
-  std::size_t indent = 0;   // how much deeper than its parent the text stands; 0 if its first line says it
+  char chomping = ' ';     // '-' leaves out the last newlines, '+' keeps all, ' ' keeps one
+  std::size_t indent = 0;  // how much deeper than its parent the text stands; 0 if its first line says it
 };
 BlockScalarStyle read_block_style(std::string_view head);  // throws Errc::malformed
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
-#include <ballast/shape.hpp>
 #include <ballast/typed_metadata.hpp>
 
 #include "llamacpp/config/model_config.hpp"
