@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "llamacpp/back/llama3_factors.hpp"
-#include "llamacpp/key_rows.hpp"
+#include "llamacpp/keys/key_rows.hpp"
 #include "llamacpp/rope_tensors.hpp"
 
 namespace ballast {
