@@ -90,41 +90,37 @@ def open(
         limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}
         variant: of a folder with several: "fp16" takes model.fp16.safetensors
         subfolder: of the target
-        token, cache_dir, offline: of the Hugging Face Hub;
-by default what HF_TOKEN, HF_HUB_CACHE and the like say headers : to be sent to the host of an address
-                                                                  ""
-                                                                  "
-                                                                  if hasattr (target, "__fspath__")
-    : import os
+        token, cache_dir, offline: of the Hugging Face Hub; by default what HF_TOKEN, HF_HUB_CACHE and the like say
+        headers: to be sent to the host of an address
+    """
+    if hasattr(target, "__fspath__"):
+        import os
 
-          target = os.fsdecode(os.fspath(target)) if progress is not None : from._run import _progress
+        target = os.fsdecode(os.fspath(target))
+    if progress is not None:
+        from ._run import _progress
 
-                                                                                progress =
-              _progress(progress) return _native.open(target, str(device), root or "", safety, cache, lenient,
-                                                      limits or {}, threads, progress, variant or "", subfolder or "",
-                                                      _remote(token, cache_dir, offline, headers))
+        progress = _progress(progress)
+    return _native.open(target, str(device), root or "", safety, cache, lenient, limits or {}, threads, progress, variant or "", subfolder or "", _remote(token, cache_dir, offline, headers))
 
-                  def
-                  _remote(token = None, cache_dir = None, offline = False, headers = None)
-    : ""
-      "What was said about targets that are addresses; what was not is up to the environment."
-      "" import os
 
-          said = {
-                "token" : token if isinstance (token, str) else None,
-                "cache_dir" : None if cache_dir is None else os.fsdecode(os.fspath(cache_dir)),
-                "offline" : offline or None,
-                "headers" : None if headers is None else dict(headers),
-              } return {
-key: value for key, value in said.items() if value is not None
-}
+def _remote(token=None, cache_dir=None, offline=False, headers=None):
+    """What was said about targets that are addresses; what was not is up to the environment."""
+    import os
 
-def save(tensors, path, *, metadata = None, **options)
-    : ""
-      "Saves a dict of tensors (of torch, NumPy, or any producer of DLPack or buffers) or a checkpoint to a file.
+    said = {
+        "token": token if isinstance(token, str) else None,
+        "cache_dir": None if cache_dir is None else os.fsdecode(os.fspath(cache_dir)),
+        "offline": offline or None,
+        "headers": None if headers is None else dict(headers),
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
-      The format follows from the ending of the path;
-options are those of convert().
+
+def save(tensors, path, *, metadata=None, **options):
+    """Saves a dict of tensors (of torch, NumPy, or any producer of DLPack or buffers) or a checkpoint to a file.
+
+    The format follows from the ending of the path; options are those of convert().
 
         >>> from array import array
         >>> report = save({"a": array("f", [1, 2])}, "a.safetensors", force=True)
@@ -136,7 +132,8 @@ options are those of convert().
 
     return convert(checkpoint_of(tensors, metadata or {}), path, **options)
 
-#A class of pybind11 cannot have an abstract base class, so what Mapping would add is added here.
+
+# A class of pybind11 cannot have an abstract base class, so what Mapping would add is added here.
 Mapping.register(Checkpoint)
 Checkpoint.keys = lambda self: KeysView(self)
 Checkpoint.values = lambda self: ValuesView(self)

@@ -4,7 +4,7 @@ import sys
 
 from . import _native
 
-#The dtype of Ballast->what NumPy calls it; the second kind needs the package ml_dtypes.
+# The dtype of Ballast -> what NumPy calls it; the second kind needs the package ml_dtypes.
 NUMPY = {
     "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
     "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "C64": "<c8", "C128": "<c16",
@@ -20,12 +20,12 @@ TORCH = {
     "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
-#The letters of the buffer protocol and of the module struct.
+# The letters of the buffer protocol and of the module struct.
 LETTERS = {
     "BOOL": "?", "U8": "B", "I8": "b", "U16": "H", "I16": "h", "U32": "I", "I32": "i", "U64": "Q", "I64": "q",
     "F16": "e", "F32": "f", "F64": "d",
 }  # fmt: skip
-#The other way : what a framework calls it->Ballast's name.
+# The other way: what a framework calls it -> Ballast's name.
 FROM_NAME = {
     **{"bool": "BOOL", "complex64": "C64", "complex128": "C128"},
     **{f"{sign}int{bits}": f"{letter}{bits}" for sign, letter in (("", "I"), ("u", "U")) for bits in (8, 16, 32, 64)},
@@ -156,25 +156,29 @@ def checkpoint_of(tensors, metadata=None):
             raise TypeError(f"the names of tensors are texts, not {type(name).__name__}")
         made[name] = to_tensor(value, name)
     kept = dict(tensors.metadata) if isinstance(tensors, _native.Checkpoint) else {}
-return _native.checkpoint_of(made, {**kept, **(metadata or {})})
+    return _native.checkpoint_of(made, {**kept, **(metadata or {})})
 
-           def
-           to_tensor(value, name = "")
-    : ""
-      "A tensor of Ballast that shares the memory of `value`, which it keeps alive."
-      "" if isinstance (value, _native.Tensor)
-    : return value torch = sys.modules.get("torch") if torch is not None and isinstance(value, torch.Tensor)
-    : return _from_torch(torch, value, name)
-          numpy = sys.modules.get("numpy") if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
-    : return _from_numpy(numpy, value, name) if hasattr (value, "__dlpack__")
-    : return _native.tensor_of_dlpack(_capsule(value)) try :
-  return _from_buffer(memoryview(value), name) except TypeError
-      : raise
-        TypeError(f "{name or 'the value'}: {type(value).__name__} is no tensor, array or buffer") from None
 
-            def
-            _capsule(value)
-      : try:
+def to_tensor(value, name=""):
+    """A tensor of Ballast that shares the memory of `value`, which it keeps alive."""
+    if isinstance(value, _native.Tensor):
+        return value
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _from_torch(torch, value, name)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _from_numpy(numpy, value, name)
+    if hasattr(value, "__dlpack__"):
+        return _native.tensor_of_dlpack(_capsule(value))
+    try:
+        return _from_buffer(memoryview(value), name)
+    except TypeError:
+        raise TypeError(f"{name or 'the value'}: {type(value).__name__} is no tensor, array or buffer") from None
+
+
+def _capsule(value):
+    try:
         return value.__dlpack__(max_version=(1, 0))
     except TypeError:  # a producer that knows nothing of versions
         return value.__dlpack__()

@@ -17,7 +17,7 @@ class Opaque:
         self.__dict__.update(module=module, name=name, args=(), kwargs={}, state=None, items=[], pairs=[])
 
     def __getattr__(self, name):
-#Protocols are looked up by such names(__array_interface__, _repr_html_), and the file must not answer them.
+        # Protocols are looked up by such names (__array_interface__, _repr_html_), and the file must not answer them.
         state = self.__dict__.get("state")
         if not name.startswith(("__", "_repr_", "_ipython_")) and isinstance(state, dict) and name in state:
             return state[name]
@@ -45,13 +45,11 @@ class Composite(dict):
 def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
     """The object in a checkpoint of any format and age, as torch.load gives it.
 
-    Tensors are torch's if torch is installed and has their dtype, and Ballast's own if not;
-they are mapped,
-    and may be written to.Objects of unknown classes are
-            Opaque.A file that names something dangerous is refused : nothing in it is ever run.
+    Tensors are torch's if torch is installed and has their dtype, and Ballast's own if not; they are mapped, and may be
+    written to. Objects of unknown classes are Opaque. A file that names something dangerous is refused: nothing in it is ever run.
 
-                                                                      map_location : where tensors go,
-    as torch.load takes it weights_only : always True; False would mean to run what the file says
+        map_location: where tensors go, as torch.load takes it
+        weights_only: always True; False would mean to run what the file says
         mmap: False copies the tensors into memory
         root: a subtree of the object ("state_dict")
     """
@@ -119,16 +117,17 @@ class _Makers:
     def __init__(self, map_location, mmap):
         self.torch = _torch()
         self.map_location, self.mmap = map_location, mmap
-        self.copies = {
-  } #by the storage : its bytes in memory,
-                      and what keeps its number its own
+        self.copies = {}  # by the storage: its bytes in memory, and what keeps its number its own
 
-#-- - tensors
+    # --- tensors
 
-                              def
-                              tensor(self, tensor, is_parameter = False, is_array = False, has_gradient = False)
-      : if is_array : return tensor.numpy() if self._has_numpy() else tensor if self.torch is None : return tensor
-                                                                                                     try : made = self._placed(tensor)
+    def tensor(self, tensor, is_parameter=False, is_array=False, has_gradient=False):
+        if is_array:
+            return tensor.numpy() if self._has_numpy() else tensor
+        if self.torch is None:
+            return tensor
+        try:
+            made = self._placed(tensor)
         except TypeError:  # a dtype that this torch has not
             return tensor
         if is_parameter:
@@ -178,17 +177,17 @@ class _Makers:
         loaded = _native.load(checkpoint, self)
         if loaded is not None:
             return loaded[0]
-        return {
-    name: self.tensor(checkpoint[name]) for name in checkpoint
-    }
+        return {name: self.tensor(checkpoint[name]) for name in checkpoint}
 
-@staticmethod def _has_numpy() : try : import numpy
-# noqa: F401
+    @staticmethod
+    def _has_numpy():
+        try:
+            import numpy  # noqa: F401
         except ImportError:
             return False
         return True
 
-#-- - containers
+    # --- containers
 
     def shell(self, module, name, is_mapping):
         """What can be there before its children: a mapping, or an object of an unknown class."""
@@ -218,7 +217,7 @@ class _Makers:
             return
         shell.__dict__.update(args=args, kwargs=kwargs, state=state, items=items, pairs=pairs)
 
-#-- - values
+    # --- values
 
     def make_global(self, module, name):
         plain = {"int": int, "float": float, "list": list, "dict": dict, "set": set, "str": str, "tuple": tuple,
@@ -235,7 +234,7 @@ class _Makers:
         """An object whose class is in the table, or an Opaque if the class does not take what it was given."""
         maker = _VALUES.get((module, name))
         try:
-    if maker is not None:
+            if maker is not None:
                 return maker(self, args, kwargs, state, items)
         except Exception:  # noqa: BLE001: the arguments come from the file
             pass
@@ -295,7 +294,7 @@ def _fraction(makers, args, kwargs, state, items):
     import fractions
     import re
 
-#Fraction("1e1000000000") would compute that power.
+    # Fraction("1e1000000000") would compute that power.
     if not all(isinstance(a, int) or (isinstance(a, str) and re.fullmatch(r"-?\d{1,4000}(/\d{1,4000})?", a)) for a in args):
         raise ValueError
     return fractions.Fraction(*args)
@@ -305,7 +304,7 @@ def _path(name):
     def make(makers, args, kwargs, state, items):
         import pathlib
 
-#A path of the other system cannot be made here; the pure one names it all the same.
+        # A path of the other system cannot be made here; the pure one names it all the same.
         return getattr(pathlib, name)(*args) if name.startswith("Pure") else pathlib.PurePath(*args)
 
     return make
@@ -369,7 +368,8 @@ def _numpy_dtype(makers, args, kwargs, state, items):
         raise ValueError
     return made.newbyteorder(order) if order in "<>" else made
 
-#Every class that is made, and how.All of these are values : making one reads no file and runs nothing of the pickle.
+
+# Every class that is made, and how. All of these are values: making one reads no file and runs nothing of the pickle.
 _VALUES = {
     ("builtins", "complex"): _small(complex),
     ("builtins", "range"): _small(range),

@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from threading import RLock
 
 _PACKAGES = ("safetensors", "gguf")
-#Neither NumPy nor torch is imported for these.
+# Neither NumPy nor torch is imported for these.
 _AT_ONCE = ("safetensors", "gguf", "gguf.constants", "gguf.gguf_reader", "gguf.quants")
 _HERE = __name__.rpartition(".")[0]  # "ballast"
 
@@ -29,7 +29,7 @@ class _Finder:
 
     @staticmethod
     def exec_module(module):
-#The import system takes what it finds in sys.modules afterwards.
+        # The import system takes what it finds in sys.modules afterwards.
         sys.modules[module.__spec__.name] = _stand_in(module.__spec__.name)
 
 
@@ -80,41 +80,57 @@ def patch():
 
 def _take_all():
     """Takes the modules of the packages out of sys.modules."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in _PACKAGES
-}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in _PACKAGES}
 
 
 def _put_in():
     _originals.update(_take_all())
     sys.meta_path.insert(0, _Finder)
     try:
-        for
-          name in _AT_ONCE : import_module(name) except BaseException : _take_out() raise
+        for name in _AT_ONCE:
+            import_module(name)
+    except BaseException:
+        _take_out()
+        raise
 
-                                                                        def _take_out()
-              : sys.meta_path.remove(_Finder) _take_all() sys.modules.update(_originals) _originals.clear()
 
-                    def _stand_in(name)
-              : ""
-                "The module that stands in for an original: ours, or the original itself if we have none."
-                "" if name
-              == "safetensors._safetensors_rust" : #the native half,
-          which some programs import by itself name = "safetensors" ours = f "{_HERE}.{name}" try:
-            return import_module(ours) except ModuleNotFoundError as error : if error.name != ours
-                : raise return _original(name)
+def _take_out():
+    sys.meta_path.remove(_Finder)
+    _take_all()
+    sys.modules.update(_originals)
+    _originals.clear()
 
-                      def
-                      _original(name)
-                : with _lock : if _Finder not in sys.meta_path
-                : #another thread has just undone it return import_module(name) with
-                  _lifted()
-                : return import_module(name)
 
-                      @contextmanager def
-                      _lifted()
-                : ""
-                  "The originals for a moment; what is imported meanwhile belongs to them."
-                  "" ours = _take_all() sys.meta_path.remove(_Finder) sys.modules.update(_originals) try : yield finally:
+def _stand_in(name):
+    """The module that stands in for an original: ours, or the original itself if we have none."""
+    if name == "safetensors._safetensors_rust":  # the native half, which some programs import by itself
+        name = "safetensors"
+    ours = f"{_HERE}.{name}"
+    try:
+        return import_module(ours)
+    except ModuleNotFoundError as error:
+        if error.name != ours:
+            raise
+    return _original(name)
+
+
+def _original(name):
+    with _lock:
+        if _Finder not in sys.meta_path:  # another thread has just undone it
+            return import_module(name)
+        with _lifted():
+            return import_module(name)
+
+
+@contextmanager
+def _lifted():
+    """The originals for a moment; what is imported meanwhile belongs to them."""
+    ours = _take_all()
+    sys.meta_path.remove(_Finder)
+    sys.modules.update(_originals)
+    try:
+        yield
+    finally:
         _originals.update(_take_all())
         sys.meta_path.insert(0, _Finder)
         sys.modules.update(ours)
@@ -124,5 +140,7 @@ def attribute_of_original(module, name):
     """What the original of one of our modules has under a name that ours lacks; an AttributeError if there is none."""
     if _uses and not name.startswith("__"):
         try:
-return getattr(_original(module.removeprefix(_HERE + ".")), name) except(ImportError, AttributeError)
-    : pass raise AttributeError(f "module {module!r} has no attribute {name!r}")
+            return getattr(_original(module.removeprefix(_HERE + ".")), name)
+        except (ImportError, AttributeError):
+            pass
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

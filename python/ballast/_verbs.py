@@ -24,28 +24,11 @@ def info(
         ('info',),
         [("target", target)],
         {
-  "include" : include,
-              "exclude" : exclude,
-                          "threads" : threads,
-                                      "root" : root,
-                                               "weights-only" : weights_only,
-                                                                "single" : single,
-                                                                           "block-endian" : block_endian,
-                                                                                            "cache" : cache,
-                                                                                                      "cache-all"
-      : cache_all,
-        "compress-cache" : compress_cache,
-                           "no-cache" : no_cache,
-                                        "lenient" : lenient,
-                                                    "limit" : limits,
-                                                              "variant" : variant,
-                                                                          "subfolder" : subfolder,
-                                                                                        "header" : header,
-                                                                                                   "netrc" : netrc,
-                                                                                                             "ca-file"
-      : ca_file,
-        "plain-http" : plain_http,
-                       "offline" : offline,
+            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -70,28 +53,11 @@ def ls(
         ('ls',),
         [("target", target), ("texts", globs)],
         {
-  "include" : include,
-              "exclude" : exclude,
-                          "threads" : threads,
-                                      "root" : root,
-                                               "weights-only" : weights_only,
-                                                                "single" : single,
-                                                                           "block-endian" : block_endian,
-                                                                                            "cache" : cache,
-                                                                                                      "cache-all"
-      : cache_all,
-        "compress-cache" : compress_cache,
-                           "no-cache" : no_cache,
-                                        "lenient" : lenient,
-                                                    "limit" : limits,
-                                                              "variant" : variant,
-                                                                          "subfolder" : subfolder,
-                                                                                        "header" : header,
-                                                                                                   "netrc" : netrc,
-                                                                                                             "ca-file"
-      : ca_file,
-        "plain-http" : plain_http,
-                       "offline" : offline,
+            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -109,8 +75,8 @@ def stats(
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
-        histogram: a small histogram for each tensor;
-one tensor always has a large one bins : of the histogram; implies histogram
+        histogram: a small histogram for each tensor; one tensor always has a large one
+        bins: of the histogram; implies histogram
         include: only tensors whose whole name matches
         exclude: leave out tensors whose whole name matches
     """
@@ -118,30 +84,11 @@ one tensor always has a large one bins : of the histogram; implies histogram
         ('stats',),
         [("target", target), ("texts", globs)],
         {
-  "histogram" : histogram,
-                "bins" : bins,
-                         "include" : include,
-                                     "exclude" : exclude,
-                                                 "threads" : threads,
-                                                             "root" : root,
-                                                                      "weights-only" : weights_only,
-                                                                                       "single" : single,
-                                                                                                  "block-endian"
-      : block_endian,
-        "cache" : cache,
-                  "cache-all" : cache_all,
-                                "compress-cache" : compress_cache,
-                                                   "no-cache" : no_cache,
-                                                                "lenient" : lenient,
-                                                                            "limit" : limits,
-                                                                                      "variant" : variant,
-                                                                                                  "subfolder"
-      : subfolder,
-        "header" : header,
-                   "netrc" : netrc,
-                             "ca-file" : ca_file,
-                                         "plain-http" : plain_http,
-                                                        "offline" : offline,
+            "histogram": histogram, "bins": bins, "include": include, "exclude": exclude, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -168,30 +115,11 @@ def hash(
         ('hash',),
         [("target", target), ("texts", globs)],
         {
-  "digest" : digest,
-             "decoded" : decoded,
-                         "include" : include,
-                                     "exclude" : exclude,
-                                                 "threads" : threads,
-                                                             "root" : root,
-                                                                      "weights-only" : weights_only,
-                                                                                       "single" : single,
-                                                                                                  "block-endian"
-      : block_endian,
-        "cache" : cache,
-                  "cache-all" : cache_all,
-                                "compress-cache" : compress_cache,
-                                                   "no-cache" : no_cache,
-                                                                "lenient" : lenient,
-                                                                            "limit" : limits,
-                                                                                      "variant" : variant,
-                                                                                                  "subfolder"
-      : subfolder,
-        "header" : header,
-                   "netrc" : netrc,
-                             "ca-file" : ca_file,
-                                         "plain-http" : plain_http,
-                                                        "offline" : offline,
+            "digest": digest, "decoded": decoded, "include": include, "exclude": exclude, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -208,40 +136,20 @@ def scan(
     """Every global that a pickle names, with a verdict; runs nothing.
 
         targets: files, folders (every file of which is looked at, in their folders too), or - for standard input
-        trust: names that are known for this run, as in 'ultralytics.*';
-dangerous ones stay dangerous;
-repeatable policy : the same, one pattern a line;
-#begins a comment sarif : a SARIF 2.1.0 document, for programs that show findings allowlist : show what is known,
-    for which uses, and why; scan nothing
+        trust: names that are known for this run, as in 'ultralytics.*'; dangerous ones stay dangerous; repeatable
+        policy: the same, one pattern a line; # begins a comment
+        sarif: a SARIF 2.1.0 document, for programs that show findings
+        allowlist: show what is known, for which uses, and why; scan nothing
     """
     return _run(
         ('scan',),
         [("targets", targets)],
         {
-  "trust" : trust,
-            "policy" : policy,
-                       "sarif" : sarif,
-                                 "allowlist" : allowlist,
-                                               "threads" : threads,
-                                                           "root" : root,
-                                                                    "weights-only" : weights_only,
-                                                                                     "single" : single,
-                                                                                                "block-endian"
-      : block_endian,
-        "cache" : cache,
-                  "cache-all" : cache_all,
-                                "compress-cache" : compress_cache,
-                                                   "no-cache" : no_cache,
-                                                                "lenient" : lenient,
-                                                                            "limit" : limits,
-                                                                                      "variant" : variant,
-                                                                                                  "subfolder"
-      : subfolder,
-        "header" : header,
-                   "netrc" : netrc,
-                             "ca-file" : ca_file,
-                                         "plain-http" : plain_http,
-                                                        "offline" : offline,
+            "trust": trust, "policy": policy, "sarif": sarif, "allowlist": allowlist, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -265,28 +173,11 @@ def verify(
         ('verify',),
         [("target", target)],
         {
-  "manifest" : manifest,
-               "no-data" : no_data,
-                           "threads" : threads,
-                                       "root" : root,
-                                                "weights-only" : weights_only,
-                                                                 "single" : single,
-                                                                            "block-endian" : block_endian,
-                                                                                             "cache" : cache,
-                                                                                                       "cache-all"
-      : cache_all,
-        "compress-cache" : compress_cache,
-                           "no-cache" : no_cache,
-                                        "lenient" : lenient,
-                                                    "limit" : limits,
-                                                              "variant" : variant,
-                                                                          "subfolder" : subfolder,
-                                                                                        "header" : header,
-                                                                                                   "netrc" : netrc,
-                                                                                                             "ca-file"
-      : ca_file,
-        "plain-http" : plain_http,
-                       "offline" : offline,
+            "manifest": manifest, "no-data": no_data, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -313,30 +204,11 @@ def diff(
         ('diff',),
         [("target", a), ("target", b)],
         {
-  "tolerance" : tolerance,
-                "no-values" : no_values,
-                              "include" : include,
-                                          "exclude" : exclude,
-                                                      "threads" : threads,
-                                                                  "root" : root,
-                                                                           "weights-only" : weights_only,
-                                                                                            "single" : single,
-                                                                                                       "block-endian"
-      : block_endian,
-        "cache" : cache,
-                  "cache-all" : cache_all,
-                                "compress-cache" : compress_cache,
-                                                   "no-cache" : no_cache,
-                                                                "lenient" : lenient,
-                                                                            "limit" : limits,
-                                                                                      "variant" : variant,
-                                                                                                  "subfolder"
-      : subfolder,
-        "header" : header,
-                   "netrc" : netrc,
-                             "ca-file" : ca_file,
-                                         "plain-http" : plain_http,
-                                                        "offline" : offline,
+            "tolerance": tolerance, "no-values": no_values, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -362,12 +234,10 @@ def convert(
         out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder (one that is there, or NAME/)
         include: only tensors whose whole name matches
         exclude: leave out tensors whose whole name matches
-        rename: replace in every name, \\1 for groups;
-in order map : rules that rename, fuse, split, stack, transpose : see docs / maps.md;
-before rename map_back : the same rules,
-                         the other way names : names(and what goes with them) as Hugging Face or llama.cpp has them : hf
-    ,
-                         gguf; or keep
+        rename: replace in every name, \\1 for groups; in order
+        map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename
+        map_back: the same rules, the other way
+        names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep
         architecture: for names, where the file does not say it: llama
         heads: for names: heads of attention
         kv_heads: for names: heads of keys and values
@@ -384,17 +254,14 @@ before rename map_back : the same rules,
         pre_tokenizer: how llama.cpp calls the pre-tokenizer, where tokenizer.json has one that is not known
         strip_prefix: take this from the beginning of names
         add_prefix: put this before every name
-        dtype: cast floating tensors, or those that GLOB matches;
-decode ggml's blocks; encode: Q4_K dense : sparse tensors as dense ones,
-                                           quantized ones as their values raw
-    : ggml's blocks into safetensors as bytes, to become the same GGUF again dedupe : safetensors
-    : tensors that share their bytes once,
-      the other names agreed keep_values : what stands beside the tensors of a pickle,
-                                           such as an epoch,
-                                           as JSON metadata compress : safetensors
-    : what shrinks as zstd frames,
-      which ballast opens as it is max_shard_size : split into shards of at most this much metadata : set metadata
-    : author = me; with a type in a GGUF: llama.block_count:u32=2
+        dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        dense: sparse tensors as dense ones, quantized ones as their values
+        raw: ggml's blocks into safetensors as bytes, to become the same GGUF again
+        dedupe: safetensors: tensors that share their bytes once, the other names agreed
+        keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
+        compress: safetensors: what shrinks as zstd frames, which ballast opens as it is
+        max_shard_size: split into shards of at most this much
+        metadata: set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2
         remove_metadata: leave metadata out
         memory: for all buffers together; 64MiB by default
         allow_dangerous: go on although the file names something dangerous
@@ -410,71 +277,21 @@ decode ggml's blocks; encode: Q4_K dense : sparse tensors as dense ones,
         ('convert',),
         [("target", source), ("text", out)],
         {
-  "include" : include,
-              "exclude" : exclude,
-                          "rename" : rename,
-                                     "map" : map,
-                                             "map-back" : map_back,
-                                                          "names" : names,
-                                                                    "architecture" : architecture,
-                                                                                     "heads" : heads,
-                                                                                               "kv-heads" : kv_heads,
-                                                                                                            "type"
-      : type,
-        "imatrix" : imatrix,
-                    "include-weights" : include_weights,
-                                        "exclude-weights" : exclude_weights,
-                                                            "tensor-type" : tensor_type,
-                                                                            "output-tensor-type"
-      : output_tensor_type,
-        "token-embedding-type" : token_embedding_type,
-                                 "leave-output-tensor" : leave_output_tensor,
-                                                         "pure" : pure,
-                                                                  "allow-requantize" : allow_requantize,
-                                                                                       "pre-tokenizer" : pre_tokenizer,
-                                                                                                         "strip-prefix"
-      : strip_prefix,
-        "add-prefix" : add_prefix,
-                       "dtype" : dtype,
-                                 "dense" : dense,
-                                           "raw" : raw,
-                                                   "dedupe" : dedupe,
-                                                              "keep-values" : keep_values,
-                                                                              "compress" : compress,
-                                                                                           "max-shard-size"
-      : max_shard_size,
-        "metadata" : metadata,
-                     "remove-metadata" : remove_metadata,
-                                         "memory" : memory,
-                                                    "allow-dangerous" : allow_dangerous,
-                                                                        "strict" : strict,
-                                                                                   "allow-empty" : allow_empty,
-                                                                                                   "force" : force,
-                                                                                                             "verify"
-      : verify,
-        "manifest" : manifest,
-                     "dry-run" : dry_run,
-                                 "no-sync" : no_sync,
-                                             "threads" : threads,
-                                                         "root" : root,
-                                                                  "weights-only" : weights_only,
-                                                                                   "single" : single,
-                                                                                              "block-endian"
-      : block_endian,
-        "cache" : cache,
-                  "cache-all" : cache_all,
-                                "compress-cache" : compress_cache,
-                                                   "no-cache" : no_cache,
-                                                                "lenient" : lenient,
-                                                                            "limit" : limits,
-                                                                                      "variant" : variant,
-                                                                                                  "subfolder"
-      : subfolder,
-        "header" : header,
-                   "netrc" : netrc,
-                             "ca-file" : ca_file,
-                                         "plain-http" : plain_http,
-                                                        "offline" : offline,
+            "include": include, "exclude": exclude, "rename": rename, "map": map, "map-back": map_back,
+            "names": names, "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "type": type,
+            "imatrix": imatrix, "include-weights": include_weights, "exclude-weights": exclude_weights,
+            "tensor-type": tensor_type, "output-tensor-type": output_tensor_type,
+            "token-embedding-type": token_embedding_type, "leave-output-tensor": leave_output_tensor, "pure": pure,
+            "allow-requantize": allow_requantize, "pre-tokenizer": pre_tokenizer, "strip-prefix": strip_prefix,
+            "add-prefix": add_prefix, "dtype": dtype, "dense": dense, "raw": raw, "dedupe": dedupe,
+            "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
+            "metadata": metadata, "remove-metadata": remove_metadata, "memory": memory,
+            "allow-dangerous": allow_dangerous, "strict": strict, "allow-empty": allow_empty, "force": force,
+            "verify": verify, "manifest": manifest, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -502,32 +319,11 @@ def fetch(
         ('fetch',),
         [("target", target)],
         {
-  "output" : output,
-             "include" : include,
-                         "exclude" : exclude,
-                                     "in-flight" : in_flight,
-                                                   "force" : force,
-                                                             "no-sync" : no_sync,
-                                                                         "threads" : threads,
-                                                                                     "root" : root,
-                                                                                              "weights-only"
-      : weights_only,
-        "single" : single,
-                   "block-endian" : block_endian,
-                                    "cache" : cache,
-                                              "cache-all" : cache_all,
-                                                            "compress-cache" : compress_cache,
-                                                                               "no-cache" : no_cache,
-                                                                                            "lenient" : lenient,
-                                                                                                        "limit"
-      : limits,
-        "variant" : variant,
-                    "subfolder" : subfolder,
-                                  "header" : header,
-                                             "netrc" : netrc,
-                                                       "ca-file" : ca_file,
-                                                                   "plain-http" : plain_http,
-                                                                                  "offline" : offline,
+            "output": output, "include": include, "exclude": exclude, "in-flight": in_flight, "force": force,
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -544,40 +340,23 @@ def plan(
     """Which part of which tensor each rank of a parallel model needs, and where it lies.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        ranks: how many there are;
-must be given rules : how tensors are cut : see docs / ranks.md;
-without it none is rank : only what this one needs,
-                          counted from 0 include : only tensors whose whole name matches exclude
-    : leave out tensors whose whole name matches
-      ""
-      "
-      return _run(('plan', ), [("target", target)],
-                  {
-                    "ranks" : ranks,
-                              "rules" : rules,
-                                        "rank" : rank,
-                                                 "include" : include,
-                                                             "exclude" : exclude,
-                                                                         "threads" : threads,
-                                                                                     "root" : root,
-                                                                                              "weights-only"
-                        : weights_only,
-                          "single" : single,
-                                     "block-endian" : block_endian,
-                                                      "cache" : cache,
-                                                                "cache-all" : cache_all,
-                                                                              "compress-cache" : compress_cache,
-                                                                                                 "no-cache" : no_cache,
-                                                                                                              "lenient"
-                        : lenient,
-                          "limit" : limits,
-                                    "variant" : variant,
-                                                "subfolder" : subfolder,
-                                                              "header" : header,
-                                                                         "netrc" : netrc,
-                                                                                   "ca-file" : ca_file,
-                                                                                               "plain-http"
-                        : plain_http,
-                          "offline" : offline,
-                  },
-                  objects = True, json = True, progress = progress, )
+        ranks: how many there are; must be given
+        rules: how tensors are cut: see docs/ranks.md; without it none is
+        rank: only what this one needs, counted from 0
+        include: only tensors whose whole name matches
+        exclude: leave out tensors whose whole name matches
+    """
+    return _run(
+        ('plan',),
+        [("target", target)],
+        {
+            "ranks": ranks, "rules": rules, "rank": rank, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+        },
+        objects=True,
+        json=True,
+        progress=progress,
+    )

@@ -32,8 +32,7 @@ def load_peft_weights(model_id, device=None, key_mapping=None, *, subfolder=None
     """The tensors of an adapter in a folder or in a repository of the Hugging Face Hub, by the names of its file.
 
         device: where the tensors go; by default an accelerator if torch has one, else the cpu
-        key_mapping: {
-  regular expression : replacement} for names without "base_model.model."
+        key_mapping: {regular expression: replacement} for names without "base_model.model."
         subfolder: of the folder, if several adapters lie in it
 
     Other keywords are those of a download, and mean nothing for a folder: revision, token, cache_dir, local_files_only.
@@ -48,8 +47,7 @@ def load_peft_weights(model_id, device=None, key_mapping=None, *, subfolder=None
     if torch is None:
         return tensors
     where = _infer_device(torch) if device is None else device
-    return {
-name: tensor.torch().to(where) for name, tensor in tensors.items()}
+    return {name: tensor.torch().to(where) for name, tensor in tensors.items()}
 
 
 def get_peft_model_state_dict(
@@ -76,8 +74,7 @@ def get_peft_model_state_dict(
         return _native.adapter_get(tensors, text, adapter_name, embeddings, 0)
 
     listed = _tried(run, state)
-    return {
-name: _origin(entry, state) for name, entry in listed.items()}
+    return {name: _origin(entry, state) for name, entry in listed.items()}
 
 
 def set_peft_model_state_dict(
@@ -100,16 +97,14 @@ def set_peft_model_state_dict(
 
     listed, missing, unexpected, mismatched = _tried(run, state, peft_model_state_dict)
     if is_state:
-        new = {
-name: _origin(entry, state, peft_model_state_dict) for name, entry in listed.items()}
+        new = {name: _origin(entry, state, peft_model_state_dict) for name, entry in listed.items()}
         return SetResult(missing, unexpected, mismatched, new)
     added = {
-name: _origin(entry, state, peft_model_state_dict)
+        name: _origin(entry, state, peft_model_state_dict)
         for name, entry in listed.items()
         if entry[0] is None or entry[0][0] == 1
     }
-    options = {
-  "assign" : True} if low_cpu_mem_usage else {}
+    options = {"assign": True} if low_cpu_mem_usage else {}
     model.load_state_dict(added, strict=False, **options)
     return SetResult(missing, unexpected, mismatched)
 
@@ -125,8 +120,7 @@ def _config_text(config):
         with open(path, encoding="utf-8") as file:
             return file.read()
     fields = config.to_dict() if hasattr(config, "to_dict") else dict(config)
-    return dumps({
-key: _plain(value) for key, value in fields.items()})
+    return dumps({key: _plain(value) for key, value in fields.items()})
 
 
 def _plain(value):
@@ -143,8 +137,7 @@ def _plain(value):
 
 def _tried(run, *states):
     """Runs on dtypes and shapes alone, so that nothing is copied; on the values if some are needed."""
-    metas = [{
-name: _meta(tensor) for name, tensor in state.items()} for state in states]
+    metas = [{name: _meta(tensor) for name, tensor in state.items()} for state in states]
     try:
         result = run(*metas)
         listed = result[0] if isinstance(result, tuple) else result
@@ -153,19 +146,17 @@ name: _meta(tensor) for name, tensor in state.items()} for state in states]
     except _native.Unsupported as error:
         if "are not known" in str(error):  # PEFT raises ValueError for a type that it does not know
             raise ValueError(f"Unknown PEFT type passed: {error}") from None
-#A tensor was read, which has no values here.
+        # A tensor was read, which has no values here.
     from ._interop import to_tensor
 
-    return run(*[{
-name: to_tensor(tensor, name) for name, tensor in state.items()} for state in states])
+    return run(*[{name: to_tensor(tensor, name) for name, tensor in state.items()} for state in states])
 
 
 def _meta(tensor):
     from ._interop import FROM_NAME, TORCH
 
     word = str(tensor.dtype).removeprefix("torch.")
-    by_torch = {
-word: dtype for dtype, word in TORCH.items()}
+    by_torch = {word: dtype for dtype, word in TORCH.items()}
     return _native.meta_tensor(by_torch.get(word) or FROM_NAME.get(word) or word, list(tensor.shape))
 
 
