@@ -7,8 +7,7 @@
 // Example:
 //   const Checkpoint model = to_gguf_model(open("Llama-3.2-1B/"));
 //   save(apply_recipe(model, {.type = "Q4_K_M"}), "model.gguf");
-//
-// And the way back, with a config.json:
+//   // and the way back, with a config.json
 //   const auto [tensors, config] = to_huggingface_model(cast(open("model.gguf"), DType::f32));
 //   SavePlan plan = plan_save(cast(tensors, DType::bf16), "model/");
 //   add_model_config(plan, config);

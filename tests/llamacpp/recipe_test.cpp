@@ -400,7 +400,9 @@ TEST(ApplyRecipe, RefusesWhatMakesNoSense) {
   EXPECT_HINT(apply_recipe(small_model(), {.type = "Q2_K_S"}), "RecipeOptions::importance");
   EXPECT_ERROR(apply_recipe(small_model(), {.type = "Q6_K", .tensor_types = {{"(", DType::q8_0}}}),
                Errc::invalid_argument, "the expression \"(\" is wrong");
-  EXPECT_ERROR(apply_recipe(small_model(), {.output_tensor_type = DType::u8}), Errc::invalid_argument, "cannot be U8");
+  EXPECT_ERROR(apply_recipe(small_model(), {.type = "Q6_K", .output_tensor_type = DType::u8}), Errc::invalid_argument,
+               "cannot be U8");
+  EXPECT_ERROR(apply_recipe(small_model(), {.pure = true}), Errc::invalid_argument, "auto quantizes nothing");
   EXPECT_ERROR(parse_tensor_type("attn_v"), Errc::invalid_argument, "has no '='");
   EXPECT_ERROR(parse_tensor_type("attn_v=q9"), Errc::invalid_argument, "cannot be \"q9\"");
 }
@@ -420,12 +422,16 @@ TEST(ApplyRecipe, SaysWhichImportanceMatrixItUsed) {
 
 TEST(ApplyRecipe, RefusesImportanceOfAnotherShapeExceptForEmbeddings) {
   const auto options = [](std::string_view name) {
-    const std::vector<PlainTensor> tensors = {{name, {2, 64}, DType::bf16}};
+    const std::vector<PlainTensor> tensors = {{name, {2, 64}, DType::bf16},
+                                              {"blk.1.attn_v.weight", {2, 256}, DType::bf16}};
     return RecipeOptions{.type = "Q4_K_M", .importance = importance_of(tensors)};
   };
   EXPECT_ERROR(apply_recipe(small_model(), options("blk.0.attn_v.weight")), Errc::invalid_argument,
                "the importance of tensor \"blk.0.attn_v.weight\" has 64 values");
   EXPECT_NO_THROW(apply_recipe(small_model(), options("token_embd.weight")));
+  const std::vector<PlainTensor> others = {{"blk.7.attn_v.weight", {2, 256}, DType::bf16}};
+  EXPECT_ERROR(apply_recipe(small_model(), {.type = "Q4_K_M", .importance = importance_of(others)}),
+               Errc::invalid_argument, "no tensor of the model is in the importance matrix");
 }
 
 }  // namespace
