@@ -85,7 +85,7 @@ void compare_with_copy(Report& report, const std::string& type, double share) {
 
 void measure_memory(Report& report, std::uint64_t blocks) {
   const ModelSizes sizes{"llama", 4096, 14336, 32, 8, blocks, 8192};
-  const std::string row = fmt::format("gguf: memory of {} blocks of an 8B model to Q4_K_M", blocks);
+  const std::string row = fmt::format("gguf: memory of blocks of an 8B model to Q4_K_M, {}", blocks);
   if (!report.wants(row)) return;
   const std::string folder = scratch() + "/model", to = scratch() + "/out.gguf";
   write_folder(folder, sizes, Values::hole);
