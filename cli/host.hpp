@@ -19,7 +19,7 @@ namespace ballast::cli {
 struct Host {
   std::function<void(std::string_view)> say{};  // a note, or another line that the command would write to stderr
   Progress progress{};
-  std::function<bool()> keep_going{};  // asked while a verb waits for a server, by any thread
+  std::function<bool()> keep_going{};                        // asked while a verb waits for a server, by any thread
   std::map<std::string, Checkpoint, std::less<>> targets{};  // that are open already, by what the words call them
 };
 

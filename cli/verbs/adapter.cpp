@@ -223,7 +223,8 @@ void add_adapter(Command& verb, Session& session) {
   Command& convert = verb.verb("convert", "from any dialect to another; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
-  convert.option("--base", "TARGET", &arguments->state, "the base: for kohya its names, which tell flat ones apart; for gguf its config.json");
+  convert.option("--base", "TARGET", &arguments->state,
+                 "the base: for kohya its names, which tell flat ones apart; for gguf its config.json");
   convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");
   add_adapter_options(convert, session, *arguments);
   add_name_options(convert, arguments->names);

@@ -11,8 +11,8 @@
 namespace ballast::python {
 
 // Runs `job`, and returns or throws what it returns or throws. `progress` is None, or a callable that takes a phase,
-// the bytes done and all bytes; if the callable returns False, or a signal handler raises, the job is cancelled. The job
-// may call its Progress with a state without a phase, from any thread, to ask whether it should go on.
+// the bytes done and all bytes; if the callable returns False, or a signal handler raises, the job is cancelled. The
+// job may call its Progress with a state without a phase, from any thread, to ask whether it should go on.
 void run_job(const pybind11::object& progress, const std::function<void(const Progress&)>& job);
 
 }  // namespace ballast::python

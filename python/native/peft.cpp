@@ -122,8 +122,7 @@ PyTensor meta(const std::string& dtype, const std::vector<std::uint64_t>& dims) 
 }  // namespace
 
 void add_peft(py::module_& module) {
-  module.def("adapter_load", &load, py::arg("path"), py::arg("subfolder"), py::arg("key_mapping"),
-             py::arg("remote"));
+  module.def("adapter_load", &load, py::arg("path"), py::arg("subfolder"), py::arg("key_mapping"), py::arg("remote"));
   module.def("adapter_get", &get, py::arg("state"), py::arg("config"), py::arg("name"), py::arg("embeddings"),
              py::arg("base_vocabulary"));
   module.def("adapter_set", &set, py::arg("state"), py::arg("adapter"), py::arg("config"), py::arg("name"),
