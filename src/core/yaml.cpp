@@ -72,14 +72,14 @@ class YamlReader {
   }
 
   // `parent` is the column of what the node is in, and -1 for a document.
-  Json read_node(std::size_t column, std::ptrdiff_t parent, std::size_t depth) {
+  Json read_node(std::size_t column, std::ptrdiff_t parent, std::size_t depth) {  // NOLINT(misc-no-recursion)
     require_yaml_depth(depth);
     if (is_item(column)) return read_sequence(column, depth);
     if (end_of_key(column)) return read_mapping(column, depth);
     return read_value(column, parent, depth);
   }
 
-  Json read_sequence(std::size_t column, std::size_t depth) {
+  Json read_sequence(std::size_t column, std::size_t depth) {  // NOLINT(misc-no-recursion)
     Json::List items;
     for (std::size_t begin = column;;) {
       const std::size_t content = in_.skip_spaces(begin + 1);
@@ -99,7 +99,7 @@ class YamlReader {
     return items;
   }
 
-  Json read_mapping(std::size_t column, std::size_t depth) {
+  Json read_mapping(std::size_t column, std::size_t depth) {  // NOLINT(misc-no-recursion)
     Json mapping{Json::Members()};
     while (true) {
       const auto end = end_of_key(column);
@@ -118,6 +118,7 @@ class YamlReader {
     if (!in_.at_end() && in_.indent() > column) fail_yaml("indented deeper than what it belongs to");
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion)
   Json read_mapping_value(std::size_t after_colon, std::size_t column, std::size_t depth) {
     if (in_.ends_at(after_colon)) {
       in_.next_line();
@@ -127,6 +128,7 @@ class YamlReader {
   }
 
   // The value that stands in the lines below its key or its dash; null if there is none.
+  // NOLINTNEXTLINE(misc-no-recursion)
   Json read_below(std::size_t column, bool may_be_sequence_here, std::size_t depth) {
     skip_blank_lines();
     if (in_.at_end()) return {};

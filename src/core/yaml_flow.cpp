@@ -15,7 +15,7 @@ class YamlFlowReader {
  public:
   YamlFlowReader(YamlCursor& in, std::size_t& column) : in_(in), column_(column) {}
 
-  Json read(std::size_t depth) {
+  Json read(std::size_t depth) {  // NOLINT(misc-no-recursion)
     require_yaml_depth(depth);
     if (in_.at(column_) == '[') return read_list(depth);
     if (in_.at(column_) == '{') return read_mapping(depth);
@@ -51,7 +51,7 @@ class YamlFlowReader {
     return resolve_plain_scalar(text);
   }
 
-  Json read_list(std::size_t depth) {
+  Json read_list(std::size_t depth) {  // NOLINT(misc-no-recursion)
     Json::List items;
     ++column_;
     while (true) {
@@ -67,7 +67,7 @@ class YamlFlowReader {
     return items;
   }
 
-  Json read_mapping(std::size_t depth) {
+  Json read_mapping(std::size_t depth) {  // NOLINT(misc-no-recursion)
     Json mapping{Json::Members()};
     ++column_;
     while (true) {
@@ -92,7 +92,7 @@ class YamlFlowReader {
   }
 
   // Behind a colon.
-  Json read_value(std::size_t depth) {
+  Json read_value(std::size_t depth) {  // NOLINT(misc-no-recursion)
     constexpr std::string_view kEnds = ",]}";
     ++column_;
     skip_space();

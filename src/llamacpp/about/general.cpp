@@ -111,12 +111,13 @@ class GeneralWriter {
 
   // A list is one text with commas, as licenses are. Numbers are texts, too.
   static std::string text_of(const Json& value) {
-    if (value.is_text()) return value.text();
-    if (!value.is_list()) return to_string(value);
+    if (!value.is_list()) return text_of_one(value);
     std::string all;
-    for (const Json& item : value.list()) all += (all.empty() ? "" : ",") + text_of(item);
+    for (const Json& item : value.list()) all += (all.empty() ? "" : ",") + text_of_one(item);
     return all;
   }
+
+  static std::string text_of_one(const Json& value) { return value.is_text() ? value.text() : to_string(value); }
 
   void write_text(std::string_view key, const Json& value) {
     if (value.is_null()) return;

@@ -114,8 +114,8 @@ std::optional<double> parameters_of_size(std::string_view size) {
 
 bool is_far_from(double said, std::uint64_t parameters) {
   const auto exact = static_cast<double>(parameters);
-  const auto most = static_cast<double>(parameters / 8 * 7 + parameters % 8 * 7 / 8);
-  return std::abs(said - exact) > most;
+  const std::uint64_t most = parameters / 8 * 7 + parameters % 8 * 7 / 8;
+  return std::abs(said - exact) > static_cast<double>(most);
 }
 
 struct NamePart {

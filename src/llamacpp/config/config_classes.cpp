@@ -101,12 +101,14 @@ constexpr ConfigClass kConfigClasses[] = {
      R"("linear_num_key_heads":16,"linear_num_value_heads":32,"moe_intermediate_size":512,)"
      R"("shared_expert_intermediate_size":512,"num_experts_per_tok":10,"num_experts":512,"norm_topk_prob":true,)"
      R"("layer_types":null})"},
-    {"qwen2_vl_text", {kv_heads_as_heads, layer_types_are_known, mrope_is_default, rope_type_of_type, rope_scaling_has_its_keys}, {},
+    {"qwen2_vl_text", {kv_heads_as_heads, layer_types_are_known, mrope_is_default, rope_type_of_type, rope_scaling_has_its_keys},
+     {},
      R"({"vocab_size":152064,"hidden_size":8192,"intermediate_size":29568,"num_hidden_layers":80,)"
      R"("num_attention_heads":64,"num_key_value_heads":8,"max_position_embeddings":32768,"rms_norm_eps":1e-05,)"
      R"("tie_word_embeddings":false,"rope_theta":1000000.0,"sliding_window":4096,"layer_types":null,)"
      R"("rope_scaling":null})"},
-    {"qwen2_5_vl_text", {kv_heads_as_heads, layer_types_are_known, mrope_is_default, rope_type_of_type, rope_scaling_has_its_keys}, {},
+    {"qwen2_5_vl_text", {kv_heads_as_heads, layer_types_are_known, mrope_is_default, rope_type_of_type, rope_scaling_has_its_keys},
+     {},
      R"({"vocab_size":152064,"hidden_size":8192,"intermediate_size":29568,"num_hidden_layers":80,)"
      R"("num_attention_heads":64,"num_key_value_heads":8,"max_position_embeddings":32768,"rms_norm_eps":1e-05,)"
      R"("tie_word_embeddings":false,"rope_theta":1000000.0,"sliding_window":4096,"layer_types":null,)"
@@ -226,7 +228,8 @@ constexpr ConfigClass kConfigClasses[] = {
      R"("n_routed_experts":64,"n_shared_experts":2,"qk_nope_head_dim":128,"qk_rope_head_dim":64,)"
      R"("routed_scaling_factor":1.0,"topk_group":null,"v_head_dim":128,"num_experts_per_tok":null,)"
      R"("norm_topk_prob":false,"moe_intermediate_size":1407})"},
-    {"deepseek_v3", {kv_heads_as_heads, head_dim_is_rotary_unless_given, rope_type_of_type, rope_scaling_has_its_keys}, {},
+    {"deepseek_v3", {kv_heads_as_heads, head_dim_is_rotary_unless_given, rope_type_of_type, rope_scaling_has_its_keys},
+     {},
      R"({"vocab_size":129280,"hidden_size":7168,"intermediate_size":18432,"moe_intermediate_size":2048,)"
      R"("num_hidden_layers":61,"num_attention_heads":128,"num_key_value_heads":128,"n_shared_experts":1,)"
      R"("n_routed_experts":256,"routed_scaling_factor":2.5,"kv_lora_rank":512,"q_lora_rank":1536,)"
@@ -234,7 +237,8 @@ constexpr ConfigClass kConfigClasses[] = {
      R"("num_experts_per_tok":8,"first_k_dense_replace":3,"norm_topk_prob":true,"max_position_embeddings":4096,)"
      R"("rms_norm_eps":1e-06,"pad_token_id":null,"bos_token_id":0,"eos_token_id":1,"tie_word_embeddings":false,)"
      R"("rope_theta":10000.0,"rope_scaling":null})"},
-    {"gpt_oss", {kv_heads_as_heads, head_dim_as_is_usual, layer_types_are_known, rope_type_of_type, rope_scaling_has_its_keys}, {},
+    {"gpt_oss", {kv_heads_as_heads, head_dim_as_is_usual, layer_types_are_known, rope_type_of_type, rope_scaling_has_its_keys},
+     {},
      R"({"num_hidden_layers":36,"num_local_experts":128,"vocab_size":201088,"hidden_size":2880,)"
      R"("intermediate_size":2880,"head_dim":64,"num_attention_heads":64,"num_key_value_heads":8,)"
      R"("sliding_window":128,"rope_theta":150000.0,"tie_word_embeddings":false,"max_position_embeddings":131072,)"

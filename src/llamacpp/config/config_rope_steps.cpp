@@ -53,7 +53,8 @@ std::optional<std::int64_t> phi3_factor_count(const Json& values) {
   const auto heads = whole_number(values.find("num_attention_heads"));
   const auto part = real_number(values.find("partial_rotary_factor"));
   if (!hidden_size || !heads || *heads <= 0 || !part) return std::nullopt;
-  const auto rotary = truncated(static_cast<double>(*hidden_size / *heads) * *part);
+  const std::int64_t head_size = *hidden_size / *heads;
+  const auto rotary = truncated(static_cast<double>(head_size) * *part);
   if (!rotary) return std::nullopt;
   return *rotary / 2;
 }

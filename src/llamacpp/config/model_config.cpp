@@ -128,7 +128,7 @@ ModelConfig make_model_config(const Json& raw, const std::string& folder_name) {
   config.raw = raw;
   auto read = read_auto_config(raw, folder_name);
   config.has_defaults = read.has_value();
-  Json whole = text_part_in_its_place(read ? std::move(*read) : raw);
+  Json whole = text_part_in_its_place(read.value_or(raw));
   config.class_name = class_of(whole);
   if (is_taken_as_it_is(config.class_name)) whole = raw;
   config.values = whole;

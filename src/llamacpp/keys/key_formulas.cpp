@@ -189,7 +189,7 @@ Json mamba_conv(const HyperModel& model) { return value_or(model, "conv_kernel d
 
 Json mamba_inner(const HyperModel& model) {
   const std::uint64_t twice = 2 * model.config.count("hidden_size d_model");
-  const Json inner = value_or(model, "intermediate_size d_inner", twice);
+  Json inner = value_or(model, "intermediate_size d_inner", twice);
   if (inner.is_integer() && inner.number() == static_cast<double>(twice)) return inner;
   throw Error(Errc::unsupported, "its inner size is not twice its hidden size, and llama.cpp knows no other Mamba");
 }
