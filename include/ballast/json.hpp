@@ -43,6 +43,10 @@ class Json {
   // if there are more than 8 million of them.
   static Json parse(std::string_view text);
 
+  // The same for what Python's json module writes: NaN and Infinity are doubles, and an integer that does not fit 64
+  // bits becomes a double. Most tokenizer_config.json have such an integer.
+  static Json parse_python(std::string_view text);
+
   bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const noexcept { return std::holds_alternative<bool>(value_); }
   bool is_integer() const noexcept {

@@ -116,9 +116,11 @@ class DocumentParser {
 
 }  // namespace
 
-Json Json::parse(std::string_view text) {
+namespace {
+
+Json parse_document(std::string_view text, JsonText::Numbers numbers) {
   const PaddedText padded(text);
-  JsonText words(padded, 0, kMaxDepth);
+  JsonText words(padded, 0, kMaxDepth, numbers);
   try {
     return DocumentParser(words).run();
   } catch (const Error& error) {
@@ -127,5 +129,10 @@ Json Json::parse(std::string_view text) {
     throw Error(Errc::malformed, fmt::format("this is no JSON: {} at its byte {}", error.message(), *error.offset()));
   }
 }
+
+}  // namespace
+
+Json Json::parse(std::string_view text) { return parse_document(text, JsonText::Numbers::json); }
+Json Json::parse_python(std::string_view text) { return parse_document(text, JsonText::Numbers::python); }
 
 }  // namespace ballast

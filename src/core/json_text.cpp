@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "core/name_hash.hpp"
@@ -156,6 +157,12 @@ JsonText::Number JsonText::number() {
     if (!is_digit(*at_)) fail("expected a value");
     while (is_digit(*at_)) ++at_;
   };
+  if (numbers_ == Numbers::python) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (take_exactly("NaN")) return std::numeric_limits<double>::quiet_NaN();
+    if (take_exactly("Infinity")) return kInfinity;
+    if (take_exactly("-Infinity")) return -kInfinity;
+  }
   const bool is_negative = *at_ == '-';
   if (is_negative) ++at_;
   if (*at_ == '0')
@@ -175,6 +182,9 @@ JsonText::Number JsonText::number() {
   const auto parsed = [&]<class T>(T value) -> Number {
     if (std::from_chars(start, at_, value).ec == std::errc{}) return value;
     if (!is_whole && !is_huge(since(start))) return is_negative ? -0.0 : 0.0;
+    double rounded = 0;
+    const bool may_round = is_whole && numbers_ == Numbers::python;
+    if (may_round && std::from_chars(start, at_, rounded).ec == std::errc{}) return rounded;
     fail_at("a number does not fit 64 bits", base_ + static_cast<std::uint64_t>(start - begin_));
   };
   if (!is_whole) return parsed(double{});

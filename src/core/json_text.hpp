@@ -37,9 +37,14 @@ class KeysOfObject {
 
 class JsonText {
  public:
+  enum class Numbers : std::uint8_t {
+    json,    // a number that does not fit 64 bits is refused
+    python,  // NaN, Infinity and -Infinity are numbers, and a long integer is a double
+  };
+
   // `base` is added to every byte that an error names; deeper nesting than `max_depth` is refused.
-  JsonText(const PaddedText& padded, std::uint64_t base, std::uint64_t max_depth)
-      : JsonText(padded.view(), base, max_depth) {}
+  JsonText(const PaddedText& padded, std::uint64_t base, std::uint64_t max_depth, Numbers numbers = Numbers::json)
+      : JsonText(padded.view(), base, max_depth, numbers) {}
 
   // Checks the whole text. Call this before any other function.
   void check_utf8() const;
@@ -137,8 +142,13 @@ class JsonText {
   [[noreturn]] void fail_at(const std::string& message, std::uint64_t byte) const;
 
  private:
-  JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth)
-      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), base_(base), max_depth_(max_depth) {}
+  JsonText(std::string_view text, std::uint64_t base, std::uint64_t max_depth, Numbers numbers)
+      : begin_(text.data()),
+        at_(text.data()),
+        end_(text.data() + text.size()),
+        base_(base),
+        max_depth_(max_depth),
+        numbers_(numbers) {}
 
   static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
@@ -187,6 +197,7 @@ class JsonText {
   const char* end_;
   std::uint64_t base_;
   std::uint64_t max_depth_;
+  Numbers numbers_;
   std::string decoded_;
 };
 

@@ -154,6 +154,14 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  }
+  return lower;
+}
+
 std::size_t valid_utf8_prefix(std::string_view text) {
   std::size_t valid = 0;
   for (;;) {

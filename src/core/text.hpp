@@ -16,6 +16,9 @@ std::string quote(std::string_view name);
 // How many bytes from the beginning are valid UTF-8: all of them, or those before the first invalid byte.
 std::size_t valid_utf8_prefix(std::string_view text);
 
+// The letters A to Z as a to z; all other bytes stay.
+std::string lower_case(std::string_view text);
+
 // Matches a whole name against a shell pattern: * is any run of bytes (dots and slashes too), ? any one byte, [a-z] and
 // [!a-z] one byte of a set. A [ that is never closed stands for itself. No pattern takes exponential time.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -18,6 +18,7 @@
 #include "layout/json_rules.hpp"
 #include "layout/names_values.hpp"
 #include "layout/pattern.hpp"
+#include "layout/reshape.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "tensor/concat_storage.hpp"
 
@@ -43,10 +44,6 @@ std::uint64_t dim_at(const Tensor& tensor, std::uint64_t axis) {
     throw Error(Errc::mismatch, fmt::format("there is no dimension {} in {}", axis, to_string(tensor.shape())));
   }
   return tensor.shape()[static_cast<std::size_t>(axis)];
-}
-
-Tensor with_shape(const Tensor& tensor, const Shape& shape) {
-  return tensor.is_contiguous() ? tensor.reshape(shape) : names::in_order(tensor, shape);
 }
 
 // How much of `total` each part gets, in proportion to `sizes`.
@@ -80,18 +77,6 @@ Tensor concat(const std::vector<Tensor>& parts, const WeightRule& rule) {
     }
   }
   return whole;
-}
-
-Tensor stacked(const std::vector<Tensor>& parts, std::uint64_t axis) {
-  std::vector<Tensor> thick;
-  for (const Tensor& part : parts) {
-    std::vector<std::uint64_t> dims(part.shape().begin(), part.shape().end());
-    if (axis > dims.size())
-      throw Error(Errc::mismatch, fmt::format("{} has no dimension {}", to_string(part.shape()), axis));
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), 1);
-    thick.push_back(with_shape(part, Shape(dims)));
-  }
-  return concatenated(std::move(thick), static_cast<std::size_t>(axis));
 }
 
 Tensor changed(const Tensor& tensor, const WeightRule& rule) {
@@ -170,9 +155,10 @@ class Pass {
       if (rule_.change == WeightChange::unstack) return unstack(group, result);
       if (rule_.change == WeightChange::split) return split(group, result);
       const std::vector<Tensor> parts = complete_parts(group);
-      Tensor tensor = rule_.change == WeightChange::concat  ? concat(parts, rule_)
-                      : rule_.change == WeightChange::stack ? stacked(parts, rule_.axis)
-                                                            : changed(parts.front(), rule_);
+      Tensor tensor = rule_.change == WeightChange::concat ? concat(parts, rule_)
+                      : rule_.change == WeightChange::stack
+                          ? names::stacked(parts, static_cast<std::size_t>(rule_.axis))
+                          : changed(parts.front(), rule_);
       insert(result, to_.front().fill(group.places), std::move(tensor));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("tensor {}: {}", quote(first), error.message())).hint(error.hint());

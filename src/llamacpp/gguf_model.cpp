@@ -63,7 +63,7 @@ ModelConfig config_of(const Checkpoint& model, const ModelFolder& folder) {
 // Tensors that are computed come first, as the converter has them.
 void add_computed(Checkpoint& model, const ModelConfig& config) {
   StateDict all;
-  for (auto& [name, tensor] : rope_tensors(config.values, config.architecture)) all.insert(name, std::move(tensor));
+  for (auto& [name, tensor] : rope_tensors(config)) all.insert(name, std::move(tensor));
   if (all.empty()) return;
   for (const auto& [name, tensor] : model) all.insert(name, tensor);
   model.tensors = std::move(all);
@@ -121,17 +121,16 @@ Checkpoint to_gguf_model(Checkpoint model, const GgufModelOptions& options) {
 }
 
 NameOptions completed(NameOptions options, const std::string& target, const OpenOptions& open) {
-  const ModelFolder folder(target, options_for(target, open));
-  if (!folder.has("config.json")) return options;
-  const ModelConfig config = read_model_config(folder);
-  const names::Architecture *own = names::find_architecture(config.architecture),
+  const std::string architecture = model_class(target, open).architecture;
+  const names::Architecture *own = names::find_architecture(architecture),
                             *asked = names::find_architecture(options.architecture);
   const bool is_other =
       !options.architecture.empty() && (asked == nullptr || own == nullptr || asked->gguf != own->gguf);
   if (own == nullptr || is_other) return options;
-  if (options.architecture.empty()) options.architecture = config.architecture;
+  const ModelFolder folder(target, options_for(target, open));
   std::vector<Note> ignored;
-  add_hyperparameters(folder, config, kFileTypeOfF32, options.numbers, ignored);
+  add_hyperparameters(folder, read_model_config(folder), kFileTypeOfF32, options.numbers, ignored);
+  if (options.architecture.empty()) options.architecture = architecture;
   return options;
 }
 

@@ -12,7 +12,6 @@
 
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/text.hpp"
-#include "llamacpp/python_json.hpp"
 
 namespace ballast::llamacpp {
 namespace {
@@ -76,6 +75,7 @@ std::string own_name(const std::string& folder) {
 ModelFolder::ModelFolder(std::string target, const OpenOptions& options)
     : files_(options.files), limits_(options.limits), folder_(std::move(target)) {
   is_folder_ = files_->list(folder_).has_value();
+  is_somewhere_ = is_folder_ || (!folder_.empty() && files_->exists(folder_));
   const std::size_t slash = folder_.find_last_of('/');
   const std::string around = slash == std::string::npos ? "." : folder_.substr(0, slash);
   name_ = own_name(is_folder_ ? folder_ : around);
@@ -105,7 +105,7 @@ bool ModelFolder::leads_out(const std::string& file) const {
   return false;
 }
 
-bool ModelFolder::has(const std::string& file) const { return files_->exists(path(file)); }
+bool ModelFolder::has(const std::string& file) const { return is_somewhere_ && files_->exists(path(file)); }
 
 std::optional<std::string> ModelFolder::bytes(const std::string& file) const {
   if (!has(file)) return std::nullopt;
@@ -134,13 +134,14 @@ std::optional<Json> ModelFolder::json(const std::string& file) const {
   const auto found = bytes(file);
   if (!found) return std::nullopt;
   try {
-    return parse_python_json(*found);
+    return Json::parse_python(*found);
   } catch (Error& error) {
     throw error.in(path(file));
   }
 }
 
 std::vector<std::string> ModelFolder::list(const std::string& folder) const {
+  if (!is_somewhere_) return {};
   auto names = files_->list(path(folder)).value_or(std::vector<std::string>());
   std::ranges::sort(names);
   return names;

@@ -40,6 +40,7 @@ class ModelFolder {
   Limits limits_;
   std::string folder_, name_;
   bool is_folder_;
+  bool is_somewhere_;  // false for standard input and memory, which have nothing beside them
 };
 
 }  // namespace ballast::llamacpp

@@ -1,6 +1,7 @@
 #include "llamacpp/prepare.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,15 @@ void say(Checkpoint& checkpoint, std::string text) {
   checkpoint.notes.push_back({checkpoint.target, std::move(text), Note::Kind::remark});
 }
 
+void remove_all(Checkpoint& checkpoint, const std::set<std::string, std::less<>>& names) {
+  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view name) {
+    return names.contains(name) ? std::nullopt : std::optional(std::string(name));
+  });
+}
+
 void leave_out(Checkpoint& checkpoint, const std::string& name, std::string_view why) {
   say(checkpoint, fmt::format("left out {}: {}", quote(name), why));
-  checkpoint = rename_names(std::move(checkpoint), [&](std::string_view other) {
-    return other == name ? std::nullopt : std::optional(std::string(other));
-  });
+  remove_all(checkpoint, {name});
 }
 
 // The name of the first tensor that ends so; empty if there is none.
@@ -119,15 +124,18 @@ bool are_equal(const Tensor& a, const Tensor& b) {
 
 // llama.cpp has no biases for cohere 2, and published models have only zeros in them.
 void leave_out_zero_biases(Checkpoint& checkpoint) {
-  std::vector<std::string> biases;
+  std::set<std::string, std::less<>> biases;
   for (const auto& [name, tensor] : checkpoint) {
     if (!name.ends_with(".bias")) continue;
     if (!is_zero(tensor))
       throw Error(Errc::unsupported,
                   fmt::format("tensor {} is not zero, and llama.cpp has no place for it", quote(name)));
-    biases.emplace_back(name);
+    biases.emplace(name);
   }
-  for (const std::string& name : biases) leave_out(checkpoint, name, "all of it is zero");
+  if (biases.empty()) return;
+  say(checkpoint,
+      fmt::format("left out {} biases, since all of them are zero, such as {}", biases.size(), quote(*biases.begin())));
+  remove_all(checkpoint, biases);
 }
 
 void leave_out_equal_head(Checkpoint& checkpoint) {

@@ -5,13 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include <ballast/json.hpp>
 #include <ballast/tensor.hpp>
+
+#include "llamacpp/config/model_config.hpp"
 
 namespace ballast::llamacpp {
 
 // rope_freqs for a "llama3" scaling, rope_factors_long and rope_factors_short for a "longrope"; empty for the others.
 // Errc::malformed if config.json has no such numbers, or too many or too few of them.
-std::vector<std::pair<std::string, Tensor>> rope_tensors(const Json& config, std::string_view architecture);
+std::vector<std::pair<std::string, Tensor>> rope_tensors(const ModelConfig& config);
 
 }  // namespace ballast::llamacpp

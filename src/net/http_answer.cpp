@@ -10,6 +10,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/text.hpp"
 
 namespace ballast::net {
 namespace {
@@ -19,12 +20,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
 }
 
 // "HTTP/1.1 206 Partial Content", "HTTP/2 206".
@@ -79,7 +74,7 @@ void Headers::add_line(std::string_view line) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
-  std::string name = lower(trimmed(line.substr(0, colon)));
+  std::string name = lower_case(trimmed(line.substr(0, colon)));
   std::string value(trimmed(line.substr(colon + 1)));
   const bool must_agree = name == "content-length" || name == "content-range";
   const auto [entry, is_new] = fields.try_emplace(std::move(name), value);

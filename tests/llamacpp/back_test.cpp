@@ -179,8 +179,10 @@ TEST(Llama3Scaling, FindsTheParametersOfPublishedModels) {
                                        {"high_freq_factor", 4.0},
                                        {"original_max_position_embeddings", 8192},
                                        {"rope_type", "llama3"}};
-    const Json config = Json::Members{{"head_dim", 128}, {"rope_theta", 500000.0}, {"rope_scaling", scaling}};
-    const Tensor factors = llamacpp::rope_tensors(config, "llama").at(0).second;
+    llamacpp::ModelConfig config;
+    config.architecture = "llama";
+    config.values = Json::Members{{"head_dim", 128}, {"rope_theta", 500000.0}, {"rope_scaling", scaling}};
+    const Tensor factors = llamacpp::rope_tensors(config).at(0).second;
     EXPECT_EQ(llama3_scaling(factors.values<float>(), 500000.0), scaling);
   }
 }

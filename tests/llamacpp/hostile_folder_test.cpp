@@ -10,7 +10,6 @@
 #include "builders/temp_dir.hpp"
 #include "llamacpp/keys/metadata_values.hpp"
 #include "llamacpp/model_folder.hpp"
-#include "llamacpp/python_json.hpp"
 #include "llamacpp/tokenizer/chat_templates.hpp"
 #include "support/expect_error.hpp"
 #include "tokenizer_folder.hpp"
@@ -19,7 +18,6 @@ namespace ballast::test {
 namespace {
 
 using llamacpp::ModelFolder;
-using llamacpp::parse_python_json;
 
 const std::string kLetters = R"({"a":0,"b":1,"ab":2})";
 
@@ -200,7 +198,7 @@ TEST(HostileFolder, HasTextsOfUtf8) {
 }
 
 TEST(PythonJson, KeepsNumbersThatAreNotFinite) {
-  const Json json = parse_python_json(
+  const Json json = Json::parse_python(
       R"({"a":null,"b":NaN,"c":["NaN",null,Infinity,{"d":-Infinity,"null":null}],"e":"x\"NaN","f":-1})");
   EXPECT_TRUE(json.at("a").is_null());
   EXPECT_TRUE(std::isnan(json.at("b").number()));
@@ -212,17 +210,17 @@ TEST(PythonJson, KeepsNumbersThatAreNotFinite) {
   EXPECT_TRUE(list[3].at("null").is_null());
   EXPECT_EQ(json.at("e").text(), "x\"NaN");
   EXPECT_EQ(json.at("f").integer(), -1);
-  EXPECT_TRUE(std::isnan(parse_python_json("NaN").number()));
-  EXPECT_ERROR(parse_python_json(R"({"a":xNaN})"), Errc::malformed, "");
+  EXPECT_TRUE(std::isnan(Json::parse_python("NaN").number()));
+  EXPECT_ERROR(Json::parse_python(R"({"a":xNaN})"), Errc::malformed, "");
 }
 
 TEST(PythonJson, GivesNoKeyANumberThatIsNotFinite) {
   for (const char* number : {"NaN", "Infinity", "-Infinity", "1e39"})
-    EXPECT_ERROR(llamacpp::f32_entry("llama.rope.freq_base", parse_python_json(number)), Errc::malformed,
+    EXPECT_ERROR(llamacpp::f32_entry("llama.rope.freq_base", Json::parse_python(number)), Errc::malformed,
                  "the value of \"llama.rope.freq_base\" would be ");
-  EXPECT_ERROR(llamacpp::u32_entry("llama.block_count", parse_python_json("NaN")), Errc::malformed,
+  EXPECT_ERROR(llamacpp::u32_entry("llama.block_count", Json::parse_python("NaN")), Errc::malformed,
                "the value of \"llama.block_count\" would be NaN");
-  EXPECT_ERROR(llamacpp::list_entry("x", parse_python_json("[1.5,NaN]")), Errc::malformed, "the value of \"x\"");
+  EXPECT_ERROR(llamacpp::list_entry("x", Json::parse_python("[1.5,NaN]")), Errc::malformed, "the value of \"x\"");
 }
 
 TEST(TokenizerModel, IsOfTheKindThatIsWritten) {

@@ -19,14 +19,6 @@ constexpr std::string_view kPickle = "data.pkl";
 constexpr std::array<std::string_view, 9> kReserved = {kPickle,  "constants.pkl", "byteorder", "version", "data/",
                                                        ".data/", "constants/",    "code/",     "extra/"};
 
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-  }
-  return lower;
-}
-
 // The name behind "NAME/".
 std::string_view inside(std::string_view name) {
   const auto slash = name.find('/');
@@ -34,7 +26,7 @@ std::string_view inside(std::string_view name) {
 }
 
 bool is_reserved_but_for_case(std::string_view name) {
-  const std::string lower = in_lower_case(name);
+  const std::string lower = lower_case(name);
   return std::ranges::any_of(kReserved, [&](std::string_view reserved) {
     const bool is_it = reserved.ends_with('/') ? lower.starts_with(reserved) : lower == reserved;
     return is_it && !name.starts_with(reserved);
@@ -49,13 +41,13 @@ std::vector<archive::ZipFinding> find_names_by_case(const archive::Zip& zip) {
   };
   if (std::ranges::none_of(zip.members, has_capital)) return {};  // the usual case
   const bool is_torch = std::ranges::any_of(
-      zip.members, [](const archive::ZipMember& member) { return in_lower_case(inside(member.name)) == kPickle; });
+      zip.members, [](const archive::ZipMember& member) { return lower_case(inside(member.name)) == kPickle; });
   std::vector<archive::ZipFinding> findings;
   if (!is_torch) return findings;
 
   NameMap<std::string_view> seen;
   for (const archive::ZipMember& member : zip.members) {
-    const auto [other, is_new] = seen.try_emplace(in_lower_case(member.name), member.name);
+    const auto [other, is_new] = seen.try_emplace(lower_case(member.name), member.name);
     if (!is_new && other->second != member.name) {
       findings.push_back(
           {member.header_offset,
@@ -65,7 +57,7 @@ std::vector<archive::ZipFinding> find_names_by_case(const archive::Zip& zip) {
     } else if (is_reserved_but_for_case(inside(member.name))) {
       findings.push_back(
           {member.header_offset, fmt::format("PyTorch's reader takes member {} for {}", quote(member.name),
-                                             quote(in_lower_case(inside(member.name))))});
+                                             quote(lower_case(inside(member.name))))});
     }
   }
   return findings;

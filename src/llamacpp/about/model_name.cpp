@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "llamacpp/keys/metadata_values.hpp"
 
 namespace ballast::llamacpp {

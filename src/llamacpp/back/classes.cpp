@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.hpp"
 #include "llamacpp/back/back_model.hpp"
 #include "llamacpp/back/finish.hpp"
 #include "llamacpp/config/config_classes.hpp"

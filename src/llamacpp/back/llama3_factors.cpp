@@ -31,9 +31,11 @@ Json as_json(const Llama3& of) {
 }
 
 bool gives(const Json& scaling, const std::vector<float>& factors, double base) {
-  const Json config =
+  ModelConfig config;
+  config.architecture = "llama";
+  config.values =
       Json::Members{{"head_dim", std::uint64_t{2 * factors.size()}}, {"rope_theta", base}, {"rope_scaling", scaling}};
-  return rope_tensors(config, "llama").at(0).second.values<float>() == factors;
+  return rope_tensors(config).at(0).second.values<float>() == factors;
 }
 
 // Between those that stay and those that are divided by all of the factor: how much of a rotation stays, by frequency.

@@ -91,10 +91,4 @@ MetadataEntry list_entry(std::string_view key, const Json& value) {
   throw does_not_fit(key, value, "a list of values of one kind");
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return lower;
-}
-
 }  // namespace ballast::llamacpp

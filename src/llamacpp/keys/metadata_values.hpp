@@ -16,6 +16,4 @@ MetadataEntry f32_entry(std::string_view key, const Json& value);
 // Integers become i32, doubles f32, booleans bool, texts strings; all items must be of one kind.
 MetadataEntry list_entry(std::string_view key, const Json& value);
 
-std::string lower_case(std::string_view text);  // of ASCII letters
-
 }  // namespace ballast::llamacpp

@@ -1,17 +1,15 @@
 #include "llamacpp/names/changes.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
-#include "core/checked.hpp"
-#include "layout/dimension_range.hpp"
 #include "layout/names_values.hpp"
+#include "layout/reshape.hpp"
+#include "llamacpp/names/mxfp4.hpp"
 #include "tensor/concat_storage.hpp"
 #include "tensor/transformed_storage.hpp"
 
@@ -19,80 +17,6 @@ namespace ballast::names {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-using Dims = std::vector<std::uint64_t>;
-
-Dims dims_of(const Tensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
-
-// The same values in another shape, whatever the strides.
-Tensor shaped(const Tensor& tensor, Dims dims) {
-  const Shape shape(dims);
-  return tensor.is_contiguous() ? tensor.reshape(shape) : in_order(tensor, shape);
-}
-
-// The dimension `axis` as several dimensions.
-Tensor unfolded(const Tensor& tensor, std::size_t axis, const Dims& into) {
-  Dims dims = dims_of(tensor);
-  std::uint64_t product = 1;
-  bool fits = axis < dims.size();
-  for (const std::uint64_t size : into) fits = fits && !__builtin_mul_overflow(product, size, &product);
-  if (!fits || product != dims[axis] || product == 0) {
-    throw Error(Errc::mismatch,
-                fmt::format("{} cannot be cut into {}", to_string(tensor.shape()), to_string(Shape(into))))
-        .hint("do the numbers in config.json belong to this model?");
-  }
-  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
-  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), into.begin(), into.end());
-  return shaped(tensor, dims);
-}
-
-// Dimensions `axis` to `axis + count - 1` as one.
-Tensor folded(const Tensor& tensor, std::size_t axis, std::size_t count) {
-  Dims dims = dims_of(tensor);
-  const auto first = dims.begin() + static_cast<std::ptrdiff_t>(axis);
-  const auto last = first + static_cast<std::ptrdiff_t>(count);
-  const std::uint64_t product = std::accumulate(first, last, std::uint64_t{1}, std::multiplies<>());
-  dims.erase(first + 1, last);
-  dims[axis] = product;
-  return shaped(tensor, dims);
-}
-
-Tensor swapped(const Tensor& tensor, std::size_t a, std::size_t b) {
-  std::vector<std::size_t> order(tensor.rank());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (std::max(a, b) >= order.size())
-    throw Error(Errc::mismatch, fmt::format("{} has too few dimensions", to_string(tensor.shape())));
-  std::swap(order[a], order[b]);
-  return tensor.permute(order);
-}
-
-std::size_t last_but_one(const Tensor& tensor) {
-  if (tensor.rank() >= 2) return tensor.rank() - 2;
-  throw Error(Errc::mismatch, fmt::format("{} has no rows", to_string(tensor.shape())));
-}
-
-Tensor transposed_each(const Tensor& tensor) {
-  const std::size_t rows = last_but_one(tensor);
-  const Tensor view = swapped(tensor, rows, rows + 1);
-  return in_order(view, view.shape());
-}
-
-// Reorders [a, b, rest] along one dimension to [b, a, rest].
-Tensor turned(const Tensor& tensor, std::size_t axis, const Dims& into) {
-  const Tensor view = swapped(unfolded(tensor, axis, into), axis, axis + 1);
-  return in_order(view, tensor.shape());
-}
-
-Tensor part_of(const Tensor& tensor, std::size_t axis, std::uint64_t first, std::uint64_t count) {
-  const std::uint64_t size = axis < tensor.rank() ? tensor.shape()[axis] : 0;
-  if (count > size || first > size - count)
-    throw Error(Errc::mismatch, fmt::format("{} is too small", to_string(tensor.shape())));
-  return dimension_range(tensor, axis, first, count);
-}
-
-std::uint64_t divided(std::uint64_t a, std::uint64_t b, std::string_view what) {
-  if (b != 0 && a % b == 0) return a / b;
-  throw Error(Errc::mismatch, fmt::format("{} {} are no multiple of {}", a, what, b));
-}
 
 // How queries, keys and values of attention with grouped queries lie in one matrix.
 struct Groups {
@@ -118,8 +42,6 @@ Tensor grouped(const Tensor& q, const Tensor& k, const Tensor& v, const Groups& 
   };
   return folded(concatenated({in_groups(q, groups.queries), in_groups(k, 1), in_groups(v, 1)}, 1), 0, 3);
 }
-
-std::uint64_t rows_of(const Tensor& tensor) { return tensor.rank() == 0 ? 0 : tensor.shape()[0]; }
 
 Tensor groups_to_gguf(const Tensor& tensor, const Groups& groups) { return concatenated(ungrouped(tensor, groups), 0); }
 
@@ -277,100 +199,9 @@ Tensors halves(const Tensor& tensor) {
   return {part_of(tensor, axis, 0, half), part_of(tensor, axis, half, half)};
 }
 
-// The even and the odd positions of a dimension.
-Tensors alternating(const Tensor& tensor, std::size_t axis) {
-  divided(axis < tensor.rank() ? tensor.shape()[axis] : 1, 2, "rows");
-  Slice slice(axis, SliceIndex::range({}, {}));
-  const auto every_second = [&](std::int64_t first) {
-    Slice at = slice;
-    at.push_back(SliceIndex::range(first, {}, 2));
-    const Tensor view = tensor.slice(at);
-    return in_order(view, view.shape());
-  };
-  return {every_second(0), every_second(1)};
-}
-
-Tensor alternated(const Tensor& even, const Tensor& odd, std::size_t axis) {
-  const auto thick = [&](const Tensor& tensor) {
-    Dims dims = dims_of(tensor);
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
-    return shaped(tensor, dims);
-  };
-  return folded(concatenated({thick(even), thick(odd)}, axis + 1), axis, 2);
-}
-
-Tensor stacked(const Tensors& parts) {
-  Tensors thick;
-  for (const Tensor& part : parts) {
-    Dims dims = dims_of(part);
-    dims.insert(dims.begin(), 1);
-    thick.push_back(shaped(part, dims));
-  }
-  return concatenated(std::move(thick), 0);
-}
-
-Tensors unstacked(const Tensor& tensor) {
-  Tensors parts;
-  for (std::uint64_t i = 0; i < rows_of(tensor); ++i)
-    parts.push_back(tensor.slice({SliceIndex::at(static_cast<std::int64_t>(i))}));
-  return parts;
-}
-
 Tensor stacked_rows(const Tensor& tensor, const Numbers& numbers) {
   const std::uint64_t experts = numbers.get("expert_count");
   return unfolded(tensor, 0, {experts, divided(rows_of(tensor), experts, "rows")});
-}
-
-// Sixteen bytes with the codes of 32 elements: at Hugging Face neighbours share a byte, in ggml element i and i + 16.
-void repack_codes(std::span<std::byte> bytes, bool to_gguf) {
-  for (std::size_t first = 0; first < bytes.size(); first += 16) {
-    std::uint8_t codes[32];
-    auto* block = reinterpret_cast<std::uint8_t*>(bytes.data() + first);
-    for (std::size_t i = 0; i < 16; ++i) {
-      codes[to_gguf ? 2 * i : i] = block[i] & 15;
-      codes[to_gguf ? 2 * i + 1 : i + 16] = block[i] >> 4;
-    }
-    for (std::size_t i = 0; i < 16; ++i) {
-      const int low = codes[to_gguf ? i : 2 * i], high = codes[to_gguf ? i + 16 : 2 * i + 1];
-      block[i] = static_cast<std::uint8_t>(low | high << 4);
-    }
-  }
-}
-
-Tensor repacked(const Tensor& codes, bool to_gguf) {
-  const auto change = [to_gguf](std::span<std::byte> bytes) { repack_codes(bytes, to_gguf); };
-  return Tensor(DType::u8, codes.shape(), transformed_storage(codes, 16, "repack MXFP4", change));
-}
-
-// [experts, rows, blocks, 16] and [experts, rows, blocks] as a stack of matrices of ggml's blocks.
-Tensor mxfp4_to_gguf(const Tensor& codes, const Tensor& scales) {
-  const bool is_mxfp4 = codes.dtype() == DType::u8 && scales.dtype() == DType::u8 && codes.rank() == 4 &&
-                        codes.shape()[3] == 16 && scales.rank() == 3 &&
-                        std::equal(scales.shape().begin(), scales.shape().end(), codes.shape().begin());
-  if (!is_mxfp4)
-    throw Error(Errc::mismatch, fmt::format("codes {} and scales {} are no MXFP4", to_string(codes.shape()),
-                                            to_string(scales.shape())));
-  Dims thick = dims_of(scales), whole = thick;
-  thick.push_back(1);
-  whole[2] = ballast::fits(checked_mul(whole[2], std::uint64_t{32}), "the size of a row");
-  const Tensor bytes = concatenated({shaped(scales, thick), repacked(codes, true)}, 3);
-  return Tensor(DType::mxfp4, Shape(whole), gathered_storage(bytes));
-}
-
-Tensors mxfp4_to_huggingface(const Tensor& blocks) {
-  Dims dims = dims_of(blocks);
-  if (blocks.dtype() != DType::mxfp4 || dims.size() != 3)
-    throw Error(Errc::mismatch, fmt::format("{} {} are no MXFP4", name(blocks.dtype()), to_string(blocks.shape())));
-  dims[2] /= 32;
-  dims.push_back(17);
-  const Tensor bytes(DType::u8, Shape(dims), gathered_storage(blocks));
-  const Tensor codes = part_of(bytes, 3, 1, 16), scales = part_of(bytes, 3, 0, 1);
-  return {repacked(in_order(codes, codes.shape()), false), in_order(scales, Shape(Dims(dims.begin(), dims.end() - 1)))};
-}
-
-Tensors mxfp4_alternating(const Tensor& codes, const Tensor& scales) {
-  const Tensors both = alternating(codes, 1), both_scales = alternating(scales, 1);
-  return {mxfp4_to_gguf(both[0], both_scales[0]), mxfp4_to_gguf(both[1], both_scales[1])};
 }
 
 }  // namespace
@@ -399,7 +230,7 @@ Tensors to_gguf(Change change, const Tensors& tensors, const Numbers& numbers, s
     case Change::split_transposed: return alternating(transposed_each(first), first.rank() - 2);
     case Change::mxfp4: return {mxfp4_to_gguf(first, tensors.at(1))};
     case Change::mxfp4_alternating: return mxfp4_alternating(first, tensors.at(1));
-    case Change::stack: return {stacked(tensors)};
+    case Change::stack: return {stacked(tensors, 0)};
     case Change::stack_rows: return {stacked_rows(first, numbers)};
     case Change::stack_transposed: return {transposed_each(stacked_rows(first, numbers))};
     case Change::tile_values: return {tiled_rows(first, linear_heads(numbers), true)};
@@ -437,10 +268,7 @@ Tensors to_huggingface(Change change, const Tensors& tensors, const Numbers& num
     case Change::split_alternating: return {alternated(first, tensors.at(1), first.rank() - 1)};
     case Change::split_transposed: return {transposed_each(alternated(first, tensors.at(1), first.rank() - 2))};
     case Change::mxfp4: return mxfp4_to_huggingface(first);
-    case Change::mxfp4_alternating: {
-      const Tensors even = mxfp4_to_huggingface(first), odd = mxfp4_to_huggingface(tensors.at(1));
-      return {alternated(even[0], odd[0], 1), alternated(even[1], odd[1], 1)};
-    }
+    case Change::mxfp4_alternating: return mxfp4_alternated(first, tensors.at(1));
     case Change::stack: return unstacked(first);
     case Change::stack_rows: return {folded(first, 0, 2)};
     case Change::stack_transposed: return {folded(transposed_each(first), 0, 2)};

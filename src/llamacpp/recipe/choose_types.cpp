@@ -68,10 +68,7 @@ class TypeRules {
  public:
   explicit TypeRules(std::span<const TensorTypeRule> rules) : rules_(rules) {
     for (const TensorTypeRule& rule : rules) {
-      std::string pattern = rule.pattern;
-      std::ranges::transform(pattern, pattern.begin(),
-                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      expressions_.push_back(std::make_unique<re2::RE2>(pattern, re2::RE2::Quiet));
+      expressions_.push_back(std::make_unique<re2::RE2>(lower_case(rule.pattern), re2::RE2::Quiet));
       if (!expressions_.back()->ok())
         throw Error(Errc::invalid_argument,
                     "the expression " + quote(rule.pattern) + " is wrong: " + expressions_.back()->error());

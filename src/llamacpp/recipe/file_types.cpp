@@ -50,16 +50,12 @@ std::string in_upper_case(std::string_view text) {
 
 std::span<const FileType> file_types() noexcept { return kFileTypes; }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 const FileType& file_type(std::string_view name) {
   std::uint32_t number = 0;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool is_number = failed == std::errc() && end == name.data() + name.size();
   for (const FileType& row : kFileTypes) {
-    if (is_number ? row.number == number : equal_ignoring_case(row.name, name)) return row;
+    if (is_number ? row.number == number : lower_case(row.name) == lower_case(name)) return row;
   }
   Error error(Errc::invalid_argument, "there is no file type " + quote(name));
   const auto meant = nearest(in_upper_case(name), file_type_names());

@@ -43,6 +43,4 @@ std::span<const FileType> file_types() noexcept;
 // The file type of this name, in upper or lower case, or of this number. Errc::invalid_argument if there is none.
 const FileType& file_type(std::string_view name);
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
-
 }  // namespace ballast::llamacpp

@@ -275,8 +275,7 @@ namespace {
 
 // Options that change what a recipe does say nothing beside one that changes nothing.
 void check_options(const RecipeOptions& options) {
-  const bool is_plain =
-      llamacpp::equal_ignoring_case(options.type, "auto") || llamacpp::equal_ignoring_case(options.type, "copy");
+  const bool is_plain = lower_case(options.type) == "auto" || lower_case(options.type) == "copy";
   if (!is_plain || !(shapes_types(options) || options.pure || options.importance)) return;
   throw Error(Errc::invalid_argument,
               fmt::format("{} quantizes nothing, so the other options have no effect", options.type))
@@ -301,12 +300,12 @@ void set_plain_file_type(Checkpoint& checkpoint) {
 Checkpoint apply_recipe(Checkpoint checkpoint, const RecipeOptions& options) {
   check_options(options);
   Recipe recipe(std::move(checkpoint), options);
-  if (llamacpp::equal_ignoring_case(options.type, "auto")) {
+  if (lower_case(options.type) == "auto") {
     if (recipe.is_gguf()) return recipe.finish();
     const DType type = recipe.automatic();
     return recipe.convert(type, llamacpp::file_type(name(type)).number);
   }
-  if (llamacpp::equal_ignoring_case(options.type, "copy")) return recipe.copy();
+  if (lower_case(options.type) == "copy") return recipe.copy();
   const FileType& file_type = llamacpp::file_type(options.type);
   const bool is_converter_type = std::ranges::find(kConverterTypes, file_type.type) != kConverterTypes.end();
   if (is_converter_type && !recipe.is_gguf() && !shapes_types(options))
