@@ -74,10 +74,9 @@ class Writer {
   }
   // Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
   void item(const TypedMetadata& fields) {
-    std::string text;
-    if (!fields.empty()) gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
-    for (const MetadataEntry& field : fields) gguf::append_field(text, field);
-    item(text);
+    if (fields.empty()) return item(std::string_view());
+    const auto bytes = gguf::encoded_fields(gguf::kVersion, 0, fields);
+    item(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
 
   const std::string& bytes() const { return out_; }

@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "core/json_text.hpp"
+#include "core/json_parse.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
 namespace {
 
-constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxValues = 8 << 20;  // each value takes a few hundred bytes of memory at most
 
 void refuse_duplicates(const Json::Members& members) {
@@ -30,7 +29,6 @@ class DocumentParser {
   explicit DocumentParser(JsonText& text) : text_(text) {}
 
   Json run() {
-    text_.check_utf8();
     for (;;) {
       Json value;
       if (begin_container(value)) continue;
@@ -40,13 +38,8 @@ class DocumentParser {
         text_.expect(levels_.back().close(), "or ',' after a value");
         value = end_container();
       }
-      if (!levels_.empty()) {
-        take_key();
-        continue;
-      }
-      text_.skip_space();
-      if (!text_.at_end()) text_.fail("something follows the value");
-      return value;
+      if (levels_.empty()) return value;
+      take_key();
     }
   }
 
@@ -67,8 +60,8 @@ class DocumentParser {
       value = scalar();
       return false;
     }
-    if (levels_.size() == kMaxDepth)
-      throw Error(Errc::limit, fmt::format("JSON nested deeper than {} levels", kMaxDepth));
+    if (levels_.size() == kMaxJsonDepth)
+      throw Error(Errc::limit, fmt::format("JSON nested deeper than {} levels", kMaxJsonDepth));
     levels_.push_back({is_object, {}, {}});
     if (text_.take(levels_.back().close())) {
       value = end_container();
@@ -116,13 +109,16 @@ class DocumentParser {
 
 }  // namespace
 
-namespace {
+Json next_value(JsonText& text) { return DocumentParser(text).run(); }
 
-Json parse_document(std::string_view text, JsonText::Numbers numbers) {
-  const PaddedText padded(text);
-  JsonText words(padded, 0, kMaxDepth, numbers);
+Json parse_json(const PaddedText& padded, JsonText::Numbers numbers) {
+  JsonText text(padded, 0, kMaxJsonDepth, numbers);
   try {
-    return DocumentParser(words).run();
+    text.check_utf8();
+    Json value = next_value(text);
+    text.skip_space();
+    if (!text.at_end()) text.fail("something follows the value");
+    return value;
   } catch (const Error& error) {
     // The text may be a part of a file, so a byte offset in the text is not a byte offset in the file.
     if (!error.offset()) throw;
@@ -130,9 +126,7 @@ Json parse_document(std::string_view text, JsonText::Numbers numbers) {
   }
 }
 
-}  // namespace
-
-Json Json::parse(std::string_view text) { return parse_document(text, JsonText::Numbers::json); }
-Json Json::parse_python(std::string_view text) { return parse_document(text, JsonText::Numbers::python); }
+Json Json::parse(std::string_view text) { return parse_json(PaddedText(text), JsonText::Numbers::json); }
+Json Json::parse_python(std::string_view text) { return parse_json(PaddedText(text), JsonText::Numbers::python); }
 
 }  // namespace ballast

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "checkpoint/recognize/shard_index.hpp"
+#include "core/json_parse.hpp"
 #include "core/text.hpp"
 
 namespace ballast::llamacpp {
@@ -107,19 +108,33 @@ bool ModelFolder::leads_out(const std::string& file) const {
 
 bool ModelFolder::has(const std::string& file) const { return is_somewhere_ && files_->exists(path(file)); }
 
-std::optional<std::string> ModelFolder::bytes(const std::string& file) const {
+std::optional<ModelFolder::Found> ModelFolder::find(const std::string& file) const {
   if (!has(file)) return std::nullopt;
-  const SourcePtr source = files_->open(path(file));
+  SourcePtr source = files_->open(path(file));
   const std::uint64_t size = source->size_bytes();
   const std::uint64_t most = std::min(most_bytes_of(file), limits_.max_index_bytes);
   if (size > most && file != kModelCard)
     throw Error(Errc::limit, fmt::format("has {} bytes; such a file of a model has at most {}", size, most))
         .in(path(file))
         .hint("no published model has such a file; fetch it again from where the model comes from");
-  std::string bytes(static_cast<std::size_t>(std::min(size, most)), '\0');
-  source->read(0, std::as_writable_bytes(std::span(bytes)));
-  if (size > most) drop_half_character(bytes);
+  return Found{std::move(source), static_cast<std::size_t>(std::min(size, most)), size > most};
+}
+
+std::optional<std::string> ModelFolder::bytes(const std::string& file) const {
+  const auto found = find(file);
+  if (!found) return std::nullopt;
+  std::string bytes(found->size, '\0');
+  found->source->read(0, std::as_writable_bytes(std::span(bytes)));
+  if (found->is_cut) drop_half_character(bytes);
   return bytes;
+}
+
+std::optional<PaddedText> ModelFolder::padded(const std::string& file) const {
+  const auto found = find(file);
+  if (!found) return std::nullopt;
+  PaddedText text(found->size);
+  found->source->read(0, text.bytes());
+  return text;
 }
 
 std::optional<std::string> ModelFolder::text(const std::string& file) const {
@@ -131,10 +146,10 @@ std::optional<std::string> ModelFolder::text(const std::string& file) const {
 }
 
 std::optional<Json> ModelFolder::json(const std::string& file) const {
-  const auto found = bytes(file);
+  const auto found = padded(file);
   if (!found) return std::nullopt;
   try {
-    return Json::parse_python(*found);
+    return parse_json(*found, JsonText::Numbers::python);
   } catch (Error& error) {
     throw error.in(path(file));
   }

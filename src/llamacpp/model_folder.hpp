@@ -12,6 +12,8 @@
 #include <ballast/json.hpp>
 #include <ballast/open_options.hpp>
 
+#include "core/padded_text.hpp"
+
 namespace ballast::llamacpp {
 
 class ModelFolder {
@@ -32,10 +34,18 @@ class ModelFolder {
   // may be anything, and is cut if it is too long.
   std::optional<std::string> bytes(const std::string& file) const;
   std::optional<std::string> text(const std::string& file) const;
+  std::optional<PaddedText> padded(const std::string& file) const;  // to be read as JSON
   std::optional<Json> json(const std::string& file) const;
   std::vector<std::string> list(const std::string& folder) const;  // the names in a folder in it, sorted
 
  private:
+  struct Found {
+    SourcePtr source;
+    std::size_t size;
+    bool is_cut;
+  };
+  std::optional<Found> find(const std::string& file) const;
+
   FilesPtr files_;
   Limits limits_;
   std::string folder_, name_;

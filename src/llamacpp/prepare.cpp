@@ -10,6 +10,7 @@
 
 #include "core/text.hpp"
 #include "layout/dimension_range.hpp"
+#include "llamacpp/tokenizer/tokenizer_json.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "tensor/concat_storage.hpp"
 
@@ -59,11 +60,10 @@ void cut_vocabulary(Checkpoint& checkpoint, const ModelFolder& folder, const Typ
   if (folder.has("tokenizer.model")) {
     const MetadataEntry* tokens = tokenizer.find("tokenizer.ggml.tokens");
     words = tokens == nullptr ? 0 : tokens->count;
-  } else if (const auto json = folder.json("tokenizer.json")) {
-    const Json* model = json->find("model");
-    const Json* vocabulary = model == nullptr ? nullptr : model->find("vocab");
-    const Json* added = json->find("added_tokens");
-    if (vocabulary != nullptr && vocabulary->is_object()) words += vocabulary->members().size();
+  } else if (const auto json = TokenizerJson::read(folder)) {
+    const auto vocabulary = json->vocabulary();
+    const Json* added = json->root().find("added_tokens");
+    if (vocabulary && vocabulary->is_object()) words += vocabulary->count();
     if (added != nullptr && added->is_list()) words += added->list().size();
   }
   keep_rows(checkpoint, name, 0, words, "token");

@@ -169,7 +169,7 @@ class Hf2gguf(TestCase):
 
     def test_recipes_for_larger_models_and_experts(self):
         self.quantized("q_llama8", "quant.json", ["Q4_K_M", "Q3_K_L", "TQ1_0"])
-        self.quantized("q_llama8", "quant-imatrix.json", ["IQ2_M", "Q2_K_S", "IQ1_M"])
+        self.quantized("q_llama8", "quant-imatrix.json", ["IQ2_M", "Q2_K_S", "IQ1_M", "TQ2_0", "Q1_0"])
         self.quantized("q_moe8", "quant.json", ["Q4_K_M", "MXFP4_MOE"])
         self.quantized("q_moe8", "quant-imatrix.json", ["IQ3_XXS"])
 

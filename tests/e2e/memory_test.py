@@ -6,11 +6,13 @@ import os
 import shutil
 import time
 import unittest
+from random import Random
 
 from support import *
 
 MIB = 1 << 20
 LIMIT = 96 * MIB
+LLAMA_3 = VECTORS / "hf2gguf" / "llama3" / "Llama-3.2-1B-Instruct"
 LLAMA = VECTORS / "hf2gguf" / "llama" / "Tiny-Llama-1.1B-Chat-v1.0"
 
 
@@ -29,14 +31,32 @@ def write_model(path, size):
     write_hole(path, "F32", {f"layers.{i}.weight": [size // 16 // 4] for i in range(16)})
 
 
-def write_folder(folder, blocks):
+def write_long_tokenizer(path):
+    """Makes the tokenizer one of 262 144 tokens and half a million merges, such as Gemma's, and returns how many tokens it has."""
+    tokenizer = json.loads(path.read_text())
+    words, random = tokenizer["model"]["vocab"], Random(1)
+    free = max(words.values()) + 1
+    for word in ("".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(6, 12))) for _ in range(300_000)):
+        if free < 262_144 and word not in words:
+            words[word], free = free, free + 1
+    for token in tokenizer["added_tokens"]:
+        token["id"], free = free, free + 1
+    some = list(words)
+    tokenizer["model"]["merges"] = [random.choices(some, k=2) for _ in range(514_906)]
+    path.write_text(json.dumps(tokenizer, ensure_ascii=False, indent=2))
+    return free
+
+
+def write_folder(folder, blocks, source=LLAMA, has_long_tokenizer=False):
     """Writes a llama with the sizes of one of a billion parameters, but a small vocabulary, in two shards."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(LLAMA, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     config = json.loads((folder / "config.json").read_text())
-    hidden, wide, keys, words = 2048, 8192, 512, config["vocab_size"]
+    words = write_long_tokenizer(folder / "tokenizer.json") if has_long_tokenizer else config["vocab_size"]
+    hidden = 256 if has_long_tokenizer else 2048
+    wide, keys = 4 * hidden, hidden // 4
     config |= {"hidden_size": hidden, "intermediate_size": wide, "num_attention_heads": 32, "num_key_value_heads": 8,
-               "num_hidden_layers": blocks}
+               "head_dim": hidden // 32, "num_hidden_layers": blocks, "vocab_size": words}
     (folder / "config.json").write_text(json.dumps(config))
     parts = {"self_attn.q_proj": [hidden, hidden], "self_attn.k_proj": [keys, hidden], "self_attn.v_proj": [keys, hidden],
              "self_attn.o_proj": [hidden, hidden], "mlp.gate_proj": [wide, hidden], "mlp.up_proj": [wide, hidden],
@@ -107,11 +127,19 @@ class Memory(TestCase):
     def test_is_bounded_for_a_folder_made_a_quantized_gguf(self):
         for blocks in (1, 8):  # 0.12 and 0.97 GB
             write_folder(self.folder / "model", blocks)
-            code, peak, samples, errors = peak_anonymous("convert", "model", "out.gguf", "--type", "Q4_K_M", "--force",
-                                                         "--no-sync", cwd=self.folder)
-            self.assertEqual(code, OK, errors)
-            self.assertGreater(samples, 0)
-            self.assertLess(peak, LIMIT, f"{blocks} blocks")
+            self.check_folder("--type", "Q4_K_M")
+
+    def test_is_bounded_for_a_folder_with_a_long_tokenizer(self):
+        write_folder(self.folder / "model", 1, LLAMA_3, has_long_tokenizer=True)
+        self.assertGreater((self.folder / "model/tokenizer.json").stat().st_size, 33_000_000)
+        self.check_folder("--type", "BF16")
+
+    def check_folder(self, *options):
+        code, peak, samples, errors = peak_anonymous("convert", "model", "out.gguf", *options, "--force", "--no-sync",
+                                                     cwd=self.folder)
+        self.assertEqual(code, OK, errors)
+        self.assertGreater(samples, 0)
+        self.assertLess(peak, LIMIT, options)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "builders/sentencepiece_file.hpp"
+#include "llamacpp/tokenizer/tokenizer_json.hpp"
 #include "support/expect_error.hpp"
 #include "tokenizer_folder.hpp"
 
@@ -19,6 +20,14 @@ Folder gpt2(const std::string& tokenizer, const std::string& settings = R"({"tok
   return Folder("GPT2LMHeadModel", "gpt2", config)
       .file("tokenizer.json", tokenizer)
       .file("tokenizer_config.json", settings);
+}
+
+std::optional<llamacpp::TokenizerJson> read_json(std::string_view text) {
+  const auto files = std::make_shared<MemoryFiles>();
+  files->add("m/tokenizer.json", text);
+  OpenOptions options;
+  options.files = files;
+  return llamacpp::TokenizerJson::read(llamacpp::ModelFolder("m", options));
 }
 
 Pieces pieces() {
@@ -113,6 +122,44 @@ TEST(BpeTokenizer, RefusesTokensThatVocabSizeHasNoRoomFor) {
 TEST(BpeTokenizer, ReadsIntegersOfAnySize) {
   auto folder = gpt2(bpe_json(kAb, ""), R"({"model_max_length":1000000000000000019884624838656,"x":NaN,"y":"12\"3"})");
   EXPECT_EQ(folder.value("ggml.model"), "gpt2");
+}
+
+TEST(TokenizerJson, KeepsTokensThatAreWrittenWithEscapes) {
+  const std::string vocabulary = R"({"\u0061":0,"\"":1,"\ud83d\ude00":2,"b":3,"\\n":4,"\n":5})";
+  EXPECT_EQ(gpt2(bpe_json(vocabulary, "")).tokens(), R"(["a", "\"", "😀", "b", "\\n", "\n"])");
+}
+
+TEST(TokenizerJson, TakesItsLongValuesInAnyOrderAndOnlyFromItsModel) {
+  const std::string json = R"({"vocab": {"z": 9}, "merges": 1, "model": {"merges": [], "type": "BPE",
+      "x": {"vocab": {"y": 1}}, "vocab": {"a": 0, "b": 1, "ab": 2}}, "pre_tokenizer": {"type": "ByteLevel"},
+      "decoder": {"type": "ByteLevel"}})";
+  const auto read = read_json(json);
+  ASSERT_TRUE(read && read->vocabulary() && read->merges());
+  EXPECT_EQ(read->vocabulary()->count(), 3u);
+  EXPECT_EQ(read->merges()->count(), 0u);
+  EXPECT_EQ(to_string(*read->root().find("model")), R"({"merges":[],"type":"BPE","x":{"vocab":{"y":1}},"vocab":{}})");
+  EXPECT_EQ(to_string(*read->root().find("vocab")), R"({"z":9})");
+}
+
+TEST(TokenizerJson, NamesTheByteOfWhatIsWrong) {
+  const std::string vocabulary = R"({"model": {"vocab": {"a": 0, "b": x}}})";
+  const std::string behind = R"({"model": {"vocab": {"a": 0}, "merges": []}, "x": ,})";
+  for (const std::string& json : {vocabulary, behind}) {
+    try {
+      (void)read_json(json);
+      ADD_FAILURE() << json;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.offset(), json.find(json == behind ? ",}" : "x}")) << json;
+    }
+  }
+}
+
+TEST(TokenizerJson, RefusesKeysThatAreThereTwice) {
+  for (const std::string json :
+       {R"({"model": {"vocab": {"a": 0, "a": 1}}})", R"({"model": {"vocab": {}, "vocab": {"a": 1}}})",
+        R"({"model": {"vocab": {}}, "model": {"merges": []}})", R"({"model": {"merges": [{"a": 1, "a": 2}]}})"}) {
+    EXPECT_ERROR((void)read_json(json), Errc::malformed, "twice");
+  }
 }
 
 TEST(SpecialTokens, TakeTheirIdsFromTheTextsFirst) {

@@ -27,10 +27,8 @@ bool is_blocks(const Tensor& tensor) { return info(tensor.dtype()).kind == DType
 
 // Written as a GGUF file without tensors: that is the shortest code, since a reader for it exists.
 std::string fields_text(const TypedMetadata& fields) {
-  std::string text;
-  gguf::append_preamble(text, gguf::kVersion, 0, fields.size());
-  for (const MetadataEntry& field : fields) gguf::append_field(text, field);
-  return text;
+  const auto bytes = gguf::encoded_fields(gguf::kVersion, 0, fields);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // One row of bytes for each row of elements.

@@ -1,6 +1,7 @@
 #include "formats/gguf/edit.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,12 +36,12 @@ std::vector<std::byte> with_fields(const EditableHeader& header, const TypedMeta
                                                alignment_of(fields)))
         .hint("convert the file instead");
   }
-  std::string text;
-  append_preamble(text, header.version, header.tensor_count, fields.size());
-  for (const MetadataEntry& field : fields) append_field(text, field);
-  text += header.tensors;
-  check_header_size(text.size(), limits);
-  return padded(text, header.alignment);
+  auto bytes = encoded_fields(header.version, header.tensor_count, fields, header.tensors.size());
+  const auto tensors = std::as_bytes(std::span(header.tensors));
+  bytes.insert(bytes.end(), tensors.begin(), tensors.end());
+  check_header_size(bytes.size(), limits);
+  pad(bytes, header.alignment);
+  return bytes;
 }
 
 EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits) {

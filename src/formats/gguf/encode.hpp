@@ -1,8 +1,8 @@
 // The bytes of a header, as GGUF 3 has them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,16 +14,17 @@ namespace ballast::gguf {
 
 inline constexpr std::uint32_t kVersion = 3;
 
-// Version 2 has the same encoding.
-void append_preamble(std::string& out, std::uint32_t version, std::uint64_t tensor_count, std::uint64_t key_count);
-void append_field(std::string& out, const MetadataEntry& field);
-void append_tensor(std::string& out, std::string_view name, const Shape& shape, std::uint32_t type,
+// The preamble and all fields. Version 2 has the same encoding. `room` is for what the caller will append, so that a
+// header of many megabytes is never copied.
+std::vector<std::byte> encoded_fields(std::uint32_t version, std::uint64_t tensor_count, const TypedMetadata& fields,
+                                      std::size_t room = 0);
+void append_tensor(std::vector<std::byte>& out, std::string_view name, const Shape& shape, std::uint32_t type,
                    std::uint64_t offset);
 
 // Throws Errc::limit for a header that no reader would accept.
 void check_header_size(std::uint64_t size, const Limits& limits);
 
-// The header with zeros up to where the data begin.
-std::vector<std::byte> padded(const std::string& header, std::uint64_t alignment);
+// Appends zeros up to where the data begin.
+void pad(std::vector<std::byte>& header, std::uint64_t alignment);
 
 }  // namespace ballast::gguf

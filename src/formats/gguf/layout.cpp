@@ -15,6 +15,8 @@
 namespace ballast::gguf {
 namespace {
 
+constexpr std::size_t kMostBesideName = 56;  // the other bytes that the header has of a tensor of four dimensions
+
 // What the header says of a tensor.
 struct Stored {
   std::uint32_t type;
@@ -62,21 +64,20 @@ SavePlan::File lay_out(std::span<const StateDict::Entry* const> entries, const T
   const std::uint64_t alignment = alignment_of(fields);
   SavePlan::File file;
   file.items.reserve(entries.size());
-  std::string text;
-  append_preamble(text, kVersion, entries.size(), fields.size());
-  for (const MetadataEntry& field : fields) append_field(text, field);
+  std::size_t room = static_cast<std::size_t>(alignment);
+  for (const auto* entry : entries) room += entry->name.size() + kMostBesideName;
+  file.head = encoded_fields(kVersion, entries.size(), fields, room);
   std::uint64_t end = 0;
   for (const auto* entry : entries) {
     const Stored as = stored(*entry, unknown);
     check_can_store(*entry, as);
-    append_tensor(text, entry->name, *as.shape, as.type, end);
+    append_tensor(file.head, entry->name, *as.shape, as.type, end);
     file.items.push_back({std::string(entry->name), entry->tensor, end});
     const std::uint64_t past = fits(checked_add(end, entry->tensor.nbytes()), "the size of all tensors together");
     end = fits(checked_align_up(past, alignment), "the size of all tensors together");
   }
-  check_header_size(text.size(), limits);
-
-  file.head = padded(text, alignment);
+  check_header_size(file.head.size(), limits);
+  pad(file.head, alignment);
   file.size_bytes = fits(checked_add(file.head.size(), end), "the size of the file");
   for (SavePlan::Item& item : file.items) item.offset += file.head.size();
   return file;

@@ -11,6 +11,7 @@
 #include "llamacpp/config/json_values.hpp"
 #include "llamacpp/keys/key_formulas.hpp"
 #include "llamacpp/keys/metadata_values.hpp"
+#include "llamacpp/tokenizer/tokenizer_json.hpp"
 
 namespace ballast::llamacpp::formulas {
 namespace {
@@ -43,8 +44,8 @@ std::uint64_t count_or_zero(const HyperModel& model, std::string_view key) {
 }
 
 bool has_unigram_tokenizer(const HyperModel& model) {
-  const auto tokenizer = model.folder.json("tokenizer.json");
-  const Json* kind = tokenizer ? tokenizer->find("model") : nullptr;
+  const auto tokenizer = TokenizerJson::read(model.folder);
+  const Json* kind = tokenizer ? tokenizer->root().find("model") : nullptr;
   const Json* type = kind == nullptr ? nullptr : kind->find("type");
   return type != nullptr && *type == Json("Unigram");
 }

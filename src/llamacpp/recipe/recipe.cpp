@@ -175,10 +175,7 @@ class Recipe {
       return nullptr;
     }
     const auto wanted = checked_mul(llamacpp::columns_of(shape), llamacpp::matrices_of(shape));
-    if (wanted && *wanted == entry->weights->size()) {
-      with_importance_.add(name);
-      return entry->weights;
-    }
+    if (wanted && *wanted == entry->weights->size()) return entry->weights;
     // Embeddings are looked up, not multiplied: nobody measures them.
     if (llamacpp::role_of(name) == llamacpp::Role::embedding) return nullptr;
     throw Error(Errc::invalid_argument,
@@ -202,7 +199,8 @@ class Recipe {
 
   // A matrix of another model would change nothing, and the file would say that it did.
   void check_importance() const {
-    if (with_importance_.empty() && !without_importance_.empty()) {
+    const auto is_measured = [&](const auto& entry) { return options_.importance->find(entry.name) != nullptr; };
+    if (!without_importance_.empty() && std::ranges::none_of(checkpoint_, is_measured)) {
       throw Error(Errc::invalid_argument, fmt::format("no tensor of the model is in the importance matrix, not even {}",
                                                       without_importance_.text()))
           .in(options_.importance->file())
@@ -253,7 +251,7 @@ class Recipe {
   bool is_gguf_;
   PackedParts packed_;
   std::map<std::tuple<DType, DType, std::uint64_t>, NameList> fallbacks_;
-  NameList with_importance_, without_importance_;
+  NameList without_importance_;
 };
 
 }  // namespace

@@ -1,7 +1,12 @@
 #include "llamacpp/tokenizer/merges.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +20,27 @@ constexpr std::string_view kSpaceLetter = "Ġ";  // a space, in the letters of b
 void append_part(std::string& merge, std::string_view part) {
   for (const char c : part) c == ' ' ? merge.append(kSpaceLetter) : merge.append(1, c);
 }
+
+// All merges as an array of a GGUF has them. Half a million strings would take three times the memory.
+class MergeList {
+ public:
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+  void add(std::string_view merge) {
+    const std::uint64_t length = merge.size();
+    bytes_.append(reinterpret_cast<const char*>(&length), sizeof length).append(merge);
+    ++count_;
+  }
+  std::uint64_t count() const noexcept { return count_; }
+  // Without a copy. The key is a literal.
+  MetadataEntry entry(std::string_view key) && {
+    const auto owner = std::make_shared<const std::string>(std::move(bytes_));
+    return {key, MetadataType::array, MetadataType::string, count_, std::as_bytes(std::span(*owner)), owner};
+  }
+
+ private:
+  std::string bytes_;
+  std::uint64_t count_ = 0;
+};
 
 std::string merge_of(const Json& entry) {
   if (entry.is_text()) return entry.text();
@@ -49,8 +75,7 @@ std::vector<std::string_view> words_in(std::string_view line) {
 }
 
 // A merge a line. A first line with # is a remark; lines that are not two words are left out.
-std::vector<std::string> merges_in(std::string_view text) {
-  std::vector<std::string> merges;
+void add_merges_in(std::string_view text, MergeList& merges) {
   bool is_first = true;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -58,29 +83,28 @@ std::vector<std::string> merges_in(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const bool is_remark = is_first && !words.empty() && words[0].starts_with('#');
     is_first = false;
-    if (words.size() == 2 && !is_remark) merges.push_back(std::string(words[0]).append(" ").append(words[1]));
+    if (words.size() == 2 && !is_remark) merges.add(std::string(words[0]).append(" ").append(words[1]));
   }
-  return merges;
 }
 
 }  // namespace
 
-std::vector<std::string> read_merges(const TokenizerFiles& files) {
-  const Json* model = files.part("model");
-  const Json* merges = model ? model->find("merges") : nullptr;
-  std::vector<std::string> found;
-  if (merges && merges->is_list() && !merges->list().empty()) {
-    found.reserve(merges->list().size());
-    for (const Json& entry : merges->list()) {
+MetadataEntry read_merges(const TokenizerFiles& files, std::string_view key) {
+  MergeList found;
+  const auto merges = files.tokenizer_json() ? files.tokenizer_json()->merges() : std::nullopt;
+  if (merges && !merges->is_object()) {
+    found.reserve(merges->text_size());  // pages that nothing is written to take no memory
+    merges->each_item([&](const Json& entry) {
       if (!is_merge(entry))
-        throw files.error(Errc::malformed, fmt::format("merge {} is not a pair of tokens", found.size()),
+        throw files.error(Errc::malformed, fmt::format("merge {} is not a pair of tokens", found.count()),
                           "tokenizer.json");
-      found.push_back(merge_of(entry));
-    }
-    return found;
+      found.add(merge_of(entry));
+    });
   }
-  auto text = files.folder().text("merges.txt");
-  return text ? merges_in(with_plain_newlines(std::move(*text))) : found;
+  if (found.count() == 0) {
+    if (auto text = files.folder().text("merges.txt")) add_merges_in(with_plain_newlines(std::move(*text)), found);
+  }
+  return std::move(found).entry(key);
 }
 
 }  // namespace ballast::llamacpp

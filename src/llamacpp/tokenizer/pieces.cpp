@@ -41,7 +41,7 @@ void PieceList::put_added_tokens_json() {
     ids.emplace_back(text, id);
     if (id < tokens_.size()) put(id, text, kAddedScore, TokenType::user_defined);
   }
-  files_.require_own_ids(std::move(ids), file);
+  files_.require_own_ids(ids, file);
 }
 
 void PieceList::each_in_settings(const Put& put) const {

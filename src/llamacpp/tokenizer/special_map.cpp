@@ -88,7 +88,7 @@ void declare_from_older_files(const TokenizerFiles& files, SpecialMap& map) {
       ids.emplace_back(text, files.token_id(value, text, "added_tokens.json"));
       map.declared[ids.back().second] = {text, special, !special};
     }
-    files.require_own_ids(std::move(ids), "added_tokens.json");
+    files.require_own_ids(ids, "added_tokens.json");
   }
   const Json* added = files.part("added_tokens");
   if (!added || !added->is_list()) return;

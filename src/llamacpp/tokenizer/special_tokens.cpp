@@ -138,7 +138,7 @@ std::optional<std::uint64_t> SpecialTokens::id(std::string_view kind) const {
 }
 
 void SpecialTokens::write(TypedMetadata& out) const {
-  if (!merges.empty()) out.set(MetadataEntry::strings("tokenizer.ggml.merges", merges));
+  if (merges) out.set(*merges);
   for (const auto& [kind, id] : ids)
     if (const auto key = key_of(kIdKeys, kind); !key.empty())
       out.set(MetadataEntry::of(key, static_cast<std::uint32_t>(id)));
@@ -162,10 +162,11 @@ SpecialTokens read_special_tokens(const TokenizerFiles& files, SpecialOptions op
   }
   if (files.config()) read_config(*files.config(), options, ids);
   if (options.merges == Merges::left_out) return special;
-  special.merges = read_merges(files);
-  if (special.merges.empty() && options.merges == Merges::needed)
+  MetadataEntry merges = read_merges(files, "tokenizer.ggml.merges");
+  if (merges.count == 0 && options.merges == Merges::needed)
     throw files.error(Errc::unsupported, "the tokenizer has no merges; llama.cpp loads no BPE vocabulary without them",
                       "tokenizer.json");
+  if (merges.count != 0) special.merges = std::move(merges);
   return special;
 }
 

@@ -22,7 +22,7 @@ struct SpecialTokens {
   template <class T>
   using Named = std::vector<std::pair<std::string, T>>;  // in the order in which they were first set
 
-  std::vector<std::string> merges;
+  std::optional<MetadataEntry> merges;
   Named<std::uint64_t> ids;
   Named<bool> added;  // around a text
   ChatTemplates templates;

@@ -18,6 +18,11 @@ const Json* TokenizerFiles::object(Slot& slot, const std::string& file) const {
   return slot.json ? &*slot.json : nullptr;
 }
 
+const TokenizerJson* TokenizerFiles::tokenizer_json() const {
+  if (!std::exchange(has_read_tokenizer_, true)) tokenizer_ = TokenizerJson::read(folder_);
+  return tokenizer_ ? &*tokenizer_ : nullptr;
+}
+
 std::optional<Json> TokenizerFiles::json(const std::string& file) const { return folder_.json(file); }
 
 std::uint64_t TokenizerFiles::token_id(const Json& value, std::string_view token, const std::string& file) const {
@@ -27,7 +32,7 @@ std::uint64_t TokenizerFiles::token_id(const Json& value, std::string_view token
   throw error(Errc::malformed, "the id of token " + quote(token) + " is no number of at most 32 bits", file);
 }
 
-void TokenizerFiles::require_own_ids(TokenIds tokens, const std::string& file) const {
+void TokenizerFiles::require_own_ids(TokenIds& tokens, const std::string& file) const {
   std::ranges::sort(tokens, {}, [](const auto& token) { return std::pair(token.second, token.first); });
   const auto twice = std::ranges::adjacent_find(
       tokens, [](const auto& a, const auto& b) { return a.second == b.second && a.first != b.first; });

@@ -14,6 +14,7 @@
 #include <ballast/json.hpp>
 
 #include "llamacpp/model_folder.hpp"
+#include "llamacpp/tokenizer/tokenizer_json.hpp"
 
 namespace ballast::llamacpp {
 
@@ -26,9 +27,12 @@ class TokenizerFiles {
   std::optional<Json> json(const std::string& file) const;  // any other file; nothing if it is missing
 
   // Null if the file is missing. Errc::malformed if its root is not an object.
-  const Json* tokenizer() const { return object(tokenizer_, "tokenizer.json"); }
+  const Json* tokenizer() const { return tokenizer_json() ? &tokenizer_json()->root() : nullptr; }
   const Json* settings() const { return object(settings_, "tokenizer_config.json"); }
   const Json* config() const { return object(config_, "config.json"); }  // as it is written
+
+  // The same tokenizer.json with its vocabulary and its merges, which are empty in tokenizer(). Null if it is missing.
+  const TokenizerJson* tokenizer_json() const;
 
   // A member of tokenizer_config.json, or null.
   const Json* setting(std::string_view key) const { return settings() ? settings()->find(key) : nullptr; }
@@ -38,9 +42,9 @@ class TokenizerFiles {
   // An id of at most 32 bits. Errc::malformed for all else.
   std::uint64_t token_id(const Json& value, std::string_view token, const std::string& file) const;
 
-  // Errc::malformed if two texts have one id.
+  // Sorts the tokens by id. Errc::malformed if two texts have one id.
   using TokenIds = std::vector<std::pair<std::string_view, std::uint64_t>>;
-  void require_own_ids(TokenIds tokens, const std::string& file) const;
+  void require_own_ids(TokenIds& tokens, const std::string& file) const;
 
   // For complaints about a file of the folder.
   Error error(Errc code, std::string message, const std::string& file) const;
@@ -54,7 +58,9 @@ class TokenizerFiles {
   const Json* object(Slot& slot, const std::string& file) const;
 
   const ModelFolder& folder_;
-  mutable Slot tokenizer_, settings_, config_;
+  mutable bool has_read_tokenizer_ = false;
+  mutable std::optional<TokenizerJson> tokenizer_;
+  mutable Slot settings_, config_;
 };
 
 // The text of a value that is a text, or an object with a text as its "content". Empty for all else.

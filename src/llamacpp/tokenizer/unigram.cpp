@@ -89,17 +89,16 @@ std::vector<std::uint8_t> charsmap_of(const TokenizerFiles& files) {
 
 // The scores of [ [token, score], … ].
 std::vector<float> unigram_scores(const TokenizerFiles& files) {
-  const Json* model = files.part("model");
-  const Json* vocabulary = model ? model->find("vocab") : nullptr;
-  if (!vocabulary || !vocabulary->is_list())
+  const auto vocabulary = files.tokenizer_json() ? files.tokenizer_json()->vocabulary() : std::nullopt;
+  if (!vocabulary || vocabulary->is_object())
     throw files.error(Errc::unsupported, "the tokenizer is not a unigram model, as XLM-RoBERTa's is", "tokenizer.json");
   std::vector<float> scores;
-  for (const Json& entry : vocabulary->list()) {
+  vocabulary->each_item([&](const Json& entry) {
     if (!entry.is_list() || entry.list().size() != 2 || !entry.list()[1].is_number() ||
         std::isnan(entry.list()[1].number()))
       throw files.error(Errc::malformed, fmt::format("token {} has no score", scores.size()), "tokenizer.json");
     scores.push_back(static_cast<float>(entry.list()[1].number()));
-  }
+  });
   return scores;
 }
 

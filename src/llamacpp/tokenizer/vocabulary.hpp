@@ -48,14 +48,15 @@ class Vocabulary {
  private:
   void read_base(const TokenizerFiles& files);
   void read_text_lines(std::string text);
-  void add_base(std::string_view text, std::uint64_t id);
+  void index_texts();
+  std::optional<std::uint64_t> base_id(std::string_view text) const;
   void read_added(const TokenizerFiles& files);
   void add(const TokenizerFiles& files, Added token);
 
   std::deque<std::string> kept_;  // texts that no document keeps
-  std::optional<Json> vocab_json_;
-  TokenizerFiles::TokenIds base_;  // by id
-  NameViewMap<std::uint64_t> base_ids_;
+  std::optional<TokenizerJson> vocab_json_;
+  TokenizerFiles::TokenIds base_;       // by id
+  std::vector<std::uint32_t> by_text_;  // positions in base_; of equal texts, the later one comes later
   std::map<std::uint64_t, Added> added_;
   NameMap<std::uint64_t> added_ids_;
   std::vector<std::string> special_;
