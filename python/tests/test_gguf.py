@@ -442,3 +442,15 @@ def test_numbers_of_other_types_and_orders_are_quantized_by_their_values():
 def test_importing_it_needs_no_numpy():
     code = "import sys, ballast.gguf, ballast.gguf.quants; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_model_folder_becomes_a_gguf_that_runs(tmp_path):
+    folder = VECTORS.with_name("hf2gguf") / "llama3" / "Llama-3.2-1B-Instruct"
+    report = ballast.convert(folder, tmp_path / "model.gguf", type="Q4_K_M")
+    reader = GGUFReader(tmp_path / "model.gguf")
+    assert report.tensors == len(reader.tensors) == 21
+    assert reader.fields["general.architecture"].contents() == "llama"
+    assert reader.fields["tokenizer.ggml.pre"].contents() == "llama-bpe"
+    assert len(reader.fields["tokenizer.ggml.tokens"].contents()) == reader.fields["llama.vocab_size"].contents()
+    with pytest.raises(ValueError, match="type"):
+        ballast.convert(folder, tmp_path / "other.gguf", type="Q4_K_XXL")

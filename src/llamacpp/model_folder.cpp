@@ -13,6 +13,7 @@
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/json_parse.hpp"
 #include "core/text.hpp"
+#include "stores/hub/address.hpp"
 
 namespace ballast::llamacpp {
 namespace {
@@ -59,16 +60,32 @@ bool is_blob_of_snapshot(const std::string& path) {
   return std::ranges::mismatch(snapshots, folder).in1 == snapshots.end();
 }
 
-// The folder's own name, also if it was called "." or "model/". An address has no such other names.
+std::string last_component(std::string_view path) {
+  const std::size_t end = path.find_last_not_of('/');
+  if (end == path.npos) return {};
+  const std::size_t slash = path.find_last_of('/', end);
+  return std::string(path.substr(slash + 1, end - slash));
+}
+
+// The name of a repository whose snapshot in the Hub's cache this is: models--ORG--NAME/snapshots/COMMIT.
+std::string name_of_snapshot(const std::filesystem::path& folder) {
+  constexpr std::string_view kModels = "models--", kBetween = "--";
+  const std::string repository = folder.parent_path().parent_path().filename().string();
+  const std::size_t name = repository.rfind(kBetween);
+  const bool is_snapshot = folder.parent_path().filename() == "snapshots" && repository.starts_with(kModels);
+  return is_snapshot ? repository.substr(name + kBetween.size()) : std::string();
+}
+
+// The folder's own name, also if it was called "." or "model/".
 std::string own_name(const std::string& folder) {
+  if (const auto address = hub::parse_address(folder, {}))
+    return last_component(address->path.empty() ? address->repository : address->path);
+  if (folder.find("://") != folder.npos) return last_component(folder);
   std::error_code failed;
-  const bool is_address = folder.find("://") != std::string::npos;
-  const auto path = is_address ? std::filesystem::path(folder) : std::filesystem::canonical(folder, failed);
-  const std::string whole = failed ? folder : path.string();
-  const std::size_t end = whole.find_last_not_of('/');
-  if (end == std::string::npos) return {};
-  const std::size_t slash = whole.find_last_of('/', end);
-  return whole.substr(slash + 1, end - slash);
+  const auto path = std::filesystem::canonical(folder, failed);
+  if (failed) return last_component(folder);
+  const std::string repository = name_of_snapshot(path);
+  return repository.empty() ? last_component(path.string()) : repository;
 }
 
 }  // namespace
@@ -77,9 +94,10 @@ ModelFolder::ModelFolder(std::string target, const OpenOptions& options)
     : files_(options.files), limits_(options.limits), folder_(std::move(target)) {
   is_folder_ = files_->list(folder_).has_value();
   is_somewhere_ = is_folder_ || (!folder_.empty() && files_->exists(folder_));
-  const std::size_t slash = folder_.find_last_of('/');
-  const std::string around = slash == std::string::npos ? "." : folder_.substr(0, slash);
-  name_ = own_name(is_folder_ ? folder_ : around);
+  // The Hub's files, whose addresses have many spellings, are called in one way.
+  const std::string inner = is_folder_ ? files_->inside(folder_, "x") : files_->beside(folder_, "x");
+  const std::size_t slash = inner.find_last_of('/');
+  name_ = own_name(slash == std::string::npos ? "." : inner.substr(0, slash));
 }
 
 std::string ModelFolder::path(const std::string& file) const {

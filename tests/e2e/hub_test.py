@@ -196,6 +196,21 @@ class Reading(HubCase):
         self.hub.add("org/lora", {"adapter_model.safetensors": safetensors(lora), "adapter_config.json": json.dumps(config).encode()})
         self.fails(IO, "no repository of the Hub", "adapter", "merge", "--base-from-hub", "org/lora", "-o", out, "--force")
 
+    def test_a_model_becomes_the_gguf_that_its_folder_becomes_whatever_its_address(self):
+        folder = VECTORS / "hf2gguf" / "llama3" / "Llama-3.2-1B-Instruct"
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        self.hub.add("org/Llama-3.2-1B-Instruct", files)
+        self.hub.add("org/Llama-3.2-1B-Instruct", files, "v2")
+        address, out = "hf://org/Llama-3.2-1B-Instruct", self.folder / "out.gguf"
+        self.succeeds("convert", folder, self.folder / "local.gguf", "--type", "Q8_0")
+        self.succeeds("fetch", address)
+        snapshot = self.cache / "models--org--Llama-3.2-1B-Instruct/snapshots" / self.commit("org/Llama-3.2-1B-Instruct")
+        for target in (address, address + "@v2", address + "@v2/model.safetensors", snapshot,
+                       self.hub.endpoint() + "/org/Llama-3.2-1B-Instruct/tree/v2"):
+            with self.subTest(target):
+                self.succeeds("convert", target, out, "--type", "Q8_0", "--force")
+                self.assertEqual(out.read_bytes(), (self.folder / "local.gguf").read_bytes())
+
     def test_nothing_is_written_elsewhere(self):
         self.fails(UNSUPPORTED, "of this machine", "meta", "set", "hf://org/model", "a=b")
         for target in ("hf://org/x", "https://example.org/out.safetensors", "s3://bucket/out.safetensors"):
