@@ -69,28 +69,57 @@ std::optional<std::string> nearest_word(const std::string& word, const std::vect
   return (dashes.empty() ? "" : "--") + *found;
 }
 
+// What other programs call what some verb does.
+struct OtherWord {
+  std::string_view word, verb;
+};
+constexpr OtherWord kOtherWords[] = {
+    {"inspect", "info"},    {"show", "info"},      {"describe", "info"},       {"summary", "info"},
+    {"dump", "ls"},         {"list", "ls"},        {"tree", "ls --tree"},      {"du", "ls --tree"},
+    {"print", "cat"},       {"get", "cat"},        {"quantize", "convert"},    {"split", "convert"},
+    {"shard", "convert"},   {"export", "convert"}, {"cast", "convert"},        {"to", "convert"},
+    {"compare", "diff"},    {"cmp", "diff"},       {"merge", "adapter merge"}, {"lora", "adapter"},
+    {"sha256", "hash"},     {"checksum", "hash"},  {"download", "fetch"},      {"pull", "fetch"},
+    {"audit", "scan"},      {"validate", "check"}, {"lint", "check"},          {"test", "check"},
+    {"histogram", "stats"},
+};
+
+std::string_view verb_for(std::string_view word) {
+  const auto found = std::ranges::find(kOtherWords, word, &OtherWord::word);
+  return found == std::end(kOtherWords) ? std::string_view() : found->verb;
+}
+
 // The problem, with the way out added: the nearest verb or option, or where to read on.
 Error usage_error(const Command& root, const Parsed& parsed) {
-  const Command& verb = *parsed.command;
-  const auto help = fmt::format("{} --help shows how it is used", verb.path());
+  const Command& command = *parsed.command;
+  const auto help = fmt::format("{} --help shows how it is used", command.path());
   if (parsed.unknown.empty()) return Error(Errc::invalid_argument, parsed.problem).hint(help);
 
-  auto words = words_of(verb);
-  if (&verb != &root) {
+  auto words = words_of(command);
+  if (&command != &root) {
     for (auto& word : words_of(root)) {
       if (word.starts_with("--")) words.push_back(word);
     }
   }
   const std::string& first = parsed.unknown.front();
-  const bool wants_verb = !first.starts_with("-") && !verb.verbs.empty();
+  const bool wants_verb = !first.starts_with("-") && !command.verbs.empty();
   Error result(Errc::invalid_argument, fmt::format("{} \"{}\"",
                                                    wants_verb               ? "there is no verb"
                                                    : first.starts_with("-") ? "there is no option"
                                                                             : "unexpected argument",
                                                    first));
+  if (const std::string_view verb = verb_for(first); wants_verb && &command == &root && !verb.empty())
+    return result.hint(fmt::format("did you mean {}?", verb));
   if (const auto word = nearest_word(first.substr(0, first.find('=')), words))
     return result.hint(fmt::format("did you mean {}?", *word));
   return result.hint(help);
+}
+
+// A word in the place of the verb that is a target: a path that is there, or anything that has a slash.
+bool is_target(const std::string& word) {
+  if (word.empty() || word.starts_with("-")) return false;
+  const bool is_verb = std::ranges::any_of(kVerbs, [&](const Verb& verb) { return verb.name == word; });
+  return !is_verb && (word.find('/') != word.npos || access(word.c_str(), F_OK) == 0);
 }
 
 std::vector<std::string> words_given(int argc, char** argv) {
@@ -100,6 +129,7 @@ std::vector<std::string> words_given(int argc, char** argv) {
     words.erase(words.begin());
     words.push_back("--help");
   }
+  if (!words.empty() && is_target(words[0])) words.insert(words.begin(), "info");
   return words;
 }
 

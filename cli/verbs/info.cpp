@@ -6,180 +6,27 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <ballast/error.hpp>
+#include <ballast/model_info.hpp>
+#include <ballast/open.hpp>
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
 
 #include "../info_text.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
-#include "../place.hpp"
 #include "../remedies.hpp"
 #include "../table.hpp"
+#include "info_json.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
 namespace {
 
-using Layout = JsonWriter::Layout;
-
 std::uint64_t bytes_of_files(const Checkpoint& checkpoint) {
   std::uint64_t total = 0;
   for (const CheckpointFile& file : checkpoint.files) total += file.bytes;
   return total;
-}
-
-void write_dtypes(JsonWriter& json, const Summary& summary) {
-  json.key("dtypes");
-  json.begin_object(Layout::lines);
-  for (const auto& total : summary.dtypes) {
-    json.key(name(total.dtype));
-    json.begin_object();
-    json.field("tensors", total.tensors);
-    json.field("bytes", total.bytes);
-    json.end();
-  }
-  json.end();
-}
-
-void write_patterns(JsonWriter& json, const Summary& summary) {
-  json.key("patterns");
-  json.begin_array(Layout::lines);
-  for (const auto& pattern : summary.patterns) {
-    json.begin_object();
-    json.field("name", pattern.name);
-    json.field("dtype", name(pattern.dtype));
-    json.array_field("shape", pattern.shape);
-    json.field("tensors", pattern.tensors);
-    json.field("bytes", pattern.bytes);
-    json.end();
-  }
-  json.end();
-}
-
-std::string array_text(const Terminal& screen, const MetadataEntry& field) {
-  return fmt::format("{} of {}", screen.plural(field.count, "item"), name(field.element_type));
-}
-
-// Writes the subtrees if the file's own nesting is known; otherwise the first parts of dotted names.
-void write_roots(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary) {
-  if (checkpoint.roots.empty()) return json.array_field("roots", summary.roots);
-  std::vector<std::string> paths;
-  for (const Root& root : checkpoint.roots) paths.push_back(root.path);
-  json.array_field("roots", paths);
-}
-
-void write_value(JsonWriter& json, const PlainValue& value) {
-  json.begin_object();
-  json.field("path", value.path);
-  json.field("type", value.type);
-  std::visit(
-      [&](const auto& held) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
-          json.field("value", nullptr);
-        else
-          json.field("value", held);
-      },
-      value.value);
-  json.end();
-}
-
-void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
-  json.key("composites");
-  json.begin_array(Layout::lines);
-  for (const Composite& composite : checkpoint.composites) {
-    json.begin_object();
-    json.field("name", composite.name);
-    json.field("layout", composite.layout);
-    json.array_field("shape", composite.shape);
-    json.array_field("parts", composite.parts);
-    if (composite.layout == "quantized" && !composite.axis) {
-      json.field("scale", composite.scale);
-      json.field("zero_point", composite.zero_point);
-    }
-    if (composite.axis) json.field("axis", std::uint64_t{*composite.axis});
-    json.end();
-  }
-  json.end();
-}
-
-void write_quantization(JsonWriter& json, const Quantization& quantization) {
-  json.key("quantization");
-  json.begin_object();
-  json.field("scheme", quantization.scheme);
-  json.field("evidence", quantization.evidence);
-  if (quantization.bits) json.field("bits", *quantization.bits);
-  if (quantization.group_size) json.field("group_size", *quantization.group_size);
-  json.field("modules", quantization.modules);
-  json.field("parts", std::uint64_t{quantization.parts.size()});
-  json.end();
-}
-
-// Arrays are shortened: nobody asks info for a vocabulary.
-void write_field(JsonWriter& json, const MetadataEntry& field) {
-  json.key(field.key);
-  if (field.is_array()) return json.value(array_text(Terminal{.interactive = true}, field));
-  std::visit([&](const auto& held) { json.value(held); }, field.value().get());
-}
-
-void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
-  const Places places(checkpoint);
-  JsonWriter json(session.out, "ballast.info/1");
-  json.field("target", checkpoint.target);
-  json.field("format", name(checkpoint.format));
-  json.key("files");
-  json.begin_array(Layout::lines);
-  for (const CheckpointFile& file : checkpoint.files) {
-    json.begin_object();
-    json.field("file", places.relative(file.path));
-    json.field("bytes", file.bytes);
-    json.end();
-  }
-  json.end();
-  json.field("shards", checkpoint.shards);
-  json.field("tensors", summary.tensors);
-  json.field("parameters", summary.parameters);
-  json.field("bytes", summary.bytes);
-  write_dtypes(json, summary);
-  json.key("metadata");
-  json.begin_object(Layout::lines);
-  for (const auto& [key, value] : checkpoint.metadata) json.field(key, value);
-  for (const MetadataEntry& field : checkpoint.typed_metadata) write_field(json, field);
-  json.end();
-  write_roots(json, checkpoint, summary);
-  json.key("tied");
-  json.begin_array(Layout::lines);
-  for (const auto& names : summary.tied) {
-    json.begin_array();
-    for (const auto& name : names) json.value(name);
-    json.end();
-  }
-  json.end();
-  json.field("wasted_bytes", summary.wasted_bytes);
-  write_patterns(json, summary);
-  if (!checkpoint.values.empty()) {
-    json.key("values");
-    json.begin_array(Layout::lines);
-    for (const PlainValue& value : checkpoint.values) write_value(json, value);
-    json.end();
-  }
-  if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);
-  if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
-  if (!checkpoint.dangerous.empty()) {
-    json.key("dangerous");
-    json.begin_array(Layout::lines);
-    for (const Global& global : checkpoint.dangerous) json.value(global.module + "." + global.name);
-    json.end();
-  }
-  json.key("notes");
-  json.begin_array(Layout::lines);
-  for (const Note& note : checkpoint.notes) {
-    json.begin_object();
-    json.field("where", note.where);
-    json.field("text", text_of(note));
-    json.end();
-  }
-  json.end();
-  json.finish();
 }
 
 std::vector<std::string> metadata_lines(const Session& session, const Checkpoint& checkpoint) {
@@ -249,9 +96,9 @@ std::vector<std::string> tied_lines(const Summary& summary) {
   return lines;
 }
 
-std::vector<std::string> note_lines(const Checkpoint& checkpoint) {
+std::vector<std::string> note_lines(const std::vector<Note>& notes) {
   std::vector<std::string> lines;
-  for (const Note& note : checkpoint.notes)
+  for (const Note& note : notes)
     lines.push_back(escape_for_terminal(note.where.empty() ? text_of(note) : note.where + ": " + text_of(note)));
   return lines;
 }
@@ -278,21 +125,51 @@ void write_pattern_table(Session& session, const Summary& summary) {
   table.finish();
 }
 
-// The facts that people want to know first about a language model.
-std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& checkpoint) {
-  const auto architecture = checkpoint.typed_metadata.find_string("general.architecture");
-  if (!architecture) return {};
-  std::string line = escape_for_terminal(*architecture);
-  const auto add = [&](std::string_view what, const MetadataEntry* field) {
-    if (!field) return;
-    line += fmt::format(", {} {}", what, field->is_array() ? screen.count(field->count) : text(*field));
+// The facts that people want to know first about a model.
+std::vector<std::string> model_lines(const Terminal& screen, const ModelInfo& model) {
+  if (model.class_name.empty() && model.type.empty()) return {};
+  std::string line = escape_for_terminal(model.class_name.empty() ? model.type : model.class_name);
+  const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& count) {
+    if (count) line += fmt::format(", {} {}", what, screen.count(*count));
   };
-  const std::string prefix = std::string(*architecture) + ".";
-  add("blocks", checkpoint.typed_metadata.find(prefix + "block_count"));
-  add("context", checkpoint.typed_metadata.find(prefix + "context_length"));
-  add("embedding", checkpoint.typed_metadata.find(prefix + "embedding_length"));
-  add("tokens", checkpoint.typed_metadata.find("tokenizer.ggml.tokens"));
-  if (checkpoint.typed_metadata.contains("tokenizer.chat_template")) line += ", a chat template";
+  add("blocks", model.layers);
+  add("context", model.context);
+  add("embedding", model.hidden_size);
+  add("heads", model.heads);
+  if (model.kv_heads && model.kv_heads != model.heads) line += fmt::format(" ({} of keys)", *model.kv_heads);
+  add("experts", model.experts);
+  if (model.experts && model.experts_used) line += fmt::format(" ({} at a time)", *model.experts_used);
+  add("tokens", model.vocabulary);
+  if (!model.dtype.empty()) line += ", " + escape_for_terminal(model.dtype);
+  if (model.has_chat_template) line += ", a chat template";
+  std::vector<std::string> lines = {line};
+  for (const auto& [name, class_name] : model.parts)
+    lines.push_back(escape_for_terminal(fmt::format("{}: {}", name, class_name)));
+  return lines;
+}
+
+std::vector<std::string> adapter_lines(const ModelInfo& model) {
+  if (!model.adapter) return {};
+  std::string line = model.adapter->type.empty() ? "of a type that it does not say" : model.adapter->type;
+  if (model.adapter->rank) line += fmt::format(", rank {}", *model.adapter->rank);
+  if (model.adapter->alpha) line += fmt::format(", alpha {}", *model.adapter->alpha);
+  if (!model.adapter->base.empty()) line += ", for " + model.adapter->base;
+  return {escape_for_terminal(line) + "  (ballast adapter info says more)"};
+}
+
+std::vector<std::string> generation_lines(const ModelInfo& model) {
+  std::string line;
+  for (const auto& [key, value] : model.generation)
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", key, value);
+  return line.empty() ? std::vector<std::string>() : std::vector{escape_for_terminal(line)};
+}
+
+std::vector<std::string> estimate_lines(const Terminal& screen, const Estimates& estimates) {
+  std::string line = fmt::format("{} for the weights", screen.bytes_in_words(estimates.weights_bytes));
+  if (estimates.bits_per_weight) line += fmt::format(" ({:.2f} bits a weight)", *estimates.bits_per_weight);
+  if (estimates.kv_cache_bytes)
+    line += fmt::format(", and {} of KV cache in F16 for {} tokens", screen.bytes_in_words(*estimates.kv_cache_bytes),
+                        screen.count(estimates.context));
   return {line};
 }
 
@@ -307,7 +184,8 @@ std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   return {line, "its parts can be copied, not cast, merged or quantized"};
 }
 
-void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
+void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
+                const Estimates& estimates) {
   InfoText text(session);
   const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(checkpoint.target));
@@ -319,7 +197,11 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.line("parameters", screen.count(summary.parameters));
   text.line("bytes", screen.bytes(summary.bytes));
   text.list("dtypes", dtype_lines(screen, summary));
-  text.list("model", model_lines(screen, checkpoint));
+  text.list("model", model_lines(screen, model));
+  text.list("adapter", adapter_lines(model));
+  if (!model.tokenizer.empty()) text.line("tokenizer", escape_for_terminal(model.tokenizer));
+  text.list("generation", generation_lines(model));
+  if (!model.empty() && !model.adapter) text.list("to run", estimate_lines(screen, estimates));
   text.list("quantized", quantization_lines(checkpoint));
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
@@ -327,14 +209,79 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.list("values", value_lines(session, checkpoint));
   text.list("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
-  text.list("notes", note_lines(checkpoint));
+  text.list("notes", note_lines(checkpoint.notes));
+  text.list("notes", note_lines(model.notes));
   if (summary.patterns.empty()) return;
   session.out.write('\n');
   write_pattern_table(session, summary);
 }
 
-int run_info(Session& session, const std::string& target) {
-  Checkpoint checkpoint = open_to_look(session, target);
+struct InfoArguments {
+  std::vector<std::string> targets;
+  std::uint64_t context = 0;  // 0: as many tokens as the model was trained on, but at most kUsualContext
+};
+
+constexpr std::uint64_t kUsualContext = 4096;
+
+Estimates estimate(const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
+                   const InfoArguments& arguments) {
+  Estimates estimates;
+  estimates.weights_bytes = summary.bytes;
+  estimates.context =
+      arguments.context != 0 ? arguments.context : std::min(kUsualContext, model.context.value_or(kUsualContext));
+  estimates.kv_cache_bytes = kv_cache_bytes(model, estimates.context);
+  // Parts of packed weights are not weights.
+  if (summary.parameters != 0 && !checkpoint.quantization)
+    estimates.bits_per_weight = 8 * static_cast<double>(summary.bytes) / static_cast<double>(summary.parameters);
+  return estimates;
+}
+
+// A folder that has several checkpoints, each with how it is opened.
+void write_choices(Session& session, const std::string& folder, const std::vector<std::string>& choices,
+                   JsonWriter* json) {
+  if (json) {
+    json->field("target", folder);
+    json->key("choices");
+    json->begin_array(JsonWriter::Layout::lines);
+  } else {
+    session.out.line(
+        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size()));
+  }
+  Table table(session.out, session.screen, {{}, {}, {.right = true}, {.right = true, .color = Color::green}}, "  ");
+  for (const std::string& choice : choices) {
+    const Checkpoint checkpoint = open_to_look(session, choice);
+    const Summary summary = summarize(checkpoint);
+    if (json) {
+      json->begin_object();
+      json->field("target", choice);
+      json->field("format", name(checkpoint.format));
+      json->field("tensors", summary.tensors);
+      json->field("parameters", summary.parameters);
+      json->field("bytes", summary.bytes);
+      json->end();
+    } else {
+      table.row({escape_for_terminal(choice), std::string(name(checkpoint.format)),
+                 session.screen.plural(summary.tensors, "tensor"), session.screen.bytes(summary.bytes)});
+    }
+  }
+  json ? json->end() : table.finish();
+}
+
+// The checkpoint, or what there is to choose from.
+Checkpoint open_or_list(Session& session, const std::string& target, std::vector<std::string>& choices) {
+  try {
+    return open_to_look(session, target);
+  } catch (const Error& error) {
+    if (error.code() == Errc::invalid_argument) choices = choices_in(target, session.open_options());
+    if (choices.size() < 2) throw;
+    return {};
+  }
+}
+
+void say_info(Session& session, const std::string& target, const InfoArguments& arguments, JsonWriter* json) {
+  std::vector<std::string> choices;
+  Checkpoint checkpoint = open_or_list(session, target, choices);
+  if (!choices.empty()) return write_choices(session, target, choices, json);
   std::optional<std::uint64_t> wasted_bytes;
   if (session.selection != Selection{}) {
     // Tensors that a selection leaves out are not wasted bytes.
@@ -343,19 +290,54 @@ int run_info(Session& session, const std::string& target) {
   }
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
-  session.json ? write_json(session, checkpoint, summary) : write_text(session, checkpoint, summary);
+  const ModelInfo model = model_info(checkpoint, session.open_options());
+  const Estimates estimates = estimate(checkpoint, summary, model, arguments);
+  json ? write_info(*json, checkpoint, summary, model, estimates)
+       : write_text(session, checkpoint, summary, model, estimates);
+}
+
+void say_all_as_json(Session& session, const InfoArguments& arguments) {
+  JsonWriter json(session.out, "ballast.info/1");
+  if (arguments.targets.size() == 1) {
+    say_info(session, arguments.targets.front(), arguments, &json);
+    return json.finish();
+  }
+  json.key("targets");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const std::string& target : arguments.targets) {
+    json.begin_object(JsonWriter::Layout::lines);
+    say_info(session, target, arguments, &json);
+    json.end();
+  }
+  json.finish();
+}
+
+int run_info(Session& session, const InfoArguments& arguments) {
+  if (arguments.targets.empty())
+    throw Error(Errc::invalid_argument, "TARGET is missing").hint("ballast info --help shows how it is used");
+  if (session.json) {
+    say_all_as_json(session, arguments);
+    return 0;
+  }
+  for (std::size_t i = 0; i < arguments.targets.size(); ++i) {
+    if (i != 0) session.out.write('\n');
+    say_info(session, arguments.targets[i], arguments, nullptr);
+  }
   return 0;
 }
 
 }  // namespace
 
 void add_info(Command& verb, Session& session) {
-  auto target = std::make_shared<std::string>();
-  add_target(verb, *target);
+  auto arguments = std::make_shared<InfoArguments>();
+  verb.positional("TARGET", &arguments->targets, "files, folders, indexes, https://, hf://, s3://, or - for stdin");
+  verb.option("--context", "N", &arguments->context, "for how many tokens the KV cache is estimated (4096)");
   add_selection_options(verb, session);
   add_json_option(verb, session);
-  verb.examples = "  ballast info model.safetensors\n  ballast info model/ --json | jq .parameters\n";
-  verb.run = [target, &session] { return run_info(session, *target); };
+  verb.examples =
+      "  ballast info model.safetensors\n  ballast info model/ --context 32768\n"
+      "  ballast info model/ --json | jq .parameters\n";
+  verb.run = [arguments, &session] { return run_info(session, *arguments); };
 }
 
 }  // namespace ballast::cli

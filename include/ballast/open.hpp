@@ -20,8 +20,13 @@
 
 namespace ballast {
 
-// A file, an ...index.json, or a folder with either.
+// A file, an ...index.json, or a folder with either; a pipeline of diffusers, whose parts are roots (see
+// OpenOptions::root); or a repository in the Hub's cache, models--ORG--NAME, whose snapshot of main is opened.
 Checkpoint open(const std::string& target, const OpenOptions& options = {});
+
+// The targets to choose from if open() refuses a folder with Errc::invalid_argument because several checkpoints could
+// be meant. Empty if the target is no folder.
+std::vector<std::string> choices_in(const std::string& folder, const OpenOptions& options = {});
 
 // One file, whatever it is called: not an index, and not a set of shards. To open those, give their names and
 // OpenOptions::files.

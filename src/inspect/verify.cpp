@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/pipeline.hpp"
 #include "checkpoint/recognize/detect.hpp"
 #include "checkpoint/recognize/folder.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
@@ -50,6 +51,7 @@ class Verifier {
     // A manifest that cannot be read is an error, not a finding: then nothing is known about the target.
     std::optional<Manifest> manifest;
     if (!options_.manifest.empty()) manifest = load_manifest(options_.manifest, options_.open.limits);
+    check_parts();
     const FolderContents contents = look_at_target();
     is_one_file_ = contents.index.empty() && contents.files.size() == 1;
     if (contents.index.empty()) {
@@ -81,10 +83,26 @@ class Verifier {
     if (known_.emplace(where, what).second) report_.findings.push_back({where, what});
   }
 
+  // The parts of a pipeline are checkpoints of their own, with indexes of their own.
+  void check_parts() {
+    const auto pipeline = find_pipeline(target_, options_.open);
+    if (!pipeline) return;
+    VerifyOptions options = options_;
+    options.read_data = false;
+    options.manifest.clear();
+    options.open.root.clear();
+    for (const PipelinePart& part : pipeline->parts) {
+      const VerifyReport report = Verifier(part.folder, options).run();
+      for (const Finding& finding : report.findings) find(finding.where, finding.what);
+    }
+  }
+
   FolderContents look_at_target() const {
     const Files& files = *options_.open.files;
-    if (auto names = files.list(target_))
+    if (auto names = files.list(target_)) {
+      if (!has_checkpoint(*names) && find_pipeline(target_, options_.open)) return {};  // the parts are looked at alone
       return look_for_damage(target_, *std::move(names), files, options_.open.variant);
+    }
     const auto source = files.open(target_);  // a target that is not there is an error, not a finding
     try {
       if (recognize(source, options_.open.limits).is_json()) return {target_, {}, {}, {}};

@@ -211,6 +211,7 @@ void add_answers(Checkpoint& checkpoint, const TypedMetadata& tokenizer) {
   const std::uint64_t rows = head.rank() == 2 ? head.shape()[0] : 0;
   if (!yes || !no || *yes >= rows || *no >= rows)
     throw Error(Errc::unsupported, "this reranker has no rows for \"yes\" and \"no\"");
+  say(checkpoint, "the model's card, name or class says that it is a reranker: it answers with \"yes\" or \"no\" only");
   if (!is_tied) leave_out(checkpoint, name, "a reranker has the rows of \"yes\" and \"no\" in its place");
   const Tensor answers = concatenated({dimension_range(head, 0, *yes, 1), dimension_range(head, 0, *no, 1)}, 0);
   checkpoint.tensors.insert("cls.output.weight", answers);

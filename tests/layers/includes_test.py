@@ -89,6 +89,7 @@ PUBLIC_HEADERS = {
     "diff": "inspect",
     "verify": "inspect",
     "summary": "inspect",
+    "model_info": "inspect",
     "scan": "checkpoint",
     "densify": "transform",
     "adapter": "peft",

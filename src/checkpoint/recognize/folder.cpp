@@ -47,6 +47,10 @@ std::vector<std::string> indexes_among(const std::vector<std::string>& names, co
   return ending_in(names, std::string(family.ending.text) + std::string(kIndexEnding));
 }
 
+bool has_family(const std::vector<std::string>& names, const Family& family) {
+  return !ending_in(names, family.ending.text).empty() || !indexes_among(names, family).empty();
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   constexpr std::size_t kShown = 32;
@@ -117,6 +121,28 @@ std::map<std::string, std::string> of_variant(const std::vector<std::string>& na
 
 }  // namespace
 
+bool has_checkpoint(const std::vector<std::string>& names) {
+  return std::ranges::any_of(all_families(), [&](const Family& family) { return has_family(names, family); });
+}
+
+std::vector<std::string> choices_among(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const auto families = all_families();
+  const auto family = std::ranges::find_if(families, [&](const Family& some) { return has_family(names, some); });
+  if (family == families.end()) return {};
+  if (auto indexes = indexes_among(names, *family); indexes.size() > 1) return indexes;
+  const auto files = ending_in(names, family->ending.text);
+  std::vector<std::string> found;
+  for (const ShardSet& set : find_sets(files)) {
+    if (!set.files.empty()) found.push_back(set.files.begin()->second);
+  }
+  for (const std::string& file : files) {
+    if (!parse_shard_name(file)) found.push_back(file);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 FolderContents look_for_damage(const std::string& folder, std::vector<std::string> names, const Files& files_of,
                                const std::string& variant) try {
   std::sort(names.begin(), names.end());
@@ -126,9 +152,7 @@ FolderContents look_for_damage(const std::string& folder, std::vector<std::strin
     for (const auto& [plain, real] : real_names) names.push_back(plain);
   }
   const auto families = all_families();
-  const auto family = std::ranges::find_if(families, [&](const Family& candidate) {
-    return !ending_in(names, candidate.ending.text).empty() || !indexes_among(names, candidate).empty();
-  });
+  const auto family = std::ranges::find_if(families, [&](const Family& some) { return has_family(names, some); });
   if (family == families.end()) {
     throw Error(Errc::not_found, "the folder has no checkpoint that goes by one of the usual names")
         .hint("give the file itself");

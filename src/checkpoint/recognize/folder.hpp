@@ -15,6 +15,13 @@ struct FolderContents {
   std::vector<Note> notes;
 };
 
+// Whether one of the names in a folder is that of a checkpoint or of an index.
+bool has_checkpoint(const std::vector<std::string>& names);
+
+// The files and sets of shards that a folder with several checkpoints leaves to choose from: the name of each file, and
+// of the first file of each set. At most one if look_into() chooses.
+std::vector<std::string> choices_among(std::vector<std::string> names);
+
 // Chooses an index, then model.safetensors (or the other way round, see Files::prefers_whole), then a complete set of
 // shards, then the only file among `names`, which are the names in the folder; with a variant ("fp16"), among those
 // that have it in their names. Throws Errc::not_found if there is nothing, Errc::invalid_argument if several could be

@@ -107,7 +107,9 @@ std::optional<std::string> pooling_folder(const HyperModel& model) {
     const Json* type = module.find("type");
     const Json* path = module.find("path");
     const bool pools = type != nullptr && type->is_text() && type->text().ends_with("Pooling");
-    if (pools && path != nullptr && path->is_text()) return path->text();
+    if (!pools || path == nullptr || !path->is_text()) continue;
+    const std::string_view folder = path->text();
+    return std::string(folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder);
   }
   return std::nullopt;
 }
