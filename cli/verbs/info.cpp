@@ -314,7 +314,7 @@ void say_all_as_json(Session& session, const InfoArguments& arguments) {
 
 int run_info(Session& session, const InfoArguments& arguments) {
   if (arguments.targets.empty())
-    throw Error(Errc::invalid_argument, "TARGET is missing").hint("ballast info --help shows how it is used");
+    throw Error(Errc::invalid_argument, "TARGET is required").hint("ballast info --help shows how it is used");
   if (session.json) {
     say_all_as_json(session, arguments);
     return 0;

@@ -210,7 +210,7 @@ void write_info(JsonWriter& json, const Checkpoint& checkpoint, const Summary& s
     json.end();
   }
   if (!model.empty()) write_model(json, model);
-  write_estimates(json, estimates);
+  if (!model.empty() && !model.adapter) write_estimates(json, estimates);
   if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);
   if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
   if (!checkpoint.dangerous.empty()) {

@@ -9,26 +9,27 @@ __all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "
 
 
 def info(
-    target, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
+    *targets, context=None, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
     block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
     limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
     offline=False, progress=None
 ):
     """What is this: format, tensors, parameters, dtypes, metadata, patterns.
 
-        target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
+        targets: files, folders, indexes, https://, hf://, s3://, or - for stdin
+        context: for how many tokens the KV cache is estimated (4096)
         include: only tensors whose whole name matches
         exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('info',),
-        [("target", target)],
+        [("targets", targets)],
         {
-            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
-            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
-            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
-            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "context": context, "include": include, "exclude": exclude, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

@@ -6,8 +6,8 @@ from ._run import Report, _File, _Pairs, _Path, _Progress, _Target
 __all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan"]
 
 def info(
-    target: _Target,
-    *,
+    *targets: _Target,
+    context: int | None = None,
     include: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] | None = None,
     threads: int | None = None,

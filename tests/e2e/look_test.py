@@ -66,6 +66,78 @@ class Info(TestCase):
         self.assertEqual(self.ballast("info", "m.safetensors").err, "")
 
 
+class InfoOfAModel(TestCase):
+    LLAMA = VECTORS / "hf2gguf" / "llama3" / "Llama-3.2-1B-Instruct"
+
+    def test_sees_the_files_beside_the_weights(self):
+        text = self.ballast("info", self.LLAMA).out
+        self.assertIn("LlamaForCausalLM, blocks 2, context 131072, embedding 64, heads 4 (2 of keys), tokens 326, bfloat16, a chat template\n", text)
+        self.assertIn("PreTrainedTokenizerFast, in tokenizer.json\n", text)
+        self.assertIn("do_sample true, temperature 0.6, top_p 0.9\n", text)
+        self.assertIn("214400 bytes for the weights (16.00 bits a weight), and 1048576 bytes of KV cache in F16 for 4096 tokens\n", text)
+
+    def test_says_the_same_of_a_gguf(self):
+        self.ballast("convert", self.LLAMA, self.folder / "model.gguf", "--type", "Q8_0")
+        model, gguf = (self.ballast("info", target, "--json", "--context", "100").json() for target in (self.LLAMA, self.folder / "model.gguf"))
+        for key in ("layers", "hidden_size", "heads", "kv_heads", "head_size", "vocabulary", "context", "experts", "chat_template"):
+            self.assertEqual(model["model"][key], gguf["model"][key], key)
+        self.assertEqual(model["estimates"]["kv_cache_bytes"], 100 * 2 * 2 * 2 * 16 * 2)
+        self.assertEqual(gguf["estimates"]["kv_cache_bytes"], 100 * 2 * 2 * 2 * 16 * 2)
+        self.assertEqual(model["model"]["class"], "LlamaForCausalLM")
+        self.assertEqual(gguf["model"]["type"], "llama")
+
+    def test_an_adapter_is_one(self):
+        text = self.ballast("info", VECTORS / "peft" / "adalora" / "adapter").out
+        self.assertRegex(text, r"adapter +ADALORA, rank 8, alpha 8")
+        self.assertNotIn("to run", text)
+
+    def test_a_broken_configuration_is_a_note(self):
+        folder = self.folder / "model"
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(TINY.read_bytes())
+        (folder / "config.json").write_text('{"model_type": ')
+        notes = self.ballast("info", folder, "--json").json()["notes"]
+        self.assertEqual([note["where"] for note in notes], ["config.json"])
+
+    def test_several_targets_are_shown_one_after_the_other(self):
+        text = self.ballast("info", TINY, TINY.with_name("tiny.pt")).out
+        self.assertEqual(re.findall(r"(?m)^target +(.+)$", text), [str(TINY), str(TINY.with_name("tiny.pt"))])
+        both = self.ballast("info", TINY, TINY, "--json").json()["targets"]
+        self.assertEqual([one["tensors"] for one in both], [12, 12])
+
+    def test_a_folder_with_several_checkpoints_is_listed(self):
+        for name in ("a.safetensors", "b.safetensors"):
+            (self.folder / name).write_bytes(TINY.read_bytes())
+        choices = self.ballast("info", self.folder, "--json").json()["choices"]
+        self.assertEqual([choice["target"] for choice in choices], [f"{self.folder}/a.safetensors", f"{self.folder}/b.safetensors"])
+        text = self.ballast("info", self.folder).out
+        self.assertIn("has 2 checkpoints; give one by its name:", text)
+        self.assertIn(f"{self.folder}/b.safetensors", text)
+        self.refused("ls", self.folder, code=USAGE, says="several")
+
+
+class WithoutAVerb(TestCase):
+    def test_a_target_is_looked_at(self):
+        text = self.ballast("info", TINY).out
+        self.assertEqual(self.ballast(TINY).out, text)
+        self.assertEqual(self.ballast(TINY, "--json").json(), self.ballast("info", TINY, "--json").json())
+        (self.folder / "model").write_bytes(TINY.read_bytes())
+        self.assertEqual(self.ballast("model").out, self.ballast("info", "model").out)
+
+    def test_a_verb_wins(self):
+        (self.folder / "info").write_bytes(TINY.read_bytes())
+        self.refused("info", code=USAGE, says="TARGET is required")
+        self.assertIn("safetensors", self.ballast("./info").out)
+
+    def test_what_looks_like_a_path_is_missing_as_one(self):
+        self.refused("models/none.safetensors", code=IO, says="models/none.safetensors")
+        self.refused("none.safetensors", code=USAGE, says='there is no verb "none.safetensors"')
+
+    def test_words_of_other_programs_lead_to_ours(self):
+        for word, verb in {"inspect": "info", "dump": "ls", "tree": "ls --tree", "quantize": "convert", "split": "convert", "du": "ls --tree"}.items():
+            self.refused(word, code=USAGE, says=f'there is no verb "{word}"', hint=f"did you mean {verb}?")
+
+
 class Ls(TestCase):
     def test_lists_in_natural_order_with_tabs_in_a_pipe(self):
         self.write("m.safetensors", {f"layers.{i}.w": ("F32", [i, 2], [0.0] * 2 * i) for i in (10, 9, 2)})
