@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "../json_writer.hpp"
+#include "../sarif.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -50,71 +52,24 @@ void write_file(JsonWriter& json, const ScannedFile& file) {
   json.end();
 }
 
-struct Result {
-  std::string_view rule;
-  Verdict verdict;
-  std::string message;
-  const std::string* file;
-  std::optional<std::uint64_t> offset;
-};
-
-void write_result(JsonWriter& json, const Result& result) {
-  json.begin_object();
-  json.field("ruleId", result.rule);
-  json.field("level", result.verdict == Verdict::dangerous ? "error" : "warning");
-  json.key("message");
-  json.begin_object();
-  json.field("text", result.message);
-  json.end();
-  json.key("locations");
-  json.begin_array();
-  json.begin_object();
-  json.key("physicalLocation");
-  json.begin_object();
-  json.key("artifactLocation");
-  json.begin_object();
-  json.field("uri", *result.file);
-  json.end();
-  if (result.offset) {
-    json.key("region");
-    json.begin_object();
-    json.field("byteOffset", *result.offset);
-    json.end();
-  }
-  json.end();
-  json.end();
-  json.end();
-  json.end();
-}
-
-void write_results(JsonWriter& json, const ScanReport& report) {
-  json.key("results");
-  json.begin_array(Layout::lines);
+std::vector<SarifResult> results_of(const ScanReport& report) {
+  const auto level = [](Verdict verdict) { return verdict == Verdict::dangerous ? "error" : "warning"; };
+  std::vector<SarifResult> results;
   for (const ScannedGlobal& global : report.globals) {
     if (global.verdict == Verdict::known) continue;
     const std::string member = global.member.empty() ? "" : fmt::format(" in {}", global.member);
     // The offset counts inside the member; it is an offset in the file only if there is no member.
     const auto offset = global.member.empty() ? std::optional(global.offset) : std::nullopt;
-    write_result(json, {global.verdict == Verdict::dangerous ? "dangerous-name" : "unknown-name", global.verdict,
-                        fmt::format("{}.{} is {}{}: {} ({})", global.module, global.name, global.use, member,
-                                    global.why, global.rule),
-                        &global.file, offset});
+    results.push_back(
+        {global.verdict == Verdict::dangerous ? "dangerous-name" : "unknown-name", level(global.verdict),
+         fmt::format("{}.{} is {}{}: {} ({})", global.module, global.name, global.use, member, global.why, global.rule),
+         global.file, offset});
   }
   for (const ScanFinding& finding : report.findings) {
     const auto offset = finding.where == finding.file ? finding.offset : std::nullopt;
-    write_result(json, {"finding", finding.verdict, finding.what, &finding.file, offset});
+    results.push_back({"finding", level(finding.verdict), finding.what, finding.file, offset});
   }
-  json.end();
-}
-
-void write_rule(JsonWriter& json, std::string_view id, std::string_view text) {
-  json.begin_object();
-  json.field("id", id);
-  json.key("shortDescription");
-  json.begin_object();
-  json.field("text", text);
-  json.end();
-  json.end();
+  return results;
 }
 
 }  // namespace
@@ -146,28 +101,12 @@ void write_scan_json(Output& out, const std::vector<std::string>& targets, const
 }
 
 void write_scan_sarif(Output& out, const ScanReport& report) {
-  JsonWriter json(out);
-  json.begin_object(Layout::lines);
-  json.field("$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-  json.field("version", "2.1.0");
-  json.key("runs");
-  json.begin_array();
-  json.begin_object(Layout::lines);
-  json.key("tool");
-  json.begin_object();
-  json.key("driver");
-  json.begin_object();
-  json.field("name", "ballast scan");
-  json.key("rules");
-  json.begin_array();
-  write_rule(json, "dangerous-name", "a pickle uses what runs code, writes files or reaches the network");
-  write_rule(json, "unknown-name", "a pickle uses what Ballast does not know");
-  write_rule(json, "finding", "the file is not as it should be, or part of it was not looked into");
-  json.end();
-  json.end();
-  json.end();
-  write_results(json, report);
-  json.finish();
+  const SarifRule rules[] = {
+      {"dangerous-name", "a pickle uses what runs code, writes files or reaches the network"},
+      {"unknown-name", "a pickle uses what Ballast does not know"},
+      {"finding", "the file is not as it should be, or part of it was not looked into"},
+  };
+  write_sarif(out, "ballast scan", rules, results_of(report));
 }
 
 }  // namespace ballast::cli

@@ -21,6 +21,7 @@ void add_stats(Command& verb, Session& session);
 void add_hash(Command& verb, Session& session);
 void add_scan(Command& verb, Session& session);
 void add_verify(Command& verb, Session& session);
+void add_check(Command& verb, Session& session);
 void add_diff(Command& verb, Session& session);
 void add_meta(Command& verb, Session& session);
 void add_convert(Command& verb, Session& session);
@@ -39,6 +40,7 @@ inline constexpr Verb kVerbs[] = {
     {"hash", "a SHA-256 for each tensor and one for the whole, whatever the format or sharding", add_hash},
     {"scan", "every global that a pickle names, with a verdict; runs nothing", add_scan},
     {"verify", "check the structure, the index against its shards, every byte, a manifest", add_verify},
+    {"check", "fit to ship: safe, whole, sound, and what config.json says; for CI", add_check},
     {"diff", "what differs between two checkpoints: names, dtypes, shapes, values", add_diff},
     {"meta", "read or edit metadata, in place where it fits", add_meta},
     {"convert", "copy, select, rename, cast and shard, streamed in bounded memory", add_convert},

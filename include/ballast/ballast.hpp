@@ -5,6 +5,7 @@
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
 #include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
+#include <ballast/check.hpp>
 #include <ballast/checkpoint.hpp>       // a state dict and everything else that a file says
 #include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
 #include <ballast/device.hpp>           // where tensors are to be

@@ -42,6 +42,7 @@ LAYERS = {
     "transform": UP_TO_CACHE | {"inspect"},
     "layout": UP_TO_CACHE | {"inspect", "transform"},
     "llamacpp": UP_TO_CACHE | {"inspect", "transform", "layout"},
+    "check": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp"},
     "load": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp"},
     "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp", "load"},
 }
@@ -89,6 +90,7 @@ PUBLIC_HEADERS = {
     "diff": "inspect",
     "verify": "inspect",
     "summary": "inspect",
+    "check": "check",
     "model_info": "inspect",
     "scan": "checkpoint",
     "densify": "transform",

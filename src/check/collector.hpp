@@ -1,0 +1,39 @@
+// FindingCollector: the findings of one target, at the levels of a policy.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ballast/check.hpp>
+
+namespace ballast {
+
+class FindingCollector {
+ public:
+  // All of them outlive this object.
+  FindingCollector(const std::string& target, const CheckPolicy& policy, std::vector<CheckFinding>& findings)
+      : target_(target), policy_(policy), findings_(findings) {}
+
+  // `where` is empty for the target itself. What the policy ignores is not added.
+  void add(std::string_view rule, std::string where, std::string tensor, std::string what) {
+    const CheckRule* found = find_check_rule(rule);
+    const auto said = policy_.levels.find(rule);
+    const CheckLevel level = said == policy_.levels.end() ? found->level : said->second;
+    if (level == CheckLevel::ignore) return;
+    findings_.push_back({found, level, where.empty() ? target_ : std::move(where), std::move(tensor), std::move(what)});
+  }
+
+  bool ignores(std::string_view rule) const {
+    const auto said = policy_.levels.find(rule);
+    return said != policy_.levels.end() && said->second == CheckLevel::ignore;
+  }
+
+ private:
+  const std::string& target_;
+  const CheckPolicy& policy_;
+  std::vector<CheckFinding>& findings_;
+};
+
+}  // namespace ballast
