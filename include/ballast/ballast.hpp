@@ -30,6 +30,7 @@
 #include <ballast/open_options.hpp>     // how checkpoints are opened
 #include <ballast/overflows.hpp>        // values that do not fit a type
 #include <ballast/private_maps.hpp>     // bytes that a program may write to
+#include <ballast/problems.hpp>         // values that should not be there
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
 #include <ballast/range.hpp>            // ranges of bytes

@@ -86,6 +86,7 @@ PUBLIC_HEADERS = {
     "load_state_dict": "load",
     "hash": "inspect",
     "stats": "inspect",
+    "problems": "inspect",
     "diff": "inspect",
     "verify": "inspect",
     "summary": "inspect",
