@@ -57,7 +57,7 @@ std::vector<ChannelStats> channels_of(const ValuePass& pass, const Tensor& tenso
           [&](std::span<const std::byte> bytes) { of_parts[i]->add(tensor.dtype(), bytes); }, &meter);
     });
     for (const auto& part : of_parts) {
-      for (std::uint64_t i = 0; i < channels; ++i) all[i].merge(part->sums()[i]);
+      for (std::uint64_t i = 0; i < channels; ++i) all[i].merge(part->at(i));
     }
   }
   std::vector<ChannelStats> stats;

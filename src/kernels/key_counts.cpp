@@ -28,28 +28,36 @@ constexpr Bits unsorted(Bits key) {
 std::uint64_t key_of(float value) { return sortable(std::bit_cast<std::uint32_t>(value)); }
 std::uint64_t key_of(double value) { return sortable(std::bit_cast<std::uint64_t>(value)); }
 
-// F16 and the integers of 16 bits do not fit the upper half of an F32: their own bits are the key.
-bool is_own_key(DType dtype) { return dtype == DType::f16 || dtype == DType::i16 || dtype == DType::u16; }
+// Types of 16 bits: their own bits are the key, without a cast.
+struct OwnKey {
+  DType dtype;
+  std::uint16_t (*code_of)(std::uint16_t key);
+  void (*count)(std::uint64_t* counts, std::span<const std::byte> bytes);
+};
 
-std::uint16_t own_key(DType dtype, std::uint16_t code) {
-  if (dtype == DType::u16) return code;
-  return dtype == DType::i16 ? static_cast<std::uint16_t>(code ^ 0x8000U) : sortable(code);
-}
+constexpr std::uint16_t same(std::uint16_t code) { return code; }
+constexpr std::uint16_t from_signed(std::uint16_t code) { return code ^ 0x8000U; }
 
-std::uint16_t code_of_own_key(DType dtype, std::uint16_t key) {
-  if (dtype == DType::u16) return key;
-  return dtype == DType::i16 ? static_cast<std::uint16_t>(key ^ 0x8000U) : unsorted(key);
-}
-
-constexpr unsigned kF16Infinity = 0x7C00;
-
-void count_own_keys(std::span<std::uint64_t> counts, DType dtype, std::span<const std::byte> bytes) {
+// Magnitudes above `kMost` are NaN.
+template <std::uint16_t (*kKey)(std::uint16_t), unsigned kMost>
+void count_codes(std::uint64_t* counts, std::span<const std::byte> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += 2) {
     std::uint16_t code = 0;
     std::memcpy(&code, &bytes[at], sizeof code);
-    if (dtype == DType::f16 && (code & 0x7FFFU) > kF16Infinity) continue;
-    ++counts[own_key(dtype, code)];
+    counts[kKey(code)] += (code & 0x7FFFU) <= kMost ? 1U : 0U;
   }
+}
+
+constexpr OwnKey kOwnKeys[] = {
+    {DType::bf16, unsorted<std::uint16_t>, count_codes<sortable<std::uint16_t>, 0x7F80>},
+    {DType::f16, unsorted<std::uint16_t>, count_codes<sortable<std::uint16_t>, 0x7C00>},
+    {DType::i16, from_signed, count_codes<from_signed, 0x7FFF>},
+    {DType::u16, same, count_codes<same, 0x7FFF>},
+};
+
+const OwnKey* own_key(DType dtype) {
+  const auto* found = std::ranges::find(kOwnKeys, dtype, &OwnKey::dtype);
+  return found == std::end(kOwnKeys) ? nullptr : found;
 }
 
 // `used_digits` of the digits that a key of Number has are enough to tell the values of the type apart.
@@ -76,8 +84,8 @@ unsigned key_length(DType dtype) noexcept {
 }
 
 double value_of_key(DType dtype, std::uint64_t key) noexcept {
-  if (is_own_key(dtype)) {
-    const std::uint16_t code = code_of_own_key(dtype, static_cast<std::uint16_t>(key));
+  if (const OwnKey* own = own_key(dtype)) {
+    const std::uint16_t code = own->code_of(static_cast<std::uint16_t>(key));
     double value = 0;
     cast(dtype, DType::f64, std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(&value, 1)));
     return value + 0.0;
@@ -104,7 +112,7 @@ std::size_t KeyPrefixes::find(std::uint64_t key, unsigned digits) const noexcept
 
 void count_keys(std::span<std::uint64_t> counts, const KeyPrefixes& prefixes, DType dtype,
                 std::span<const std::byte> bytes) noexcept {
-  if (is_own_key(dtype)) return count_own_keys(counts, dtype, bytes);
+  if (const OwnKey* own = own_key(dtype)) return own->count(counts.data(), bytes);
   for_each_narrow_block(dtype, bytes, [&, digits = key_length(dtype)](const auto* values, std::size_t count) {
     count_block(counts, prefixes, digits, values, count);
   });
