@@ -41,7 +41,9 @@ std::vector<std::uint64_t> position_of(std::uint64_t element, const Shape& shape
   return position;
 }
 
-std::string in_brackets(std::span<const std::uint64_t> position) { return to_string(Shape(position)); }
+std::string at_first(const Problem& problem) {
+  return (problem.count == 1 ? ", at " : ", the first at ") + to_string(Shape(problem.first));
+}
 
 Problem problem_at(const Looked& looked, ProblemKind kind, std::uint64_t count, std::uint64_t element) {
   return {std::string(looked.name), kind, count, position_of(element, looked.tensor->shape()), ""};
@@ -61,8 +63,8 @@ void add_not_finite(const Looked& looked, std::vector<Problem>& problems) {
     const std::uint64_t count = looked.moments().*row.count;
     if (count == 0) continue;
     Problem problem = problem_at(looked, row.kind, count, looked.moments().*row.first);
-    problem.text = fmt::format("{} of {} values {} {}, the first at {}", count, looked.moments().count,
-                               count == 1 ? "is" : "are", row.adjective, in_brackets(problem.first));
+    problem.text = fmt::format("{} of {} values {} {}{}", count, looked.moments().count, count == 1 ? "is" : "are",
+                               row.adjective, at_first(problem));
     problems.push_back(std::move(problem));
   }
 }
@@ -86,9 +88,8 @@ void add_constant_rows(const Looked& looked, std::vector<Problem>& problems) {
   if (rows.count() == 0 || looked.is_all_zeros() || !looked.is_weight()) return;
   const std::uint64_t columns = row_columns(*looked.tensor);
   Problem problem = problem_at(looked, ProblemKind::constant_rows, rows.count(), rows.first_row() * columns);
-  problem.text =
-      fmt::format("{} of {} rows {} constant{}, the first at {}", rows.count(), looked.moments().count / columns,
-                  rows.count() == 1 ? "is" : "are", zeros_among(rows), in_brackets(problem.first));
+  problem.text = fmt::format("{} of {} rows {} constant{}{}", rows.count(), looked.moments().count / columns,
+                             rows.count() == 1 ? "is" : "are", zeros_among(rows), at_first(problem));
   problems.push_back(std::move(problem));
 }
 
