@@ -109,6 +109,26 @@ const Command& innermost(const CLI::App& app, const Command& root) {
   return *command;
 }
 
+// The value that an option has if none follows it; empty if one must follow.
+std::string implied_value(const Command& command, std::string_view word) {
+  for (const Argument& argument : command.arguments) {
+    if (!argument.implied.empty() && word == "--" + argument.long_name) return argument.implied;
+  }
+  for (const Command& verb : command.verbs) {
+    if (std::string implied = implied_value(verb, word); !implied.empty()) return implied;
+  }
+  return "";
+}
+
+// "--quantiles model.pt" becomes "--quantiles=0,0.5,1 model.pt": CLI11 would take the next word for the value.
+void give_implied_values(const Command& root, std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const bool has_value = i + 1 < words.size() && words[i + 1].find_first_of("0123456789.") == 0;
+    if (has_value || !words[i].starts_with("--")) continue;
+    if (const std::string implied = implied_value(root, words[i]); !implied.empty()) words[i] += "=" + implied;
+  }
+}
+
 // Puts "--threads: 1 required N missing" and "--root: At Most 1 required but received 2" into words.
 std::string described(const CLI::ArgumentMismatch& error) {
   const std::string_view what = error.what();
@@ -149,6 +169,7 @@ std::string Command::path() const {
 Parsed parse(const Command& root, std::vector<std::string> words) {
   CLI::App app("", root.name);
   build(app, root);
+  give_implied_values(root, words);
   // CLI11 expects the words in reverse order.
   std::reverse(words.begin(), words.end());
   Parsed parsed;

@@ -34,6 +34,7 @@ struct Argument {
   Destination destination;
   std::string description;
   std::string old_name{};  // "meta", which the parser takes and nobody is shown; or empty
+  std::string implied{};   // the value if none follows, of an option whose values begin like numbers; or empty
 
   bool is_positional() const { return long_name.empty(); }
   bool is_required() const { return is_positional() && std::holds_alternative<std::string*>(destination); }

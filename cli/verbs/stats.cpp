@@ -1,19 +1,20 @@
-// stats: shows statistics of the values.
+// stats: shows statistics of the values, or hunts for values that should not be there.
 #include <ballast/stats.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
-#include <ballast/text.hpp>
+#include <ballast/problems.hpp>
 
 #include "../histogram.hpp"
-#include "../json_writer.hpp"
 #include "../options.hpp"
-#include "../table.hpp"
+#include "stats_documents.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -22,18 +23,15 @@ namespace {
 struct Arguments {
   std::string target;
   std::vector<std::string> globs;
-  bool histogram = false;
+  bool histogram = false, is_long = false, problems = false;
   unsigned bins = 0;
-};
-
-struct TensorStats {
-  std::string_view name;
-  const Tensor* tensor;
-  std::optional<Stats> stats;  // empty for dtypes without an order, and for tensors without data
+  std::vector<std::string> quantiles;
+  std::optional<std::string> axis, top, outlier_factor;
 };
 
 constexpr std::size_t kFewestBins = 8, kSparklineBins = 24, kChartColumns = 72;
-constexpr unsigned kMostBins = 65536;
+constexpr unsigned kMostBins = 65536, kChannelsOnScreen = 20;
+constexpr const char* kUsualQuantiles = "0,0.01,0.25,0.5,0.75,0.99,1";
 
 // How many columns the screen has beside `taken` columns, but at least kFewestBins and at most `most`.
 std::size_t room_beside(const Session& session, std::size_t taken, std::size_t most) {
@@ -59,112 +57,165 @@ unsigned sparkline_bins(const Session& session, const Checkpoint& checkpoint) {
   return static_cast<unsigned>(room_beside(session, names + kOtherColumns, kSparklineBins));
 }
 
-std::vector<TensorStats> collect(const Session& session, const Checkpoint& checkpoint, unsigned bins) {
-  std::uint64_t total = 0;
-  for (const auto& [name, tensor] : checkpoint) total += tensor.nbytes();
+template <class Number>
+Number number_in(std::string_view option, std::string_view text, std::string_view what, std::string_view example) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  throw Error(Errc::invalid_argument, fmt::format("{}: \"{}\" is not {}", option, text, what))
+      .hint(fmt::format("write {} {}, for example; --help shows what it means", option, example));
+}
 
+// "0.01,0.5", "0.99": each text may have several.
+std::vector<double> quantiles_in(const std::vector<std::string>& texts) {
+  std::vector<double> quantiles;
+  for (std::string_view rest : texts) {
+    for (;;) {
+      const auto comma = rest.find(',');
+      quantiles.push_back(number_in<double>("--quantiles", rest.substr(0, comma), "a number", "0.01,0.5,0.99"));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  return quantiles;
+}
+
+// Options that would have no effect are refused.
+void check_together(const Arguments& arguments) {
+  struct Row {
+    bool is_given;
+    const char* option;
+    bool belongs_to_problems;
+  };
+  const Row rows[] = {{arguments.histogram, "--histogram", false},
+                      {arguments.bins != 0, "--bins", false},
+                      {arguments.is_long, "--long", false},
+                      {!arguments.quantiles.empty(), "--quantiles", false},
+                      {arguments.axis.has_value(), "--axis", false},
+                      {arguments.top.has_value(), "--top", false},
+                      {arguments.outlier_factor.has_value(), "--outlier-factor", true}};
+  for (const Row& row : rows) {
+    if (!row.is_given || row.belongs_to_problems == arguments.problems) continue;
+    throw Error(Errc::invalid_argument, row.belongs_to_problems
+                                            ? fmt::format("{} needs --problems", row.option)
+                                            : fmt::format("{} has no effect with --problems", row.option));
+  }
+  if (arguments.top && !arguments.axis) throw Error(Errc::invalid_argument, "--top needs --axis");
+  if (arguments.bins > kMostBins)
+    throw Error(Errc::invalid_argument, fmt::format("--bins: a histogram has at most {} bins", kMostBins));
+}
+
+void say_skipped(const Session& session, const ProblemReport& report) {
+  std::map<std::string_view, std::vector<std::string_view>> by_reason;
+  for (const auto& [tensor, why] : report.skipped) by_reason[why].push_back(tensor);
+  for (const auto& [why, tensors] : by_reason)
+    session.note(
+        fmt::format("{} not looked at, such as \"{}\": {}", plural(tensors.size(), "tensor"), tensors[0], why));
+}
+
+int show_problems(Session& session, const Checkpoint& checkpoint, const Arguments& arguments) {
   auto bar = session.progress_bar();
-  const StatsOptions options{
-      .bins = bins, .threads = session.threads, .progress = bar.part_of(total), .limits = session.limits};
-  std::vector<TensorStats> results;
+  ProblemOptions options{.threads = session.threads, .progress = bar.callback(), .limits = session.limits};
+  if (arguments.outlier_factor)
+    options.outlier_factor = number_in<double>("--outlier-factor", *arguments.outlier_factor, "a number", "8");
+  const ProblemReport report = find_problems(checkpoint, options);
+  bar.clear();
+
+  const int exit_code = report.ok() ? 0 : info(Errc::mismatch).exit_code;
+  if (session.json) {
+    write_problems_json(session, checkpoint, report);
+    return exit_code;
+  }
+  say_skipped(session, report);
+  write_problems_table(session, report);
+  if (report.ok())
+    session.out.line(fmt::format("ok: no problems in {}", session.screen.plural(report.tensors, "tensor")));
+  else
+    session.say(fmt::format("{}, {}", plural(report.errors(), "error"), plural(report.warnings(), "warning")));
+  return exit_code;
+}
+
+// If the only tensor has no statistics, the error is the answer; if some of many tensors have none, the table has gaps.
+void check_single(const Checkpoint& checkpoint, const TensorStats& result) {
+  if (!result.stats && checkpoint.tensors[0].tensor.has_data())
+    throw Error(Errc::unsupported, result.why_not).in(checkpoint.target);
+}
+
+// The same for a dimension that tensors do not have.
+void check_channels(const Session& session, const Checkpoint& checkpoint, std::int64_t axis) {
+  std::vector<std::string_view> without;
   for (const auto& [name, tensor] : checkpoint) {
-    results.push_back({name, &tensor, std::nullopt});
-    try {
-      if (tensor.has_data()) results.back().stats = stats(tensor, options);
-    } catch (Error& error) {
-      // If the only tensor has no statistics, the error is the answer; if some of many tensors have none, the table has
-      // gaps.
-      const bool is_answer = checkpoint.size() == 1 && !session.json;
-      if (error.code() != Errc::unsupported || is_answer) throw error.in(checkpoint.target);
-    }
-    bar.finish_part(tensor.nbytes());
+    const auto rank = static_cast<std::int64_t>(tensor.rank());
+    if (axis < -rank || axis >= rank) without.push_back(name);
   }
-  return results;
+  if (without.empty()) return;
+  if (without.size() == checkpoint.size())
+    throw Error(Errc::invalid_argument, checkpoint.size() == 1 ? fmt::format("the tensor has no dimension {}", axis)
+                                                               : fmt::format("no tensor has a dimension {}", axis))
+        .in(checkpoint.target)
+        .hint("dimensions are counted from 0, and negative ones from the last, which is -1");
+  session.note(
+      fmt::format("{} without a dimension {}, such as \"{}\"", plural(without.size(), "tensor"), axis, without[0]));
 }
 
-void write_json(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results,
-                bool with_histogram) {
-  JsonWriter json(session.out, "ballast.stats/1");
-  json.field("target", checkpoint.target);
-  json.key("tensors");
-  json.begin_array(JsonWriter::Layout::lines);
-  for (const auto& [name, tensor, stats] : results) {
-    json.begin_object();
-    json.field("name", name);
-    json.field("dtype", ballast::name(tensor->dtype()));
-    json.array_field("shape", tensor->shape());
-    json.field("supported", stats.has_value());
-    if (stats) {
-      json.field("count", stats->count);
-      json.field("zeros", stats->zeros);
-      json.field("nans", stats->nans);
-      json.field("infinities", stats->infinities);
-      for (const auto& [key, value] : {std::pair("min", stats->min), std::pair("max", stats->max),
-                                       std::pair("mean", stats->mean), std::pair("std", stats->std)})
-        stats->finite() == 0 ? json.field(key, nullptr) : json.field(key, value);
-      if (with_histogram) json.array_field("histogram", stats->histogram);
-    }
-    json.end();
-  }
-  json.end();
-  json.finish();
+unsigned channels_shown(const Session& session, const Arguments& arguments) {
+  if (arguments.top) return number_in<unsigned>("--top", *arguments.top, "a whole number of at least 0", "20");
+  return session.shows_all() ? 0 : kChannelsOnScreen;
 }
 
-std::vector<std::string> cells(const Session& session, const TensorStats& result, bool with_sparkline) {
-  std::vector<std::string> cells = {escape_for_terminal(result.name), std::string(name(result.tensor->dtype())),
-                                    to_string(result.tensor->shape())};
-  if (!result.stats) {
-    cells.resize(10, "-");
-  } else {
-    const Stats& s = *result.stats;
-    for (const double value : {s.min, s.max, s.mean, s.std})
-      cells.push_back(s.finite() == 0 ? "-" : session.screen.number(value));
-    for (const std::uint64_t count : {s.zeros, s.nans, s.infinities}) cells.push_back(std::to_string(count));
-  }
-  if (with_sparkline) cells.push_back(result.stats ? sparkline(result.stats->histogram) : "");
-  return cells;
-}
+int show_stats(Session& session, const Checkpoint& checkpoint, const Arguments& arguments) {
+  const bool is_single = checkpoint.size() == 1;
+  const Tensor& first = checkpoint.tensors[0].tensor;
+  unsigned bins = arguments.bins;
+  if (bins == 0 && is_single && !session.json && !arguments.axis) bins = chart_bins(session, first);
+  if (bins == 0 && arguments.histogram) bins = sparkline_bins(session, checkpoint);
 
-void write_table(Session& session, const Checkpoint& checkpoint, const std::vector<TensorStats>& results,
-                 bool with_sparkline) {
-  std::vector<Table::Column> columns = {{}, {.color = Color::cyan}, {}};
-  columns.resize(10, {.right = true});
-  std::vector<std::string> titles = {"name", "dtype", "shape", "min", "max", "mean", "std", "zeros", "nan", "inf"};
-  if (with_sparkline) {
-    columns.push_back({.color = Color::green});
-    titles.push_back("histogram");
+  StatsOptions options{.bins = bins, .outliers = arguments.is_long, .quantiles = quantiles_in(arguments.quantiles)};
+  const unsigned top = channels_shown(session, arguments);
+  if (arguments.axis) {
+    options.axis = number_in<std::int64_t>("--axis", *arguments.axis, "a whole number", "-1");
+    check_channels(session, checkpoint, *options.axis);
   }
-  Table table(session.out, session.screen, columns);
-  table.header(titles);
-  for (const std::size_t i : natural_order(checkpoint)) table.row(cells(session, results[i], with_sparkline));
-  table.finish();
+  options.threads = session.threads;
+  options.limits = session.limits;
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
+  const std::vector<TensorStats> results = stats(checkpoint, options);
+  bar.clear();
+
+  const StatsColumns columns{.sparkline = bins > 0 && (session.json || !is_single),
+                             .is_long = arguments.is_long,
+                             .channels = options.axis.has_value()};
+  if (session.json) {
+    write_stats_json(session, checkpoint, results, columns);
+    return 0;
+  }
+  if (is_single) check_single(checkpoint, results[0]);
+  if (options.axis) {
+    write_channels_table(session, checkpoint, results, top);
+    return 0;
+  }
+  write_stats_table(session, checkpoint, results, columns);
+  if (is_single && results[0].stats && !results[0].stats->histogram.empty()) {
+    const Stats& s = *results[0].stats;
+    session.out.write("\n" + chart(session.screen, s.histogram,
+                                   {.columns = chart_columns(session, first), .min = s.min, .max = s.max}));
+  }
+  return 0;
 }
 
 int run_stats(Session& session, const Arguments& arguments) {
-  if (arguments.bins > kMostBins)
-    throw Error(Errc::invalid_argument, fmt::format("--bins: a histogram has at most {} bins", kMostBins));
+  check_together(arguments);
   Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
-
-  const bool single = checkpoint.size() == 1;
-  unsigned bins = arguments.bins;
-  if (bins == 0 && single && !session.json) bins = chart_bins(session, checkpoint.tensors[0].tensor);
-  if (bins == 0 && arguments.histogram) bins = sparkline_bins(session, checkpoint);
-
-  const auto results = collect(session, checkpoint, bins);
-  if (session.json) {
-    write_json(session, checkpoint, results, bins > 0);
-    return 0;
+  try {
+    return arguments.problems ? show_problems(session, checkpoint, arguments)
+                              : show_stats(session, checkpoint, arguments);
+  } catch (Error& error) {
+    if (error.code() == Errc::invalid_argument) throw;
+    throw error.in(checkpoint.target);
   }
-  write_table(session, checkpoint, results, bins > 0 && !single);
-  if (single && results[0].stats && !results[0].stats->histogram.empty()) {
-    const Stats& s = *results[0].stats;
-    session.out.write("\n" +
-                      chart(session.screen, s.histogram,
-                            {.columns = chart_columns(session, *results[0].tensor), .min = s.min, .max = s.max}));
-  }
-  return 0;
 }
 
 }  // namespace
@@ -173,13 +224,25 @@ void add_stats(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
   verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
+  verb.flag("--problems", &arguments->problems,
+            "only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there are any");
+  verb.option("--outlier-factor", "X", &arguments->outlier_factor,
+              "how many times the median of its pattern (or less than one part of X) is odd: 8");
+  verb.option("--quantiles", "Q", &arguments->quantiles,
+              fmt::format("such as 0.01,0.5,0.99, exact; without a value {}; repeatable", kUsualQuantiles));
+  verb.arguments.back().implied = kUsualQuantiles;
+  verb.flag("--long", &arguments->is_long, "norms, and the share of values farther than 6 std from the mean");
+  verb.option("--axis", "N", &arguments->axis, "for each index of dimension N; -1 is the last one");
+  verb.option("--top", "N", &arguments->top,
+              "with --axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal");
   verb.flag("--histogram", &arguments->histogram,
             "a small histogram for each tensor; one tensor always has a large one");
   verb.option("--bins", "N", &arguments->bins, "of the histogram; implies --histogram");
   add_selection_options(verb, session);
   add_json_option(verb, session);
   verb.examples =
-      "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n";
+      "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n"
+      "  ballast stats model.safetensors --problems\n  ballast stats model.safetensors wte.weight --axis -1\n";
   verb.run = [arguments, &session] { return run_stats(session, *arguments); };
 }
 

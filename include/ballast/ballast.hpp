@@ -5,7 +5,7 @@
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
 #include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
-#include <ballast/check.hpp>
+#include <ballast/check.hpp>            // whether checkpoints are fit to ship
 #include <ballast/checkpoint.hpp>       // a state dict and everything else that a file says
 #include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
 #include <ballast/device.hpp>           // where tensors are to be
@@ -26,33 +26,34 @@
 #include <ballast/manifest.hpp>         // what was written, to be checked later
 #include <ballast/merge.hpp>            // adapters put into the weights
 #include <ballast/metadata.hpp>         // metadata edited in place
-#include <ballast/model_info.hpp>
-#include <ballast/names.hpp>           // the names of Hugging Face and of llama.cpp
-#include <ballast/open.hpp>            // opens checkpoints
-#include <ballast/open_options.hpp>    // how checkpoints are opened
-#include <ballast/overflows.hpp>       // values that do not fit a type
-#include <ballast/private_maps.hpp>    // bytes that a program may write to
-#include <ballast/progress.hpp>        // how long jobs report and are cancelled
-#include <ballast/provenance.hpp>      // where values come from
-#include <ballast/range.hpp>           // ranges of bytes
-#include <ballast/rank_plan.hpp>       // what each rank of a parallel model needs
-#include <ballast/recipe.hpp>          // which tensor gets which type in a file for llama.cpp
-#include <ballast/remedy.hpp>          // what hints tell people to do
-#include <ballast/remote.hpp>          // checkpoints behind addresses: HTTP, the Hugging Face Hub, S3
-#include <ballast/save.hpp>            // writes checkpoints
-#include <ballast/save_plan.hpp>       // what a save will do, and how
-#include <ballast/scan.hpp>            // what pickles would import
-#include <ballast/shape.hpp>           // dimensions and strides
-#include <ballast/slice.hpp>           // "0:4, ..., -1"
-#include <ballast/source.hpp>          // the bytes of files, wherever the files lie
-#include <ballast/state_dict.hpp>      // tensors by name
-#include <ballast/stats.hpp>           // statistics
-#include <ballast/storage.hpp>         // bytes that can be read in ranges
-#include <ballast/suggest.hpp>         // "did you mean"
-#include <ballast/summary.hpp>         // a checkpoint at a glance
-#include <ballast/tensor.hpp>          // what bytes mean: dtype, shape, strides
-#include <ballast/text.hpp>            // names and numbers for people
-#include <ballast/transform.hpp>       // select, rename, cast
-#include <ballast/typed_metadata.hpp>  // typed metadata
-#include <ballast/verify.hpp>          // checks
-#include <ballast/weight_map.hpp>      // from one layout of weights to another
+#include <ballast/model_info.hpp>       // what a model says about itself
+#include <ballast/names.hpp>            // the names of Hugging Face and of llama.cpp
+#include <ballast/open.hpp>             // opens checkpoints
+#include <ballast/open_options.hpp>     // how checkpoints are opened
+#include <ballast/overflows.hpp>        // values that do not fit a type
+#include <ballast/private_maps.hpp>     // bytes that a program may write to
+#include <ballast/problems.hpp>         // values that should not be there
+#include <ballast/progress.hpp>         // how long jobs report and are cancelled
+#include <ballast/provenance.hpp>       // where values come from
+#include <ballast/range.hpp>            // ranges of bytes
+#include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
+#include <ballast/recipe.hpp>           // which tensor gets which type in a file for llama.cpp
+#include <ballast/remedy.hpp>           // what hints tell people to do
+#include <ballast/remote.hpp>           // checkpoints behind addresses: HTTP, the Hugging Face Hub, S3
+#include <ballast/save.hpp>             // writes checkpoints
+#include <ballast/save_plan.hpp>        // what a save will do, and how
+#include <ballast/scan.hpp>             // what pickles would import
+#include <ballast/shape.hpp>            // dimensions and strides
+#include <ballast/slice.hpp>            // "0:4, ..., -1"
+#include <ballast/source.hpp>           // the bytes of files, wherever the files lie
+#include <ballast/state_dict.hpp>       // tensors by name
+#include <ballast/stats.hpp>            // statistics
+#include <ballast/storage.hpp>          // bytes that can be read in ranges
+#include <ballast/suggest.hpp>          // "did you mean"
+#include <ballast/summary.hpp>          // a checkpoint at a glance
+#include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
+#include <ballast/text.hpp>             // names and numbers for people
+#include <ballast/transform.hpp>        // select, rename, cast
+#include <ballast/typed_metadata.hpp>   // typed metadata
+#include <ballast/verify.hpp>           // checks
+#include <ballast/weight_map.hpp>       // from one layout of weights to another

@@ -1,75 +1,200 @@
-#include <ballast/error.hpp>
 #include <ballast/stats.hpp>
 
+#include <algorithm>
 #include <cmath>
-#include <mutex>
-#include <string>
+#include <memory>
 
-#include "core/progress_meter.hpp"
 #include "core/thread_pool.hpp"
-#include "inspect/chunks.hpp"
-#include "kernels/stats.hpp"
+#include "inspect/channels.hpp"
+#include "inspect/quantiles.hpp"
+#include "inspect/value_pass.hpp"
 #include "tensor/repeated_bytes.hpp"
 
 namespace ballast {
 namespace {
 
-// One pass over all parts. `look` gets the number of the part, so that results can be combined in order.
-void pass(const Tensor& tensor, const std::vector<TensorPart>& parts, const StatsOptions& options, ProgressMeter& meter,
-          const std::function<void(std::size_t, std::span<const std::byte>)>& look) {
-  ThreadPool(parts.size() < 2 ? 1 : options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
-    for_each_chunk(
-        tensor, parts[i].first, parts[i].size, [&](std::span<const std::byte> bytes) { look(i, bytes); }, &meter);
-  });
+bool has_dimension(const Tensor& tensor, std::int64_t axis) {
+  const auto rank = static_cast<std::int64_t>(tensor.rank());
+  return axis >= -rank && axis < rank;
 }
 
-Stats stats_of_numbers(const Tensor& tensor, const StatsOptions& options) {
-  if (!kernels::has_stats(tensor.dtype())) {
-    throw Error(Errc::unsupported,
-                "values of " + std::string(name(tensor.dtype())) + " have no order to take statistics of");
-  }
-  if (!tensor.has_data()) throw Error(Errc::unsupported, "a meta tensor has no values");
-  RepeatedBytes(options.limits).add("", tensor);
-  const Tensor* const one[] = {&tensor};
-  const auto parts = split_tensors(one);
-  ProgressMeter meter(options.progress, "reading", tensor.nbytes() * (options.bins ? 2 : 1));
+bool wants_channels(const Tensor& tensor, const StatsOptions& options) {
+  return options.axis && has_dimension(tensor, *options.axis);
+}
 
-  std::vector<kernels::Moments> partial(parts.size());
-  pass(tensor, parts, options, meter,
-       [&](std::size_t i, auto bytes) { kernels::accumulate(partial[i], tensor.dtype(), bytes); });
-  kernels::Moments all;
-  for (const kernels::Moments& moments : partial) all.merge(moments);
+bool wants_second_look(const StatsOptions& options) { return options.bins != 0 || options.outliers; }
 
+unsigned passes_over(const Tensor& numbers, const StatsOptions& options) {
+  unsigned passes = wants_second_look(options) ? 2 : 1;
+  if (!options.quantiles.empty()) passes = std::max(passes, QuantileSearch::passes(numbers.dtype()));
+  return passes + (wants_channels(numbers, options) ? 1 : 0);
+}
+
+Stats stats_of(const kernels::Moments& moments) {
   Stats stats;
-  stats.count = tensor.numel();
-  stats.zeros = all.zero_count;
-  stats.nans = all.nan_count;
-  stats.infinities = all.inf_count;
-  stats.histogram.resize(options.bins);
-  if (all.finite_count() == 0) {
-    if (options.bins != 0) meter.add(tensor.nbytes());  // no second pass is needed
-    return stats;
-  }
-  stats.min = all.min;
-  stats.max = all.max;
-  stats.mean = all.mean;
-  stats.std = std::sqrt(all.variance());
-  if (options.bins == 0) return stats;
-
-  std::vector<std::vector<std::uint64_t>> histograms(parts.size(), std::vector<std::uint64_t>(options.bins));
-  pass(tensor, parts, options, meter,
-       [&](std::size_t i, auto bytes) { kernels::histogram(histograms[i], all.min, all.max, tensor.dtype(), bytes); });
-  for (const auto& histogram : histograms) {
-    for (unsigned bin = 0; bin < options.bins; ++bin) stats.histogram[bin] += histogram[bin];
-  }
+  stats.count = moments.count;
+  stats.zeros = moments.zero_count;
+  stats.nans = moments.nan_count;
+  stats.infinities = moments.inf_count;
+  if (moments.first_nan != kernels::kNoElement) stats.first_nan = moments.first_nan;
+  if (moments.first_inf != kernels::kNoElement) stats.first_infinity = moments.first_inf;
+  if (moments.finite_count() == 0) return stats;
+  stats.min = moments.min;
+  stats.max = moments.max;
+  stats.mean = moments.mean;
+  stats.std = std::sqrt(moments.variance());
+  stats.l1 = moments.magnitudes;
+  stats.l2 = std::sqrt(moments.squares());
+  stats.max_abs = std::max(std::fabs(moments.min), std::fabs(moments.max));
+  stats.rms = stats.l2 / std::sqrt(static_cast<double>(moments.finite_count()));
   return stats;
+}
+
+// The values that are no outliers.
+struct Usual {
+  explicit Usual(const Stats& stats)
+      : low(stats.mean - kOutlierDistance * stats.std), high(stats.mean + kOutlierDistance * stats.std) {}
+  bool holds(const kernels::Moments& part) const { return !(part.min < low) && !(part.max > high); }
+  double low, high;
+};
+
+// Statistics of several tensors together, which may not have histograms, quantiles or channels; or of one tensor.
+class StatsJob {
+ public:
+  StatsJob(std::span<const Tensor> numbers, const StatsOptions& options, ProgressMeter& meter)
+      : numbers_(numbers),
+        options_(options),
+        meter_(meter),
+        pass_(numbers),
+        search_(numbers[0].dtype(), options.quantiles) {}
+
+  std::vector<Stats> run() {
+    look_once();
+    if (wants_second_look(options_) || is_searching()) look_again();
+    while (is_searching()) count_only();
+    if (!options_.quantiles.empty()) stats_[0].quantiles = search_.quantiles();
+    if (wants_channels(numbers_[0], options_)) {
+      const std::size_t dimension = channel_dimension(numbers_[0], *options_.axis);
+      stats_[0].channels = channels_of(pass_, numbers_[0], dimension, options_.threads, meter_);
+    }
+    return std::move(stats_);
+  }
+
+ private:
+  bool is_searching() const { return !options_.quantiles.empty() && !search_.is_done(); }
+
+  unsigned begin_search_pass() {
+    const unsigned workers = search_.workers(options_.threads);
+    search_.begin_pass(workers);
+    return workers;
+  }
+
+  void look_once() {
+    const bool is_counting = is_searching();
+    const unsigned threads = is_counting ? begin_search_pass() : options_.threads;
+    of_parts_ = scan_parts(pass_, threads, RowScan::no, meter_, [&](std::size_t, unsigned worker, auto bytes) {
+      if (is_counting) search_.count(worker, bytes);
+    });
+    if (is_counting) search_.end_pass();
+    for (const ValueScan& scan : merged(pass_, of_parts_, numbers_.size())) stats_.push_back(stats_of(scan.moments));
+  }
+
+  void look_again() {
+    const bool is_counting = is_searching();
+    const unsigned threads = is_counting ? begin_search_pass() : options_.threads;
+    std::vector<Usual> usual(stats_.begin(), stats_.end());
+    std::vector<std::uint64_t> outliers(pass_.parts().size());
+    const unsigned workers = threads == 0 ? available_threads() : threads;
+    std::vector<std::vector<std::uint64_t>> histograms(workers, std::vector<std::uint64_t>(options_.bins));
+
+    const auto has_outliers = [&](std::size_t part) {
+      return options_.outliers && !usual[pass_.parts()[part].number].holds(of_parts_[part].moments);
+    };
+    const auto fills_bins = [&](std::size_t part) {
+      return options_.bins != 0 && stats_[pass_.parts()[part].number].finite() != 0;
+    };
+    const auto look = [&](std::size_t part, unsigned worker, std::span<const std::byte> bytes) {
+      const std::size_t number = pass_.parts()[part].number;
+      const DType dtype = numbers_[number].dtype();
+      const Stats& all = stats_[number];
+      if (has_outliers(part))
+        outliers[part] += kernels::count_outside(usual[number].low, usual[number].high, dtype, bytes);
+      if (fills_bins(part)) kernels::histogram(histograms[worker], all.min, all.max, dtype, bytes);
+      if (is_counting) search_.count(worker, bytes);
+    };
+    pass_.run(threads, meter_, look,
+              [&](std::size_t part) { return !has_outliers(part) && !fills_bins(part) && !is_counting; });
+    if (is_counting) search_.end_pass();
+
+    for (Stats& stats : stats_) {
+      if (options_.outliers) stats.outliers = 0;
+      stats.histogram.resize(options_.bins);
+    }
+    for (std::size_t i = 0; i < outliers.size() && options_.outliers; ++i)
+      *stats_[pass_.parts()[i].number].outliers += outliers[i];
+    for (const auto& histogram : histograms)
+      std::ranges::transform(stats_[0].histogram, histogram, stats_[0].histogram.begin(), std::plus());
+  }
+
+  void count_only() {
+    const unsigned workers = begin_search_pass();
+    pass_.run(workers, meter_, [&](std::size_t, unsigned worker, auto bytes) { search_.count(worker, bytes); });
+    search_.end_pass();
+  }
+
+  std::span<const Tensor> numbers_;
+  const StatsOptions& options_;
+  ProgressMeter& meter_;
+  ValuePass pass_;
+  QuantileSearch search_;
+  std::vector<ValueScan> of_parts_;
+  std::vector<Stats> stats_;
+};
+
+std::uint64_t bytes_to_read(std::span<const Tensor> numbers, const StatsOptions& options) {
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : numbers) bytes += tensor.nbytes() * passes_over(tensor, options);
+  return bytes;
+}
+
+std::vector<Stats> stats_of_numbers(std::span<const Tensor> numbers, const StatsOptions& options) {
+  ProgressMeter meter(options.progress, "reading", bytes_to_read(numbers, options));
+  const bool goes_together = options.bins == 0 && options.quantiles.empty() && !options.axis;
+  if (goes_together && !numbers.empty()) return StatsJob(numbers, options, meter).run();
+  std::vector<Stats> all;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    all.push_back(std::move(StatsJob(numbers.subspan(i, 1), options, meter).run()[0]));
+  return all;
 }
 
 }  // namespace
 
 Stats stats(const Tensor& tensor, const StatsOptions& options) {
-  const bool is_packed = info(tensor.dtype()).kind == DTypeKind::ggml;
-  return stats_of_numbers(is_packed ? tensor.to(DType::f32) : tensor, options);
+  if (const auto error = why_no_statistics(tensor)) throw *error;
+  check_quantiles(options.quantiles);
+  const Tensor numbers = numbers_of(tensor);
+  if (options.axis) channel_dimension(numbers, *options.axis);
+  RepeatedBytes(options.limits).add("", numbers);
+  return std::move(stats_of_numbers({&numbers, 1}, options)[0]);
+}
+
+std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions& options) {
+  check_quantiles(options.quantiles);
+  std::vector<TensorStats> results;
+  std::vector<Tensor> numbers;
+  for (const auto& [name, tensor] : checkpoint) {
+    const auto error = why_no_statistics(tensor);
+    results.push_back({std::string(name), std::nullopt, error ? error->message() : ""});
+    if (error) continue;
+    numbers.push_back(numbers_of(tensor));
+    if (wants_channels(tensor, options)) channel_dimension(tensor, *options.axis);
+    RepeatedBytes(options.limits).add(name, numbers.back());
+  }
+  auto all = stats_of_numbers(numbers, options);
+  for (std::size_t next = 0; TensorStats & result : results) {
+    if (result.why_not.empty()) result.stats = std::move(all[next++]);
+  }
+  return results;
 }
 
 }  // namespace ballast

@@ -87,6 +87,7 @@ PUBLIC_HEADERS = {
     "load_state_dict": "load",
     "hash": "inspect",
     "stats": "inspect",
+    "problems": "inspect",
     "diff": "inspect",
     "verify": "inspect",
     "summary": "inspect",

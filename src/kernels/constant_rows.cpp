@@ -1,0 +1,79 @@
+#include "kernels/constant_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ballast::kernels {
+
+template <class T>
+void ConstantRows::Piece::extend(const T* values, std::size_t count) noexcept {
+  if (is_empty) {
+    value = static_cast<double>(values[0]);
+    is_constant = std::isfinite(value);
+    is_empty = false;
+  }
+  if (!is_constant) return;
+  const T wanted = static_cast<T>(value);  // exact: it was a T
+  is_constant = std::all_of(values, values + count, [wanted](T other) { return other == wanted; });
+}
+
+void ConstantRows::Piece::extend(const Piece& next) noexcept {
+  if (next.is_empty) return;
+  if (is_empty) {
+    *this = next;
+    return;
+  }
+  is_constant = is_constant && next.is_constant && value == next.value;
+}
+
+void ConstantRows::end_row() noexcept {
+  if (is_in_head_) {
+    is_in_head_ = false;
+  } else {
+    if (open_.is_constant) {
+      if (count_++ == 0) {
+        first_row_ = row_;
+        first_value_ = open_.value;
+      }
+      zero_count_ += open_.value == 0 ? 1U : 0U;
+    }
+    open_ = {};
+  }
+  ++row_;
+  column_ = 0;
+}
+
+template <class T>
+void ConstantRows::add_values(const T* values, std::size_t count) noexcept {
+  if (columns_ == 0) return;
+  while (count > 0) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(columns_ - column_, count));
+    (is_in_head_ ? head_ : open_).extend(values, size);
+    values += size;
+    count -= size;
+    column_ += size;
+    if (column_ == columns_) end_row();
+  }
+}
+
+void ConstantRows::add(const float* values, std::size_t count) noexcept { add_values(values, count); }
+void ConstantRows::add(const double* values, std::size_t count) noexcept { add_values(values, count); }
+
+void ConstantRows::merge(const ConstantRows& next) noexcept {
+  if (columns_ == 0) return;
+  (is_in_head_ ? head_ : open_).extend(next.head_);
+  column_ = next.column_;
+  if (next.is_in_head_) return;
+  if (!next.head_.is_empty) end_row();
+  column_ = next.column_;
+  row_ = next.row_;
+  if (count_ == 0) {
+    first_row_ = next.first_row_;
+    first_value_ = next.first_value_;
+  }
+  count_ += next.count_;
+  zero_count_ += next.zero_count_;
+  open_ = next.open_;
+}
+
+}  // namespace ballast::kernels
