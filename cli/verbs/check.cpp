@@ -156,11 +156,12 @@ int run_check(Session& session, const CheckArguments& arguments) {
   options.open = session.open_options();
   options.policy = read_policies(arguments.policies);
   options.threads = session.threads;
-  ProgressBar bar = session.progress_bar();
-  options.progress = bar.progress();
+  auto bar = session.progress_bar();
+  options.progress = bar.callback();
   std::vector<std::string> targets;
   for (const std::string& target : arguments.targets) targets.push_back(session.target_in(target));
   const CheckReport report = check(targets, options);
+  bar.clear();
   if (arguments.sarif)
     write_check_sarif(session, report);
   else if (session.json)

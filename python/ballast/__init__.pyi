@@ -30,6 +30,7 @@ from ._native import Unsupported as Unsupported
 from ._patch import patch as patch
 from ._run import Report as Report
 from ._run import _Path, _Progress
+from ._verbs import check as check
 from ._verbs import convert as convert
 from ._verbs import diff as diff
 from ._verbs import fetch as fetch

@@ -5,7 +5,7 @@ This file is written by python/tools/make_verbs.py from the command itself.
 
 from ._run import run as _run
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "convert", "fetch", "plan"]
 
 
 def info(
@@ -67,15 +67,23 @@ def ls(
 
 
 def stats(
-    target, globs=None, *, histogram=False, bins=None, include=None, exclude=None, threads=None, root=None,
-    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    target, globs=None, *, problems=False, outlier_factor=None, quantiles=None, long=False, axis=None, top=None,
+    histogram=False, bins=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
+        problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
+            are any
+        outlier_factor: how many times the median of its pattern (or less than one part of X) is odd: 8
+        quantiles: such as 0.01,0.5,0.99, exact; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
+        long: norms, and the share of values farther than 6 std from the mean
+        axis: for each index of dimension N; -1 is the last one
+        top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
         include: only tensors whose whole name matches
@@ -85,11 +93,12 @@ def stats(
         ('stats',),
         [("target", target), ("texts", globs)],
         {
-            "histogram": histogram, "bins": bins, "include": include, "exclude": exclude, "threads": threads,
-            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
-            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "problems": problems, "outlier-factor": outlier_factor, "quantiles": quantiles, "long": long,
+            "axis": axis, "top": top, "histogram": histogram, "bins": bins, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -175,6 +184,36 @@ def verify(
         [("target", target)],
         {
             "manifest": manifest, "no-data": no_data, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+        },
+        objects=False,
+        json=True,
+        progress=progress,
+    )
+
+
+def check(
+    *targets, policy=None, rules=False, sarif=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
+):
+    """Fit to ship: safe, whole, sound, and what config.json says; for CI.
+
+        targets: files and folders, https://, hf://, s3://
+        policy: what fails and what is trusted, a line each: fail RULE, warn RULE, ignore RULE, dtypes A B, a
+            pattern
+        rules: show the rules and what they do by default; check nothing
+        sarif: a SARIF 2.1.0 document, for programs that show findings
+    """
+    return _run(
+        ('check',),
+        [("targets", targets)],
+        {
+            "policy": policy, "rules": rules, "sarif": sarif, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
             "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
             "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,

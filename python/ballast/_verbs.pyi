@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 from ._run import Report, _File, _Pairs, _Path, _Progress, _Target
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "diff", "convert", "fetch", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "convert", "fetch", "plan"]
 
 def info(
     *targets: _Target,
@@ -62,6 +62,12 @@ def stats(
     target: _Target,
     globs: str | Iterable[str] | None = None,
     *,
+    problems: bool = False,
+    outlier_factor: float | None = None,
+    quantiles: str | Iterable[str] | None = None,
+    long: bool = False,
+    axis: int | None = None,
+    top: int | None = None,
     histogram: bool = False,
     bins: int | None = None,
     include: str | Iterable[str] | None = None,
@@ -148,6 +154,32 @@ def verify(
     *,
     manifest: _Path | None = None,
     no_data: bool = False,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
+    progress: _Progress | None = None,
+) -> Report: ...
+
+def check(
+    *targets: _File,
+    policy: _Path | Iterable[_Path] | None = None,
+    rules: bool = False,
+    sarif: bool = False,
     threads: int | None = None,
     root: str | None = None,
     weights_only: bool = False,

@@ -20,7 +20,7 @@ NOT_MIRRORED = {"help", "version", "limits", "quiet", "verbose", "color", "json"
 # A shell's business; and what indexing a tensor does better.
 NOT_FUNCTIONS = {"completion", "cat"}
 # Verbs that look at the file itself, so that a state dict in memory is no target for them.
-OF_FILES = {("scan",), ("verify",), ("fetch",), ("meta", "get"), ("meta", "set"), ("meta", "unset"), ("imatrix", "info"), ("cache", "path"), ("cache", "clear")}
+OF_FILES = {("scan",), ("verify",), ("check",), ("fetch",), ("meta", "get"), ("meta", "set"), ("meta", "unset"), ("imatrix", "info"), ("cache", "path"), ("cache", "clear")}
 # Where a positional of the command is not called what a Python programmer would call it.
 NAMES = {"IN": "source", "KEY=VALUE": "metadata", "GLOB": "globs"}
 # Positionals that are not checkpoints.

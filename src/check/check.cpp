@@ -72,6 +72,7 @@ CheckedTarget check_one(const std::string& target, const CheckOptions& given) {
     const Checkpoint checkpoint = open(target, options.open);
     checked.tensors = checkpoint.size();
     for (const CheckpointFile& file : checkpoint.files) checked.bytes += file.bytes;
+    if (checkpoint.size() == 0) out.add("missing", {}, {}, "there are no tensors");
     look_at_structure(target, checkpoint, options, out);
     look_at_values(checkpoint, options, out);
     look_at_configuration(checkpoint, options, out);

@@ -32,7 +32,7 @@ class Completion(TestCase):
         return self.shell("bash", "-c", program).split()
 
     def test_bash_offers_verbs_options_and_values(self):
-        self.assertEqual(self.complete_in_bash("ballast", "c"), ["cat", "convert", "cache", "completion"])
+        self.assertEqual(self.complete_in_bash("ballast", "c"), ["cat", "check", "convert", "cache", "completion"])
         self.assertEqual(self.complete_in_bash("ballast", "meta", ""), ["get", "set", "unset"])
         self.assertEqual(self.complete_in_bash("ballast", "ls", "--inc"), ["--include"])
         self.assertEqual(self.complete_in_bash("ballast", "convert", "a", "b", "--max"), ["--max-shard-size"])

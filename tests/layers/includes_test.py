@@ -42,9 +42,9 @@ LAYERS = {
     "transform": UP_TO_CACHE | {"inspect"},
     "layout": UP_TO_CACHE | {"inspect", "transform"},
     "llamacpp": UP_TO_CACHE | {"inspect", "transform", "layout"},
-    "check": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp"},
     "load": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp"},
     "peft": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp", "load"},
+    "check": UP_TO_CACHE | {"inspect", "transform", "layout", "llamacpp", "load", "peft"},
 }
 
 # public header -> the layer that it belongs to
