@@ -150,6 +150,7 @@ void Command::flag(const std::string& names, Argument::Destination destination, 
 void Command::option(const std::string& names, std::string value_name, Argument::Destination destination,
                      std::string description) {
   arguments.push_back(named(names, std::move(value_name), std::move(destination), std::move(description)));
+  arguments.back().group = group_;
 }
 
 void Command::positional(std::string name, Argument::Destination destination, std::string description) {

@@ -7,6 +7,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Argument {
   Destination destination;
   std::string description;
   std::string old_name{};  // "meta", which the parser takes and nobody is shown; or empty
+  std::string group{};     // the title that the help has above it; empty for "Options"
   std::string implied{};   // the value if none follows, of an option whose values begin like numbers; or empty
 
   bool is_positional() const { return long_name.empty(); }
@@ -54,6 +56,8 @@ struct Command {
   void flag(const std::string& names, Argument::Destination destination, std::string description);
   void option(const std::string& names, std::string value_name, Argument::Destination destination,
               std::string description);
+  // The options that are added from now on stand under this title in the help.
+  void group(std::string title) { group_ = std::move(title); }
   void positional(std::string name, Argument::Destination destination, std::string description);
 
   // If a command has verbs, one of them must follow.
@@ -67,6 +71,9 @@ struct Command {
   std::list<Command> verbs;  // a list, so that the verbs keep their addresses
   const Command* parent;
   std::function<int()> run;  // returns the exit code; empty if a verb must follow
+
+ private:
+  std::string group_;
 };
 
 // The meaning of the user's words.

@@ -138,6 +138,10 @@ int dispatch(Session& session, const std::vector<std::string>& words) {
   Command root("ballast", std::string(kSummary));
   bool show_limits = false;
   describe(root, session, show_limits, words);
+  if (words == std::vector<std::string>{"options", "--help"}) {
+    session.out.write(common_options_text(root, terminal_on(STDOUT_FILENO, session.color)));
+    return 0;
+  }
   const Parsed parsed = parse(root, words);
   if (parsed.answer == Answer::help) {
     session.out.write(help_text(*parsed.command, terminal_on(STDOUT_FILENO, session.color)));
@@ -156,6 +160,8 @@ int dispatch(Session& session, const std::vector<std::string>& words) {
   if (session.host == nullptr) {
     session.screen = terminal_on(STDOUT_FILENO, session.color);
     session.errors = terminal_on(STDERR_FILENO, session.color);
+    session.screen.whole = session.verbose;
+    if (!session.screen.utf8) session.out.use_ascii();
   }
   return parsed.command->run();
 }

@@ -39,12 +39,23 @@ std::vector<Entry> positionals(const Command& command) {
   return entries;
 }
 
-std::vector<Entry> options(const Command& command) {
+std::vector<Entry> options(const Command& command, std::string_view group) {
   std::vector<Entry> entries;
   for (const Argument& argument : command.arguments) {
-    if (!argument.is_positional()) entries.push_back({option_left(argument), argument.description});
+    if (!argument.is_positional() && argument.group == group)
+      entries.push_back({option_left(argument), argument.description});
   }
   return entries;
+}
+
+// The titles, in the order in which they were given.
+std::vector<std::string_view> groups_of(const Command& command) {
+  std::vector<std::string_view> groups;
+  for (const Argument& argument : command.arguments) {
+    if (!argument.is_positional() && std::ranges::find(groups, argument.group) == groups.end())
+      groups.push_back(argument.group);
+  }
+  return groups;
 }
 
 std::vector<Entry> verbs(const Command& command) {
@@ -53,13 +64,41 @@ std::vector<Entry> verbs(const Command& command) {
   return entries;
 }
 
+// The text in lines of at most `room` columns; a word that is longer has a line of its own.
+std::vector<std::string> wrapped(std::string_view text, std::size_t room) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!lines.back().empty() && columns_of(lines.back()) + 1 + columns_of(word) > room) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
+}
+
 void add_section(std::string& text, const Terminal& terminal, std::string_view title,
                  const std::vector<Entry>& entries) {
   if (entries.empty()) return;
+  constexpr std::size_t kWidestLeft = 20, kNarrowestRight = 24;
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, columns_of(entry.left));
+  const std::size_t room = terminal.interactive ? terminal.width : 120;
+  if (width + 4 + kNarrowestRight > room) width = std::min(width, kWidestLeft);
+  const std::size_t right = std::max(room - std::min(room, width + 4), kNarrowestRight);
   text += "\n" + terminal.paint(Color::bold, title) + "\n";
-  for (const Entry& entry : entries) text += fmt::format("  {:<{}}  {}\n", entry.left, width, entry.right);
+  for (const Entry& entry : entries) {
+    std::string left = entry.left;
+    if (columns_of(left) > width) {
+      text += fmt::format("  {}\n", left);
+      left.clear();
+    }
+    for (const std::string& line : wrapped(entry.right, right)) {
+      text += fmt::format("  {:<{}}  {}\n", left, width, line);
+      left.clear();
+    }
+  }
 }
 
 // True for options that only print an answer: they make no sense after a verb.
@@ -78,29 +117,33 @@ std::string usage_line(const Command& command) {
   return text + " [options]";
 }
 
-const Command& root_of(const Command& command) {
-  const Command* root = &command;
-  while (root->parent != nullptr) root = root->parent;
-  return *root;
-}
-
 }  // namespace
 
 std::string help_text(const Command& command, const Terminal& terminal) {
   const bool top = command.parent == nullptr;
-  std::string text =
-      fmt::format("{}\n\n{} {}\n", command.summary, terminal.paint(Color::bold, "Usage:"), usage_line(command));
+  std::string text;
+  for (const std::string& line : wrapped(command.summary, terminal.interactive ? terminal.width : 120))
+    text += line + "\n";
+  text += fmt::format("\n{} {}\n", terminal.paint(Color::bold, "Usage:"), usage_line(command));
   add_section(text, terminal, "Arguments", positionals(command));
   add_section(text, terminal, "Verbs", verbs(command));
-  add_section(text, terminal, "Options", options(command));
-  if (!top) {
-    auto everywhere = options(root_of(command));
-    std::erase_if(everywhere, [](const Entry& entry) { return is_answered_alone(entry); });
-    add_section(text, terminal, "Options of every verb", everywhere);
+  for (const std::string_view group : groups_of(command)) {
+    auto entries = options(command, group);
+    if (!top) std::erase_if(entries, is_answered_alone);
+    add_section(text, terminal, group.empty() ? "Options" : group, entries);
   }
+  if (!top) text += "\nOptions of every verb: ballast help options\n";
   const std::string examples = top ? std::string(kExamples) : command.examples;
   if (!examples.empty()) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Examples"), examples);
   if (top) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Exit codes"), kExitCodes);
+  return text;
+}
+
+std::string common_options_text(const Command& root, const Terminal& terminal) {
+  auto everywhere = options(root, {});
+  std::erase_if(everywhere, is_answered_alone);
+  std::string text = "What every verb takes, before or behind it.\n";
+  add_section(text, terminal, "Options of every verb", everywhere);
   return text;
 }
 

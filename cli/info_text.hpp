@@ -24,7 +24,8 @@ class InfoText {
   void list(std::string_view label, const std::vector<std::string>& items) {
     for (const std::string& item : items) {
       const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
-      line(label, session_.shows_all() ? item : abbreviate(item, std::max<std::size_t>(room, 20)));
+      line(label,
+           session_.shows_all() ? item : abbreviate(item, std::max<std::size_t>(room, 20), session_.screen.ellipsis()));
       label = "";
     }
   }

@@ -4,32 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "utf8.hpp"
+
 namespace ballast::cli {
 namespace {
-
-struct Decoded {
-  char32_t code;
-  std::size_t size;  // 0 if the bytes are not UTF-8
-};
-
-// Decodes one code point of UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
-Decoded decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || size > text.size()) return {0, 0};
-
-  char32_t code = lead & (0xFFu >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0, 0};
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code < 0xE000;
-  if (code < kSmallest[size] || surrogate || code > 0x10FFFF) return {0, 0};
-  return {code, size};
-}
 
 // Whether a terminal would obey the character instead of showing it. JSON may escape any character, so a document is
 // safe to look at, too.
@@ -123,7 +101,7 @@ void JsonWriter::string(std::string_view text) {
     text.remove_prefix(plain);
     if (text.empty()) break;
 
-    const Decoded next = decode(text);
+    const DecodedCharacter next = decode_utf8(text);
     if (next.size == 0) {
       out_.write("\\ufffd");
       text.remove_prefix(1);

@@ -8,11 +8,12 @@
 #include <ballast/error.hpp>
 
 #include "interrupt.hpp"
+#include "utf8.hpp"
 
 namespace ballast::cli {
 
 void Output::write_bytes(std::span<const std::byte> bytes) {
-  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  write_through({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void Output::write_through(std::string_view text) {
@@ -44,6 +45,25 @@ void Output::flush() {
     throw Error(Errc::io, fmt::format("cannot write: {}", std::strerror(errno))).in("standard output");
   }
   used_ = 0;
+}
+
+void Output::write_ascii(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const DecodedCharacter next = decode_utf8(text);
+    const std::size_t size = next.size == 0 ? 1 : next.size;
+    if (size == 1 && next.size != 0)
+      plain += text[0];
+    else if (next.size == 0)
+      plain += '?';
+    else if (next.code < 0x10000)
+      plain += fmt::format("\\u{:04x}", static_cast<unsigned>(next.code));
+    else  // as two numbers, as JSON has it
+      plain += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (static_cast<unsigned>(next.code) >> 10),
+                           0xDC00 + (static_cast<unsigned>(next.code) & 0x3FF));
+    text.remove_prefix(size);
+  }
+  write_through(plain);
 }
 
 }  // namespace ballast::cli

@@ -18,7 +18,13 @@ class Output {
   Output() = default;                                  // standard output
   explicit Output(std::string* text) : text_(text) {}  // the end of `text`
 
+  // From now on, every character that is not ASCII is written as its number, \u4e2d: for a terminal that shows nothing
+  // else. JSON stays what it means.
+  void use_ascii() noexcept { is_ascii_ = true; }
+
   void write(std::string_view text) {
+    if (is_ascii_) [[unlikely]]
+      return write_ascii(text);
     if (text.size() > kBufferBytes - used_) return write_through(text);
     text.copy(buffer_.get() + used_, text.size());
     used_ += text.size();
@@ -43,11 +49,13 @@ class Output {
 
  private:
   void write_through(std::string_view text);  // for text that does not fit into the buffer
+  void write_ascii(std::string_view text);
 
   static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBufferBytes);
   std::size_t used_ = 0;
   std::string* text_ = nullptr;
+  bool is_ascii_ = false;
 };
 
 }  // namespace ballast::cli

@@ -7,19 +7,16 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kNarrowestFirst = 40;
+constexpr std::size_t kNarrowestFirst = 24;
+constexpr std::size_t kLeftOut = static_cast<std::size_t>(-1);  // instead of a width
 
-// How many columns a cell takes on the screen: colour sequences take none.
-std::size_t shown_columns(const std::string& cell) {
-  std::string plain;
-  for (std::size_t i = 0; i < cell.size(); ++i) {
-    if (cell[i] == '\x1b') {
-      i = std::min(cell.find('m', i), cell.size());
-    } else {
-      plain += cell[i];
-    }
+std::size_t room_of(const std::vector<std::size_t>& widths, std::size_t indent) {
+  std::size_t columns = indent, shown = 0;
+  for (const std::size_t width : widths) {
+    if (width == kLeftOut || width == 0) continue;
+    columns += width + (shown++ == 0 ? 0 : kGap);
   }
-  return columns_of(plain);
+  return columns;
 }
 
 }  // namespace
@@ -47,23 +44,37 @@ void Table::write_tabbed(std::span<const std::string> cells) {
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths(columns_.size());
   for (const Row& row : rows_) {
-    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], shown_columns(row.cells[i]));
+    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], columns_of(row.cells[i]));
   }
-  if (widths.empty()) return widths;
-  // One very long name must not push every other row off the screen: only its own row becomes too long.
-  std::size_t others = indent_.size();
-  for (std::size_t i = 1; i < widths.size(); ++i) others += widths[i] + kGap;
-  const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
-  widths[0] = std::min(widths[0], std::max(room, kNarrowestFirst));
+  if (!widths.empty() && !terminal_.whole) fit(widths);
   return widths;
+}
+
+void Table::fit(std::vector<std::size_t>& widths) const {
+  const std::size_t full = widths[0];
+  for (;;) {
+    const std::size_t others = room_of(widths, indent_.size()) - std::min(widths[0], full);
+    const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
+    widths[0] = std::min(full, std::max(room, std::min(full, kNarrowestFirst)));
+    if (widths[0] <= room) return;
+    std::size_t least = 0;
+    for (std::size_t i = 1; i < columns_.size(); ++i) {
+      const bool is_shown = widths[i] != kLeftOut && widths[i] != 0;
+      if (is_shown && columns_[i].drop > columns_[least].drop) least = i;
+    }
+    if (least == 0) return;
+    widths[least] = kLeftOut;
+  }
 }
 
 void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths) {
   std::string line = indent_;
   std::size_t pending = 0;  // spaces that are written once a cell follows, so that no line ends in spaces
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
-    const std::string& cell = row.cells[i];
-    const std::size_t columns = shown_columns(cell);
+    if (widths[i] == kLeftOut || widths[i] == 0) continue;
+    const bool is_cut = i == 0 && !terminal_.whole;
+    const std::string cell = is_cut ? elided(row.cells[i], widths[i], terminal_.ellipsis()) : row.cells[i];
+    const std::size_t columns = columns_of(cell);
     const std::size_t padding = widths[i] > columns ? widths[i] - columns : 0;
     if (i > 0) pending += kGap;
     if (columns_[i].right) pending += padding;

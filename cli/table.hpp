@@ -1,5 +1,8 @@
-// Table: rows of cells. A terminal gets aligned columns; a pipe gets the cells of each row at once, with one tab
-// between them.
+// Table: rows of cells. A terminal gets aligned columns that fit its width; a pipe gets the cells of each row at once,
+// with one tab between them.
+//
+// If the columns do not fit, the first one is cut in the middle, down to kNarrowestFirst; then columns are left out,
+// the one with the greatest `drop` first. A cell of any other column is never cut: half a number is a wrong number.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +21,7 @@ class Table {
   struct Column {
     bool right = false;
     Color color = Color::plain;
+    unsigned drop = 0;  // 0: the column always stays
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
@@ -41,6 +45,7 @@ class Table {
   void write_tabbed(std::span<const std::string> cells);
   void write_aligned(const Row& row, const std::vector<std::size_t>& widths);
   std::vector<std::size_t> widths() const;
+  void fit(std::vector<std::size_t>& widths) const;
 
   Output& out_;
   const Terminal& terminal_;

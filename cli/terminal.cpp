@@ -8,6 +8,9 @@
 #include <unistd.h>
 #include <ballast/text.hpp>
 
+#include "character_widths.hpp"
+#include "utf8.hpp"
+
 namespace ballast::cli {
 namespace {
 
@@ -23,7 +26,35 @@ bool wants_color(bool interactive, ColorMode mode) {
   return interactive && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
 }
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+// LC_ALL counts before LC_CTYPE, and that before LANG.
+bool has_utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = environment(name);
+    if (value.empty()) continue;
+    std::string lower;
+    for (const char c : value) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return lower.find("utf-8") != lower.npos || lower.find("utf8") != lower.npos;
+  }
+  return false;
+}
+
+// The pieces that are shown or left out as one: a character with its marks, or an escape sequence.
+struct Piece {
+  std::size_t bytes, columns;
+};
+
+Piece next_piece(std::string_view text) {
+  if (text[0] == '\x1b') return {std::min(text.find('m'), text.size() - 1) + 1, 0};
+  const DecodedCharacter first = decode_utf8(text);
+  if (first.size == 0) return {1, 1};
+  Piece piece{first.size, width_of(first.code)};
+  while (piece.bytes < text.size() && text[piece.bytes] != '\x1b') {
+    const DecodedCharacter mark = decode_utf8(text.substr(piece.bytes));
+    if (mark.size == 0 || width_of(mark.code) != 0) break;
+    piece.bytes += mark.size;
+  }
+  return piece;
+}
 
 }  // namespace
 
@@ -55,6 +86,7 @@ std::string Terminal::number(double value, int digits) const {
 Terminal terminal_on(int descriptor, ColorMode mode) {
   Terminal terminal;
   terminal.interactive = isatty(descriptor) == 1;
+  terminal.utf8 = !terminal.interactive || has_utf8_locale();
   terminal.colored = wants_color(terminal.interactive, mode);
   winsize size = {};
   if (terminal.interactive && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
@@ -63,16 +95,42 @@ Terminal terminal_on(int descriptor, ColorMode mode) {
 }
 
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const Piece piece = next_piece(text);
+    columns += piece.columns;
+    text.remove_prefix(piece.bytes);
+  }
+  return columns;
 }
 
-std::string abbreviate(std::string_view text, std::size_t columns) {
+std::string abbreviate(std::string_view text, std::size_t columns, std::string_view ellipsis) {
   if (columns_of(text) <= columns) return std::string(text);
   std::size_t end = 0;
-  for (std::size_t kept = 0; end < text.size(); ++end) {
-    if (begins_character(text[end]) && ++kept >= columns) break;
+  for (std::size_t used = columns_of(ellipsis); end < text.size();) {
+    const Piece piece = next_piece(text.substr(end));
+    used += piece.columns;
+    if (used > columns) break;
+    end += piece.bytes;
   }
-  return std::string(text.substr(0, end)) + "…";
+  return std::string(text.substr(0, end)).append(ellipsis);
+}
+
+std::string elided(std::string_view text, std::size_t columns, std::string_view ellipsis) {
+  const std::size_t all = columns_of(text), sign = columns_of(ellipsis);
+  if (all <= columns) return std::string(text);
+  if (columns <= sign) return std::string(ellipsis.substr(0, ellipsis.size() * columns / sign));
+  const std::size_t head = (columns - sign + 1) / 2, tail = columns - sign - head;
+  std::string result, end;
+  for (std::size_t before = 0; !text.empty();) {
+    const Piece piece = next_piece(text);
+    const bool is_head = before + piece.columns <= head;
+    const bool is_tail = piece.columns == 0 || all - before <= tail;
+    if (is_head || is_tail) (is_head ? result : end) += text.substr(0, piece.bytes);
+    before += piece.columns;
+    text.remove_prefix(piece.bytes);
+  }
+  return result.append(ellipsis).append(end);
 }
 
 }  // namespace ballast::cli

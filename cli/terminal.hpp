@@ -15,7 +15,13 @@ enum class Color : std::uint8_t { plain, bold, dim, red, green, yellow, cyan };
 struct Terminal {
   bool interactive = false;
   bool colored = false;
+  bool utf8 = true;    // whether the user's language is written in UTF-8
+  bool whole = false;  // nothing is cut to fit the width
   std::size_t width = 80;
+
+  // The sign for what is left out, and a multiplication sign.
+  std::string_view ellipsis() const { return utf8 ? "…" : "..."; }
+  std::string_view times() const { return utf8 ? "×" : "x"; }
 
   // `text` between the escape sequences of `color`, or `text` alone if the stream has no colours.
   std::string paint(Color color, std::string_view text) const;
@@ -32,10 +38,14 @@ struct Terminal {
 // NO_COLOR and a dumb terminal turn colours off; an explicit ColorMode wins over both.
 Terminal terminal_on(int descriptor, ColorMode mode);
 
-// How many columns UTF-8 text takes. Counts code points: wide and combining characters are rare in tensor names.
+// How many columns UTF-8 text takes on the screen. Escape sequences that colour it take none, wide characters two, and
+// marks on other characters none. A byte that is not UTF-8 takes one.
 std::size_t columns_of(std::string_view text);
 
-// The text; if it is wider than `columns`, it is cut at the end with "…".
-std::string abbreviate(std::string_view text, std::size_t columns);
+// The text; if it is wider than `columns`, its middle is left out. The beginning keeps as much as the end.
+std::string elided(std::string_view text, std::size_t columns, std::string_view ellipsis);
+
+// The text; if it is wider than `columns`, its end is left out.
+std::string abbreviate(std::string_view text, std::size_t columns, std::string_view ellipsis = "…");
 
 }  // namespace ballast::cli

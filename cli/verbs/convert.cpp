@@ -282,6 +282,7 @@ void add_convert(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.positional("IN", &arguments->in, "a file, a folder, an …index.json, or - for standard input");
   verb.positional("OUT", &arguments->out, possible_outputs() + " (one that is there, or NAME/)");
+  verb.group("Which tensors, under which names");
   add_selection_options(verb, session);
   verb.option("--rename", "REGEX=TEMPLATE", &arguments->renames, R"(replace in every name, \1 for groups; in order)");
   verb.option("--map", "FILE", &arguments->map,
@@ -293,9 +294,12 @@ void add_convert(Command& verb, Session& session) {
               "for --names, where the file does not say it: llama");
   verb.option("--heads", "N", &arguments->name_options.head_count, "for --names: heads of attention");
   verb.option("--kv-heads", "N", &arguments->name_options.head_count_kv, "for --names: heads of keys and values");
+  verb.group("For llama.cpp");
   add_gguf_options(verb, arguments->gguf);
+  verb.group("Which tensors, under which names");
   verb.option("--strip-prefix", "TEXT", &arguments->strip_prefix, "take this from the beginning of names");
   verb.option("--add-prefix", "TEXT", &arguments->add_prefix, "put this before every name");
+  verb.group("Values");
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
               "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
   verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
@@ -305,6 +309,7 @@ void add_convert(Command& verb, Session& session) {
             "what stands beside the tensors of a pickle, such as an epoch, as JSON metadata");
   verb.flag("--compress", &arguments->compress,
             "safetensors: what shrinks as zstd frames, which ballast opens as it is");
+  verb.group("The output");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--metadata,--meta", "KEY[:TYPE]=VALUE", &arguments->metadata,
               "set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2");

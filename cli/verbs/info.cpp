@@ -116,10 +116,13 @@ void write_pattern_table(Session& session, const Summary& summary) {
   // People read the pattern view, so it is aligned even in a pipe.
   Terminal aligned = session.screen;
   aligned.interactive = true;
-  Table table(session.out, aligned,
-              {{}, {.right = true}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}}, "  ");
+  Table table(
+      session.out, aligned,
+      {{}, {.right = true}, {.color = Color::cyan, .drop = 1}, {.drop = 2}, {.right = true, .color = Color::green}},
+      "  ");
   for (const auto& pattern : summary.patterns) {
-    table.row({escape_for_terminal(pattern.name), pattern.tensors == 1 ? "" : fmt::format("×{}", pattern.tensors),
+    table.row({escape_for_terminal(pattern.name),
+               pattern.tensors == 1 ? "" : fmt::format("{}{}", aligned.times(), pattern.tensors),
                std::string(name(pattern.dtype)), to_string(pattern.shape), session.screen.bytes(pattern.bytes)});
   }
   table.finish();

@@ -85,7 +85,8 @@ void write_details(Session& session, const ScanReport& report, const ScannedFile
     if (global.verdict == Verdict::known && !session.verbose) continue;
     const std::string verdict(name(global.verdict));
     table.row({session.screen.paint(color_of(verdict), verdict), escape_for_terminal(global.module + "." + global.name),
-               mention.times == 1 ? "" : fmt::format("×{}", mention.times), place_of(global), reason_of(global)});
+               mention.times == 1 ? "" : fmt::format("{}{}", session.screen.times(), mention.times), place_of(global),
+               reason_of(global)});
   }
   table.finish();
   for (const ScanFinding& finding : report.findings) {

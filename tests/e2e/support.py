@@ -42,8 +42,8 @@ atexit.register(shutil.rmtree, CACHE_HOME, ignore_errors=True)
 
 def environment(**changes):
     kept = {key: value for key, value in os.environ.items()
-            if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "BALLAST_CACHE")}
-    kept.update({"TERM": "xterm-256color", "XDG_CACHE_HOME": CACHE_HOME} | changes)
+            if key not in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "BALLAST_CACHE", "LC_ALL", "LC_CTYPE")}
+    kept.update({"LANG": "C.UTF-8", "TERM": "xterm-256color", "XDG_CACHE_HOME": CACHE_HOME} | changes)
     return {key: value for key, value in kept.items() if value is not None}
 
 

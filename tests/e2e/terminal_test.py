@@ -1,5 +1,7 @@
 """What a person sees: alignment, colours, the progress bar, Ctrl-C."""
 
+import json
+import unicodedata
 import unittest
 
 from support import *
@@ -27,10 +29,40 @@ class OnATerminal(TestCase):
         self.assertNotIn("\x1b", self.ballast("ls", TINY).out)
         self.assertIn("\x1b[36m", self.ballast("ls", TINY, "--color=always").out)
 
-    def test_nothing_runs_over_a_narrow_screen_but_long_names(self):
-        self.write("m.safetensors", {"short": ("U8", [1], [1]), "x" * 90: ("U8", [1], [1])})
-        _, text = self.show("ls", "m.safetensors", "--color=never", columns=60)
-        self.assertLessEqual(min(map(len, text.splitlines())), 60)
+    NAMES = ["short", "x" * 300, "模型.层.权重" * 20, "e\u0301" * 200, "\u202eabc" + "שלום" * 30, "a" * 48 + "👍🏽" * 20]
+
+    def columns_of(self, text):
+        """Columns by Python's tables, which are not ours."""
+        return sum(0 if unicodedata.combining(c) or unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+                   for c in text)
+
+    def test_every_line_fits_the_screen_and_no_number_is_cut(self):
+        self.write("m.safetensors", {name: ("U8", [1234], bytes(1234)) for name in self.NAMES})
+        for columns in (50, 80, 120):
+            for env in (environment(LANG="C.UTF-8"), environment(LANG="C.UTF-8", NO_COLOR="1"), environment(LC_ALL="C")):
+                for verb in ("ls", "info", "stats", "hash"):
+                    _, text = self.show(verb, "m.safetensors", columns=columns, env=env)
+                    table = [line for line in without_colors(text).splitlines() if "short" in line or "xxx" in line]
+                    for line in without_colors(text).splitlines() if verb in ("ls", "info") else table:
+                        self.assertLessEqual(self.columns_of(line), columns, (verb, columns, line))
+                    if verb in ("ls", "info"):
+                        self.assertEqual(sum("1.23 kB" in line for line in text.splitlines()) >= len(self.NAMES), True, (verb, columns, text))
+
+    def test_a_name_is_cut_in_its_middle_unless_v_asks_for_all_of_it(self):
+        self.write("m.safetensors", {"model.layers.0." + "x" * 100 + ".weight": ("U8", [1], [1])})
+        utf8, plain = environment(LANG="de_DE.UTF-8"), environment(LANG="C")
+        self.assertRegex(self.show("ls", "m.safetensors", "--color=never", columns=60, env=utf8)[1], r"^model\.layers\.0\.x+…x+\.weight  U8  \[1\]  1 B$")
+        self.assertRegex(self.show("ls", "m.safetensors", "--color=never", columns=60, env=plain)[1], r"^model\.layers\.0\.x+\.\.\.x+\.weight  U8 ")
+        self.assertIn("x" * 100, self.show("ls", "m.safetensors", "-v", columns=60, env=utf8)[1])
+        self.assertIn("x" * 100, self.ballast("ls", "m.safetensors").out)
+
+    def test_a_terminal_without_utf8_gets_numbers_of_characters(self):
+        self.write("m.safetensors", {"层": ("U8", [1], [1]), "👍": ("U8", [1], [1])})
+        _, text = self.show("ls", "m.safetensors", "--color=never", env=environment(LC_ALL="POSIX"))
+        self.assertEqual(sorted(line.split()[0] for line in text.splitlines()), ["\\u5c42", "\\ud83d\\udc4d"])
+        _, text = self.show("ls", "m.safetensors", "--json", env=environment(LC_ALL="POSIX"))
+        self.assertEqual({tensor["name"] for tensor in json.loads(text)["tensors"]}, {"层", "👍"})
+        self.assertTrue(text.isascii())
 
     def test_histogram_fits_the_screen(self):
         for columns in (40, 80, 200):

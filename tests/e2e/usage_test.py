@@ -27,12 +27,23 @@ class Usage(TestCase):
         for verb in VERBS:
             text = self.ballast(verb, "--help").out
             self.assertIn(f"Usage: ballast {verb}", text)
-            self.assertIn("Options of every verb", text)
+            self.assertIn("ballast help options", text)
             self.assertEqual(self.ballast("help", verb).out, text)
         for command in parser_commands():
             self.assertIn(f"Usage: ballast {command}".rstrip(), self.ballast(*command.split(), "--help").out)
         for line in self.ballast("--help").lines():
             self.assertLessEqual(len(line), 110)
+
+    def test_the_options_of_every_verb_have_a_help_of_their_own(self):
+        text = self.ballast("help", "options").out
+        for option in ("--root PATH", "--threads N", "--lenient", "--offline", "-q, --quiet"):
+            self.assertIn(option, text)
+            self.assertNotIn(f"  {option} ", self.ballast("ls", "--help").out)
+
+    def test_help_in_a_narrow_terminal_is_wrapped(self):
+        for columns in (50, 80, 120):
+            _, text = Terminal("convert", "--help", "--color=never", cwd=self.folder, columns=columns, env=environment(LANG="C.UTF-8")).finish()
+            self.assertLessEqual(max(len(line) for line in text.splitlines() if not line.startswith("  ballast ")), columns)
 
     def test_help_lists_the_verbs_that_completion_offers(self):
         block = self.ballast("--help").out.split("\nVerbs\n")[1].split("\n\n")[0]
