@@ -128,7 +128,7 @@ std::vector<std::size_t> channels_to_show(std::span<const ChannelStats> channels
 
 void say_hidden_channels(const Session& session, std::uint64_t hidden) {
   if (hidden != 0)
-    session.note(fmt::format("{} with smaller magnitudes are not shown; --top N shows more, --json all",
+    session.note(fmt::format("{} with smaller magnitudes left out; --top N shows more, --json all",
                              session.screen.plural(hidden, "channel")));
 }
 

@@ -1,0 +1,70 @@
+// Looking at every value, against reading every byte once from the page cache.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include <fmt/format.h>
+#include <ballast/ballast.hpp>
+
+#include "benchmarks.hpp"
+#include "generate.hpp"
+
+namespace ballast::bench {
+namespace {
+
+constexpr std::size_t kTensors = 32, kRows = 1024, kColumns = 4096;  // 256 MiB in all
+constexpr unsigned kThreads = 2;
+
+// Gaussian BF16, as weights are: random bytes would have a NaN in every block.
+void write_weights(const std::string& path) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 0.02F);
+  std::vector<float> values(kRows * kColumns);
+  for (float& value : values) value = normal(random);
+  const Tensor weights =
+      Tensor::from_values<float>(DType::f32, {kRows, kColumns}, values).to(DType::bf16).realize(kThreads);
+  Checkpoint checkpoint;
+  for (std::size_t i = 0; i < kTensors; ++i) checkpoint.tensors.insert(fmt::format("layers.{}.weight", i), weights);
+  save(checkpoint, path, {.tied = Tied::copy, .durable = false});
+}
+
+// Each thread reads its half in pieces of 1 MiB, into memory that stays in the cache.
+void read_once(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto size = static_cast<std::size_t>(::lseek(file, 0, SEEK_END));
+  const auto read_part = [&](std::size_t first, std::size_t end) {
+    std::vector<std::byte> buffer(1 << 20);
+    while (first < end) {
+      const ssize_t n = ::pread(file, buffer.data(), std::min(buffer.size(), end - first), static_cast<off_t>(first));
+      if (n <= 0) return;
+      first += static_cast<std::size_t>(n);
+    }
+  };
+  std::thread other(read_part, 0, size / 2);
+  read_part(size / 2, size);
+  other.join();
+  ::close(file);
+}
+
+}  // namespace
+
+void bench_stats(Report& report) {
+  const std::string of_stats = "stats of 256 MiB of BF16 / read them from the page cache, 2 threads each";
+  const std::string of_problems = "problems of 256 MiB of BF16 / read them from the page cache, 2 threads each";
+  if (!report.wants(of_stats) && !report.wants(of_problems)) return;
+  const std::string path = scratch() + "/weights.safetensors";
+  write_weights(path);
+  const Side theirs{[&] { read_once(path); }};
+  if (report.wants(of_stats)) {
+    const auto ours = [&] { keep(stats(open(path), {.threads = kThreads})); };
+    report.add(of_stats, compare({ours}, theirs), Goal::speed_at_least, 0.6);
+  }
+  if (report.wants(of_problems)) {
+    const auto ours = [&] { keep(find_problems(open(path), {.threads = kThreads})); };
+    report.add(of_problems, compare({ours}, theirs), Goal::speed_at_least, 0.6);
+  }
+}
+
+}  // namespace ballast::bench
