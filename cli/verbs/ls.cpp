@@ -67,7 +67,11 @@ void write_json(Session& session, const Checkpoint& checkpoint) {
 
 void write_text(Session& session, const Checkpoint& checkpoint) {
   Table table(session.out, session.screen,
-              {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}, {.color = Color::dim}});
+              {{},
+               {.color = Color::cyan, .drop = 1},
+               {.drop = 2},
+               {.right = true, .color = Color::green},
+               {.color = Color::dim, .drop = 3}});
   std::array<std::string, 5> cells;  // reused for every row: with a hundred thousand rows, allocations can be measured
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, tensor] = checkpoint.tensors[i];

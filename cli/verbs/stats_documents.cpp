@@ -158,10 +158,12 @@ void write_stats_table(Session& session, const Checkpoint& checkpoint, std::span
                        const StatsColumns& columns) {
   std::vector<std::string> head = titles(results, columns);
   const std::size_t width = head.size();
-  std::vector<Table::Column> layout = {{}, {.color = Color::cyan}, {}};
-  layout.resize(width, {.right = true});
+  // Of a screen that is too narrow, the shape goes first, and what was asked for goes last.
+  std::vector<Table::Column> layout = {{}, {.color = Color::cyan, .drop = 8}, {.drop = 9}};
+  for (const unsigned drop : {4u, 5u, 6u, 3u, 7u, 2u, 2u}) layout.push_back({.right = true, .drop = drop});
+  layout.resize(width, {.right = true, .drop = 1});
   if (columns.sparkline) {
-    layout.push_back({.color = Color::green});
+    layout.push_back({.color = Color::green, .drop = 1});
     head.emplace_back("histogram");
   }
   Table table(session.out, session.screen, layout);

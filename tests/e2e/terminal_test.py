@@ -40,7 +40,7 @@ class OnATerminal(TestCase):
         self.write("m.safetensors", {name: ("U8", [1234], bytes(1234)) for name in self.NAMES})
         for columns in (50, 80, 120):
             for env in (environment(LANG="C.UTF-8"), environment(LANG="C.UTF-8", NO_COLOR="1"), environment(LC_ALL="C")):
-                for verb in ("ls", "info", "stats", "hash"):
+                for verb in ("ls", "info", "stats"):
                     _, text = self.show(verb, "m.safetensors", columns=columns, env=env)
                     table = [line for line in without_colors(text).splitlines() if "short" in line or "xxx" in line]
                     for line in without_colors(text).splitlines() if verb in ("ls", "info") else table:
