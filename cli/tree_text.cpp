@@ -14,12 +14,20 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::size_t kGap = 2, kIndent = 2;
-constexpr std::size_t kNarrowestName = 16, kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
+constexpr std::size_t kNarrowestName = 12, kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
 constexpr std::size_t kMostIndent = 40;  // names may have ten thousand parts
 constexpr std::array<std::string_view, 8> kEighthsOfColumn = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 
 enum TreeColumn : std::size_t { kName, kPrefixes, kTensors, kParameters, kBytes, kShare, kBar, kShared, kColumns };
 using TreeCells = std::array<std::string, kColumns>;
+const std::vector<Table::Column> kLayout = {{},
+                                            {.right = true},
+                                            {.right = true},
+                                            {.right = true},
+                                            {.right = true, .color = Color::green},
+                                            {.right = true},
+                                            {.color = Color::cyan},
+                                            {.color = Color::dim}};
 
 // Whether the user's language is written in UTF-8, as the variables for it say.
 bool has_utf8_locale() {
@@ -33,25 +41,20 @@ bool has_utf8_locale() {
   return false;
 }
 
-std::string shown_name(const TreeNode& node) {
-  std::string name(std::min(kIndent * node.depth, kMostIndent), ' ');
-  if (node.name.empty()) return name + "\"\"";
-  append_escaped(name, node.name);
-  return name;
-}
-
-TreeCells cells_of(const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes, bool has_blocks) {
+// Fills cells, but for the bar. Those of the last line are reused: there may be a hundred thousand lines.
+void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes,
+               bool has_blocks) {
   const double percent = 100 * share_of(node.bytes, all_bytes);
-  TreeCells cells;
-  cells[kName] = shown_name(node);
-  if (node.folded > 1 || !screen.interactive)
-    cells[kPrefixes] = fmt::format("{}{}", has_blocks ? "×" : "x", node.folded);
+  cells[kName].assign(std::min(kIndent * node.depth, kMostIndent), ' ');
+  append_escaped(cells[kName], node.name().empty() ? "\"\"" : node.name());
+  cells[kPrefixes].clear();
+  if (node.folded > 1 || !screen.interactive) cells[kPrefixes] = (has_blocks ? "×" : "x") + std::to_string(node.folded);
   cells[kTensors] = screen.count(node.tensors);
   cells[kParameters] = screen.count(node.parameters);
   cells[kBytes] = screen.bytes(node.bytes);
   cells[kShare] = screen.interactive ? fmt::format("{:.1f}%", percent) : fmt::format("{}%", percent);
+  cells[kShared].clear();
   if (node.shared_bytes > 0) cells[kShared] = fmt::format("+ {} shared", screen.bytes(node.shared_bytes));
-  return cells;
 }
 
 std::array<std::size_t, kColumns> widths_of(const std::vector<TreeCells>& rows) {
@@ -62,12 +65,20 @@ std::array<std::size_t, kColumns> widths_of(const std::vector<TreeCells>& rows) 
   return widths;
 }
 
-// How many columns the bars get; none if that would leave too few for names.
-std::size_t bar_columns(const Terminal& screen, const std::array<std::size_t, kColumns>& widths, std::size_t numbers) {
-  if (!screen.interactive) return kWidestBar;
-  const std::size_t taken = numbers + std::min(widths[kName], kUsualName) + kGap;
-  const std::size_t room = screen.width > taken ? screen.width - taken : 0;
-  return room < kNarrowestBar ? 0 : std::min(room, kWidestBar);
+// How many columns of the screen names and bars get. There are no bars if they would leave too few for names.
+struct Room {
+  std::size_t name, bar;
+};
+Room room_for(const Terminal& screen, const std::vector<TreeCells>& rows) {
+  const auto widths = widths_of(rows);
+  const auto beside = [&](std::size_t taken) { return screen.width > taken ? screen.width - taken : 0; };
+  std::size_t numbers = 0;  // the columns of the numbers that every line has
+  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare}) numbers += widths[i] + kGap;
+  const std::size_t shared = widths[kShared] == 0 ? 0 : widths[kShared] + kGap;
+  const std::size_t bar = beside(numbers + std::min(widths[kName], kUsualName) + shared + kGap);
+  Room room{.name = 0, .bar = bar < kNarrowestBar ? 0 : std::min(bar, kWidestBar)};
+  room.name = std::max(beside(numbers + (room.bar == 0 ? 0 : room.bar + kGap)), kNarrowestName);
+  return room;
 }
 
 }  // namespace
@@ -89,34 +100,27 @@ std::string bar(double share, std::size_t columns, bool has_blocks) {
 void write_tree(Session& session, const Tree& tree) {
   const Terminal& screen = session.screen;
   const bool has_blocks = screen.interactive && has_utf8_locale();
-  std::vector<TreeCells> rows;
-  if (screen.interactive) rows.push_back({"name", "", "tensors", "parameters", "bytes", "share"});
-  for (const TreeNode& node : tree.nodes) rows.push_back(cells_of(screen, node, tree.totals.bytes, has_blocks));
-
-  const auto widths = widths_of(rows);
-  std::size_t numbers = 0;  // the columns beside names and bars
-  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare, kShared})
-    numbers += widths[i] == 0 ? 0 : widths[i] + kGap;
-  const std::size_t bars = bar_columns(screen, widths, numbers);
-  const std::size_t beside = numbers + (bars == 0 ? 0 : bars + kGap);
-  const std::size_t room = std::max(screen.width > beside ? screen.width - beside : 0, kNarrowestName);
-
-  Table table(session.out, screen,
-              {{},
-               {.right = true},
-               {.right = true},
-               {.right = true},
-               {.right = true, .color = Color::green},
-               {.right = true},
-               {.color = Color::cyan},
-               {.color = Color::dim}});
-  const std::size_t titles = rows.size() - tree.nodes.size();
-  if (titles > 0) table.header(rows[0]);
-  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    TreeCells& cells = rows[titles + i];
-    if (!session.shows_all()) cells[kName] = abbreviate(cells[kName], room);
-    cells[kBar] = bar(share_of(tree.nodes[i].bytes, tree.totals.bytes), bars, has_blocks);
+  Table table(session.out, screen, kLayout);
+  const auto add_row = [&](const TreeNode& node, TreeCells& cells, std::size_t bars) {
+    cells[kBar] = bar(share_of(node.bytes, tree.totals.bytes), bars, has_blocks);
     table.row(std::span(cells).first(cells[kShared].empty() ? kShared : kColumns));
+  };
+  if (!screen.interactive) {
+    TreeCells cells;
+    for (const TreeNode& node : tree.nodes) {
+      set_cells(cells, screen, node, tree.totals.bytes, has_blocks);
+      add_row(node, cells, kWidestBar);
+    }
+    return;
+  }
+  std::vector<TreeCells> rows = {{"name", "", "tensors", "params", "bytes", "share"}};
+  for (const TreeNode& node : tree.nodes) set_cells(rows.emplace_back(), screen, node, tree.totals.bytes, has_blocks);
+  const Room room = room_for(screen, rows);
+  table.header(rows[0]);
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    TreeCells& cells = rows[i + 1];
+    if (!session.shows_all()) cells[kName] = abbreviate(cells[kName], room.name);
+    add_row(tree.nodes[i], cells, room.bar);
   }
   table.finish();
 }

@@ -103,7 +103,7 @@ std::unordered_map<std::string_view, std::string_view> layouts_of(const Checkpoi
 void write_node(JsonWriter& json, const TreeNode& node, std::uint64_t all_bytes) {
   json.begin_object();
   json.field("path", node.path);
-  json.field("name", node.name);
+  json.field("name", node.name());
   json.field("depth", node.depth);
   json.field("children", node.children);
   json.field("prefixes", node.folded);

@@ -9,13 +9,14 @@
 //
 // Example:
 //   for (const TreeNode& node : tree_of(open("model.gguf"), {.depth = 2}).nodes)
-//     std::printf("%*s%s %llu\n", int(2 * node.depth), "", node.name.c_str(), (unsigned long long)node.bytes);
+//     std::printf("%*s%s %llu\n", int(2 * node.depth), "", node.path.c_str(), (unsigned long long)node.bytes);
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
@@ -24,8 +25,8 @@
 namespace ballast {
 
 struct TreeNode {
-  std::string name;          // what its path adds to that of the node above: "layers.{0..31}"
   std::string path;          // "model.layers.{0..31}"
+  std::size_t name_at = 0;   // where its name begins
   std::size_t depth = 0;     // how many nodes are above it
   std::uint64_t folded = 1;  // how many prefixes it stands for: 32
   std::size_t children = 0;  // how many nodes are right below it, also if they are cut off
@@ -37,6 +38,8 @@ struct TreeNode {
   // What the path itself names: a tensor, or `folded` of them. Empty if the path is only a prefix; a path may be both.
   std::string dtype{};  // as TensorDescription has it
   Shape shape{};
+
+  std::string_view name() const { return std::string_view(path).substr(name_at); }  // "layers.{0..31}"
 };
 
 struct Tree {

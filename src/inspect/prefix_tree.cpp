@@ -18,41 +18,58 @@ std::size_t end_of_part(std::string_view name, std::size_t begin) {
 
 bool ends_part(std::string_view name, std::size_t at) { return at == name.size() || is_separator(name[at]); }
 
-// Names by one part of them. Neighbours mostly have the same part, and most nodes have few children; a table of hashes
-// is made only for many.
+// The different parts that names go on with. Neighbours mostly have the same part or a later one, and most nodes have
+// few children; a table of hashes is made only for many parts in another order.
 class Parts {
  public:
   std::size_t place_of(std::string_view part) {
-    if (!parts_.empty() && part == parts_[last_]) return last_;
+    if (parts_.empty() || (is_ascending_ && natural_less(parts_.back(), part))) return last_ = append(part);
+    if (part == parts_[last_]) return last_;
+    is_gathered_ = false;
     return last_ = find(part);
   }
   const std::vector<std::string_view>& parts() const { return parts_; }
+  bool is_ascending() const { return is_ascending_; }                 // whether the parts are in natural order
+  bool is_in_order() const { return is_ascending_ && is_gathered_; }  // whether the names are, too
   void clear() {
     parts_.clear();
     last_ = 0;
+    is_ascending_ = is_gathered_ = true;
     table_.reset();
   }
 
  private:
   static constexpr std::size_t kFew = 8;
 
+  std::size_t append(std::string_view part) {
+    if (table_) table_->emplace(part, parts_.size());
+    parts_.push_back(part);
+    return parts_.size() - 1;
+  }
+
+  // Looks a part up that may be anywhere in the order.
   std::size_t find(std::string_view part) {
+    std::size_t place = parts_.size();
     if (parts_.size() < kFew) {
-      const auto place = static_cast<std::size_t>(std::ranges::find(parts_, part) - parts_.begin());
-      if (place == parts_.size()) parts_.push_back(part);
-      return place;
+      place = static_cast<std::size_t>(std::ranges::find(parts_, part) - parts_.begin());
+    } else {
+      if (!table_) make_table();
+      const auto found = table_->find(part);
+      if (found != table_->end()) place = found->second;
     }
-    if (!table_) {
-      table_.emplace();
-      for (std::size_t i = 0; i < parts_.size(); ++i) table_->emplace(parts_[i], i);
-    }
-    const auto [place, is_new] = table_->try_emplace(part, parts_.size());
-    if (is_new) parts_.push_back(part);
-    return place->second;
+    if (place < parts_.size()) return place;
+    is_ascending_ = false;
+    return append(part);
+  }
+
+  void make_table() {
+    table_.emplace();
+    for (std::size_t i = 0; i < parts_.size(); ++i) table_->emplace(parts_[i], i);
   }
 
   std::vector<std::string_view> parts_;
   std::size_t last_ = 0;
+  bool is_ascending_ = true, is_gathered_ = true;
   std::optional<NameViewMap<std::size_t>> table_;
 };
 
@@ -96,24 +113,29 @@ class TreeBuilder {
       const std::string_view whole = name(i);
       parts_of_.push_back(parts_.place_of(whole.substr(separator, end_of_part(whole, open.begin) - separator)));
     }
-    const auto sorted = natural_order(parts_.parts());
-    const std::vector<Run> runs = gather(open.run, sorted);
+    const std::vector<Run> runs = gather(open.run);
     nodes_[open.node].first_child = static_cast<std::uint32_t>(nodes_.size());
     nodes_[open.node].children = static_cast<std::uint32_t>(runs.size());
     nodes_.resize(nodes_.size() + runs.size());
     for (std::size_t i = 0; i < runs.size(); ++i) make_node(nodes_[open.node].first_child + i, runs[i], open.begin);
   }
 
-  std::vector<Run> gather(const Run& run, const std::vector<std::size_t>& sorted) {
-    std::vector<std::size_t> next(sorted.size());
+  std::vector<Run> gather(const Run& run) {
+    std::vector<std::size_t> next(parts_.parts().size());
     for (const std::size_t part : parts_of_) ++next[part];
     std::vector<Run> runs;
-    runs.reserve(sorted.size());
+    runs.reserve(next.size());
     std::size_t first = run.first;
-    for (const std::size_t part : sorted) {
+    const auto add_run = [&](std::size_t part) {
       runs.push_back({first, first + next[part]});
       next[part] = std::exchange(first, first + next[part]);
+    };
+    if (parts_.is_ascending()) {
+      for (std::size_t part = 0; part < next.size(); ++part) add_run(part);
+    } else {
+      for (const std::size_t part : natural_order(parts_.parts())) add_run(part);
     }
+    if (parts_.is_in_order()) return runs;
     moved_.assign(order_.begin() + static_cast<std::ptrdiff_t>(run.first),
                   order_.begin() + static_cast<std::ptrdiff_t>(run.last));
     for (std::size_t i = 0; i < moved_.size(); ++i) order_[next[parts_of_[i]]++] = moved_[i];

@@ -69,7 +69,8 @@ Measured measure(const Checkpoint& checkpoint, std::span<const std::size_t> numb
 
   const std::vector<bool> is_repeated = find_repeated(checkpoint, sorted_ranges(checkpoint, numbers));
   NameMap<std::uint32_t> kinds;
-  std::string text;
+  std::string text, last_text;
+  std::uint32_t kind = 0;
   for (std::size_t i = tree.nodes.size(); i-- > 0;) {  // children before their parents
     const PrefixNode& node = tree.nodes[i];
     Amount& amount = tree.amounts[i];
@@ -81,20 +82,38 @@ Measured measure(const Checkpoint& checkpoint, std::span<const std::size_t> numb
     }
     for (std::uint32_t child = 0; child < node.children; ++child) amount.add(tree.amounts[node.first_child + child]);
     describe_kind(text, tree, node, checkpoint, numbers);
-    tree.kinds[i] = kinds.try_emplace(text, static_cast<std::uint32_t>(kinds.size())).first->second;
+    if (text != last_text) {  // neighbours are often of one kind
+      kind = kinds.try_emplace(text, static_cast<std::uint32_t>(kinds.size())).first->second;
+      last_text.swap(text);
+    }
+    tree.kinds[i] = kind;
   }
   return tree;
 }
 
-// Prefixes of one kind that are shown as one.
-struct Fold {
-  std::string name;
-  char separator = 0;
-  std::size_t depth = 0;
-  std::uint64_t folded = 1;
-  std::vector<std::uint32_t> members{};
-  Amount amount{};
-  std::string path{};
+// Ascending numbers as a glob has them: "{0..31}", "{0..2,5}".
+class NumberList {
+ public:
+  void add(std::uint64_t number) {
+    if (!text_.empty() && number == last_ + 1) return void(last_ = number);
+    end_run();
+    text_ += text_.empty() ? '{' : ',';
+    text_ += std::to_string(number);
+    first_ = last_ = number;
+  }
+  std::string text() const {
+    NumberList whole = *this;
+    whole.end_run();
+    return whole.text_ + "}";
+  }
+
+ private:
+  void end_run() {
+    if (last_ > first_) text_ += ".." + std::to_string(last_);
+  }
+
+  std::string text_;  // up to the first number of the last run
+  std::uint64_t first_ = 0, last_ = 0;
 };
 
 // The number that a label begins with, if it is a whole part of it and reads back as it was written.
@@ -108,19 +127,20 @@ std::optional<std::uint64_t> leading_number(std::string_view label) {
   return is_plain ? std::optional(number) : std::nullopt;
 }
 
-// "{0..31}", "{0..2,5}". The numbers are ascending.
-std::string name_of_range(const std::vector<std::uint64_t>& numbers) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (i > 0) text += ',';
-    text += std::to_string(numbers[i]);
-    if (last > i) text += ".." + std::to_string(numbers[last]);
-    i = last + 1;
-  }
-  return text + "}";
+std::string_view without_number(std::string_view label) {
+  return label.substr(std::min(label.find_first_of("./"), label.size()));
 }
+
+// Prefixes of one kind that are shown as one.
+struct Fold {
+  std::string_view label{};  // of the first of them
+  char separator = 0;
+  std::size_t depth = 0;
+  std::uint64_t folded = 0;                   // how many of them are siblings
+  std::size_t first_member = 0, members = 0;  // in TreeFolder::members_
+  NumberList numbers{};
+  Amount amount{};
+};
 
 class TreeFolder {
  public:
@@ -131,121 +151,147 @@ class TreeFolder {
     Tree tree;
     const Amount& all = tree_.amounts[0];
     tree.totals = {all.tensors, all.parameters, all.bytes};
-    std::vector<Fold> open = children_of({.name = {}, .members = {0}});
-    std::ranges::reverse(open);
-    while (!open.empty()) {
-      Fold next = std::move(open.back());
-      open.pop_back();
-      std::vector<Fold> children = children_of(next);
-      while (children.size() == 1 && !names_tensor(next)) {
-        next = joined(std::move(next), std::move(children[0]));
-        children = children_of(next);
-      }
-      tree.nodes.push_back(node_of(next, children.size()));
-      if (next.depth + 1 == options_.depth) continue;
-      for (Fold& child : children) {
-        child.depth = next.depth + 1;
-        child.path = next.path;
-      }
-      std::move(children.rbegin(), children.rend(), std::back_inserter(open));
+    members_.push_back(0);
+    open_children(children_of({.members = 1}), 0);
+    while (!open_.empty()) {
+      const Fold next = std::move(open_.back());
+      open_.pop_back();
+      tree.nodes.push_back(show(next));
     }
     return tree;
   }
 
  private:
-  const PrefixNode& first_of(const Fold& fold) const { return tree_.nodes[fold.members[0]]; }
-  bool names_tensor(const Fold& fold) const { return first_of(fold).name != PrefixNode::kNone; }
+  const PrefixNode& first_of(const Fold& fold) const { return tree_.nodes[members_[fold.first_member]]; }
+
+  // The node of a fold. As long as there is only one way on below it, what follows is joined to it.
+  TreeNode show(const Fold& fold) {
+    path_.resize(path_ends_[fold.depth]);
+    TreeNode node;
+    node.name_at = path_.size() + (fold.separator == 0 ? 0 : 1);
+    node.depth = fold.depth;
+    node.tensors = fold.amount.tensors;
+    node.parameters = fold.amount.parameters;
+    node.bytes = fold.amount.bytes;
+    node.shared_bytes = fold.amount.shared_bytes;
+
+    append_to_path(fold);
+    node.folded = fold.folded;
+    const PrefixNode* last = &first_of(fold);
+    std::vector<Fold> children = children_of(fold);
+    while (children.size() == 1 && last->name == PrefixNode::kNone) {
+      const Fold only = std::move(children[0]);
+      append_to_path(only);
+      node.folded = saturating_mul(node.folded, only.folded);
+      last = &first_of(only);
+      children = children_of(only);
+    }
+    node.path = path_;
+    node.children = children.size();
+    if (last->name != PrefixNode::kNone) {
+      TensorDescription tensor = describe_tensor(checkpoint_, numbers_[last->name]);
+      node.dtype = std::move(tensor.dtype);
+      node.shape = tensor.shape;
+    }
+    if (fold.depth + 1 != options_.depth) open_children(std::move(children), fold.depth + 1);
+    return node;
+  }
+
+  void append_to_path(const Fold& fold) {
+    if (fold.separator != 0) path_ += fold.separator;
+    if (fold.folded == 1) return void(path_ += fold.label);
+    path_ += fold.numbers.text();
+    path_ += without_number(fold.label);
+  }
+
+  void open_children(std::vector<Fold> children, std::size_t depth) {
+    path_ends_.resize(depth);
+    path_ends_.push_back(path_.size());
+    for (auto child = children.rbegin(); child != children.rend(); ++child) {
+      child->depth = depth;
+      open_.push_back(std::move(*child));
+    }
+  }
 
   // What is below the prefixes of a fold, in order. They are of one kind, so the first of them says how to fold.
-  std::vector<Fold> children_of(const Fold& fold) const {
+  std::vector<Fold> children_of(const Fold& fold) {
     const PrefixNode& first = first_of(fold);
     std::vector<Fold> children;
-    std::vector<std::vector<std::uint32_t>> places;    // of each child, among the children of a member
-    std::vector<std::vector<std::uint64_t>> sequence;  // of each child, its numbers
-    NameMap<std::size_t> known;
-    std::string key;
-    for (std::uint32_t place = 0; place < first.children; ++place) {
-      const PrefixNode& node = tree_.nodes[first.first_child + place];
+    NameMap<std::size_t> known;  // the children that may be folded, by their keys
+    bool was_number = false;
+    child_of_.clear();
+    for (std::uint32_t i = first.first_child; i < first.first_child + first.children; ++i) {
+      const PrefixNode& node = tree_.nodes[i];
       const auto number = leading_number(node.label);
       std::size_t child = children.size();
-      if (number) {
-        const std::string_view rest = node.label.substr(std::min(node.label.find_first_of("./"), node.label.size()));
-        key.assign(1, node.separator);
-        append_number(key, tree_.kinds[first.first_child + place]);
-        key += rest;
-        child = known.try_emplace(key, child).first->second;
-      }
-      if (child == children.size()) {
-        children.push_back({.name = std::string(node.label), .separator = node.separator});
-        places.emplace_back();
-        sequence.emplace_back();
-      }
-      places[child].push_back(place);
-      if (number) sequence[child].push_back(*number);
+      if (number && was_number && differ_only_in_number(i - 1, i))
+        child = child_of_.back();  // nearly always, so that nothing has to be looked up
+      else if (number)
+        child = known.try_emplace(folding_key(i), child).first->second;
+      if (child == children.size()) children.push_back({.label = node.label, .separator = node.separator});
+      if (number) children[child].numbers.add(*number);
+      ++children[child].folded;
+      child_of_.push_back(child);
+      was_number = number.has_value();
     }
-    for (std::size_t i = 0; i < children.size(); ++i) {
-      Fold& child = children[i];
-      child.folded = places[i].size();
-      if (child.folded > 1) {
-        const std::size_t digits = std::min(child.name.find_first_of("./"), child.name.size());
-        child.name.replace(0, digits, name_of_range(sequence[i]));
-      }
-      child.members.reserve(fold.members.size() * places[i].size());
-      for (const std::uint32_t member : fold.members) {
-        for (const std::uint32_t place : places[i]) {
-          child.members.push_back(tree_.nodes[member].first_child + place);
-          child.amount.add(tree_.amounts[child.members.back()]);
-        }
-      }
-    }
+    gather_members(fold, children);
     sort_siblings(children);
     return children;
   }
 
+  bool differ_only_in_number(std::size_t a, std::size_t b) const {
+    return tree_.kinds[a] == tree_.kinds[b] && tree_.nodes[a].separator == tree_.nodes[b].separator &&
+           without_number(tree_.nodes[a].label) == without_number(tree_.nodes[b].label);
+  }
+
+  // Numbered siblings with the same key differ only in their numbers.
+  const std::string& folding_key(std::size_t node) {
+    key_.assign(1, tree_.nodes[node].separator);
+    append_number(key_, tree_.kinds[node]);
+    return key_ += without_number(tree_.nodes[node].label);
+  }
+
+  void gather_members(const Fold& fold, std::vector<Fold>& children) {
+    std::size_t end = members_.size();
+    for (Fold& child : children) {
+      child.first_member = end;
+      end += child.folded * fold.members;
+    }
+    members_.resize(end);
+    for (std::size_t i = 0; i < fold.members; ++i) {
+      const std::uint32_t first_child = tree_.nodes[members_[fold.first_member + i]].first_child;
+      for (std::size_t place = 0; place < child_of_.size(); ++place) {
+        Fold& child = children[child_of_[place]];
+        const auto member = static_cast<std::uint32_t>(first_child + place);
+        members_[child.first_member + child.members++] = member;
+        child.amount.add(tree_.amounts[member]);
+      }
+    }
+  }
+
   void sort_siblings(std::vector<Fold>& siblings) const {
-    const auto size = [&](const Fold& fold) {
-      return options_.sort == SortBy::bytes ? fold.amount.bytes : fold.amount.parameters;
-    };
     if (options_.sort == SortBy::name) {
       if (options_.reverse) std::ranges::reverse(siblings);
       return;
     }
+    const auto size = [&](const Fold& fold) {
+      return options_.sort == SortBy::bytes ? fold.amount.bytes : fold.amount.parameters;
+    };
     std::ranges::stable_sort(siblings, [&](const Fold& a, const Fold& b) {
       return options_.reverse ? size(a) < size(b) : size(a) > size(b);
     });
-  }
-
-  static Fold joined(Fold above, Fold below) {
-    above.name += below.separator + below.name;
-    above.folded = saturating_mul(above.folded, below.folded);
-    above.members = std::move(below.members);
-    return above;
-  }
-
-  TreeNode node_of(Fold& fold, std::size_t children) const {
-    if (fold.separator != 0) fold.path += fold.separator;
-    fold.path += fold.name;
-    TreeNode node{.name = fold.name,
-                  .path = fold.path,
-                  .depth = fold.depth,
-                  .folded = fold.folded,
-                  .children = children,
-                  .tensors = fold.amount.tensors,
-                  .parameters = fold.amount.parameters,
-                  .bytes = fold.amount.bytes,
-                  .shared_bytes = fold.amount.shared_bytes};
-    if (names_tensor(fold)) {
-      const TensorDescription tensor = describe_tensor(checkpoint_, numbers_[first_of(fold).name]);
-      node.dtype = tensor.dtype;
-      node.shape = tensor.shape;
-    }
-    return node;
   }
 
   const Checkpoint& checkpoint_;
   std::span<const std::size_t> numbers_;
   const TreeOptions& options_;
   Measured tree_;
+  std::vector<std::uint32_t> members_;
+  std::vector<Fold> open_;              // the next one last
+  std::string path_;                    // of the node that is shown
+  std::vector<std::size_t> path_ends_;  // for each depth, where the path of the node above it ends
+  std::vector<std::size_t> child_of_;   // the child that each child of a member belongs to
+  std::string key_;
 };
 
 }  // namespace
