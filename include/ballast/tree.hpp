@@ -25,7 +25,7 @@
 namespace ballast {
 
 struct TreeNode {
-  std::string path;          // "model.layers.{0..31}"
+  std::string path{};        // "model.layers.{0..31}"
   std::size_t name_at = 0;   // where its name begins
   std::size_t depth = 0;     // how many nodes are above it
   std::uint64_t folded = 1;  // how many prefixes it stands for: 32

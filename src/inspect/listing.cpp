@@ -155,7 +155,7 @@ TensorDescription describe_tensor(const Checkpoint& checkpoint, std::size_t numb
 TensorTotals add_up(const Checkpoint& checkpoint) { return add_up(checkpoint, all_numbers(checkpoint)); }
 
 TensorTotals add_up(const Checkpoint& checkpoint, std::span<const std::size_t> numbers) {
-  const std::vector<bool> is_repeated = find_repeated(checkpoint, sorted_ranges(checkpoint, numbers));
+  const std::vector<bool> is_repeated = find_repeated(checkpoint, numbers);
   TensorTotals totals{.tensors = numbers.size()};
   for (const std::size_t number : numbers) {
     if (is_repeated[number]) continue;

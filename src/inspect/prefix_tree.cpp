@@ -12,10 +12,6 @@
 namespace ballast {
 namespace {
 
-std::size_t end_of_part(std::string_view name, std::size_t begin) {
-  return std::min(name.find_first_of("./", begin), name.size());
-}
-
 bool ends_part(std::string_view name, std::size_t at) { return at == name.size() || is_separator(name[at]); }
 
 // The different parts that names go on with. Neighbours mostly have the same part or a later one, and most nodes have
@@ -23,8 +19,8 @@ bool ends_part(std::string_view name, std::size_t at) { return at == name.size()
 class Parts {
  public:
   std::size_t place_of(std::string_view part) {
+    if (!parts_.empty() && part == parts_[last_]) return last_;
     if (parts_.empty() || (is_ascending_ && natural_less(parts_.back(), part))) return last_ = append(part);
-    if (part == parts_[last_]) return last_;
     is_gathered_ = false;
     return last_ = find(part);
   }
@@ -80,6 +76,7 @@ class TreeBuilder {
   }
 
   std::vector<PrefixNode> build() {
+    nodes_.reserve(names_.size() + names_.size() / 2 + 1);
     nodes_.emplace_back();
     if (!names_.empty()) open_.push_back({0, {0, names_.size()}, 0});
     while (!open_.empty()) {
@@ -150,7 +147,7 @@ class TreeBuilder {
     for (std::size_t i = run.first; i < run.last; ++i) {
       if (name(i).size() != end) continue;
       std::swap(order_[i], order_[run.first]);
-      nodes_[node].name = order_[run.first++];
+      nodes_[node].name = static_cast<std::uint32_t>(order_[run.first++]);
       break;
     }
     if (run.first < run.last) open_.push_back({node, run, end + 1});

@@ -13,13 +13,13 @@
 namespace ballast {
 
 struct PrefixNode {
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
-  std::string_view label{};       // of one of the names; its parts are separated as in that name
-  char separator = 0;             // what stands before the label; 0 for the first labels
-  std::size_t name = kNone;       // the number of the name that ends here
+  std::string_view label{};       // a part of one of the names
+  std::uint32_t name = kNone;     // the number of the name that ends here
   std::uint32_t first_child = 0;  // children lie one after the other, in the natural order of their labels
   std::uint32_t children = 0;
+  char separator = 0;  // what stands before the label; 0 for the first labels
 };
 
 // The first node is the empty prefix of all names; every node comes before its children. Names must be different, and
@@ -27,5 +27,11 @@ struct PrefixNode {
 std::vector<PrefixNode> prefix_tree(std::span<const std::string_view> names);
 
 inline bool is_separator(char c) noexcept { return c == '.' || c == '/'; }
+
+// Where the part of a name that begins at `begin` ends. Parts are short, so this takes less time than find_first_of().
+inline std::size_t end_of_part(std::string_view name, std::size_t begin = 0) noexcept {
+  while (begin < name.size() && !is_separator(name[begin])) ++begin;
+  return begin;
+}
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 #include "inspect/tensor_ranges.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace ballast {
@@ -25,6 +26,16 @@ std::vector<bool> find_repeated(const Checkpoint& checkpoint, std::span<const Te
   for (std::size_t i = 1; i < sorted.size(); ++i)
     is_repeated[sorted[i].number] = sorted[i].storage != nullptr && sorted[i].place() == sorted[i - 1].place();
   return is_repeated;
+}
+
+std::vector<bool> find_repeated(const Checkpoint& checkpoint, std::span<const std::size_t> numbers) {
+  const auto goes_on = [&](std::size_t a, std::size_t b) {
+    const Tensor &before = checkpoint.tensors[a].tensor, &after = checkpoint.tensors[b].tensor;
+    return before.storage() == after.storage() && before.offset() < after.offset();
+  };
+  const auto break_at = std::ranges::adjacent_find(numbers, std::not_fn(goes_on));
+  if (break_at == numbers.end()) return std::vector<bool>(checkpoint.size());
+  return find_repeated(checkpoint, sorted_ranges(checkpoint, numbers));
 }
 
 std::vector<std::size_t> all_numbers(const Checkpoint& checkpoint) {

@@ -27,6 +27,9 @@ std::vector<TensorRange> sorted_ranges(const Checkpoint& checkpoint, std::span<c
 // For each tensor of the checkpoint, whether it has the same bytes as an earlier one of these ranges.
 std::vector<bool> find_repeated(const Checkpoint& checkpoint, std::span<const TensorRange> sorted);
 
+// The same of these tensors. Those of one file, in its order, are only walked over.
+std::vector<bool> find_repeated(const Checkpoint& checkpoint, std::span<const std::size_t> numbers);
+
 // 0, 1, 2 and so on: the numbers of all tensors.
 std::vector<std::size_t> all_numbers(const Checkpoint& checkpoint);
 
