@@ -52,8 +52,7 @@ void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, s
   cells[kTensors] = screen.count(node.tensors);
   cells[kParameters] = screen.count(node.parameters);
   cells[kBytes] = screen.bytes(node.bytes);
-  cells[kShare] = screen.interactive ? fmt::format("{:.1f}", percent) : screen.number(percent);
-  cells[kShare] += '%';
+  cells[kShare] = screen.interactive ? fmt::format("{:.1f}%", percent) : fmt::to_string(percent) + '%';
   cells[kShared].clear();
   if (node.shared_bytes > 0) cells[kShared] = fmt::format("+ {} shared", screen.bytes(node.shared_bytes));
 }
