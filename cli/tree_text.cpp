@@ -13,7 +13,7 @@
 namespace ballast::cli {
 namespace {
 
-constexpr std::size_t kGap = 2, kIndent = 2;
+constexpr std::size_t kTreeGap = 2, kTreeIndent = 2;
 constexpr std::size_t kNarrowestName = 12, kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
 constexpr std::size_t kMostIndent = 40;  // names may have ten thousand parts
 constexpr std::array<std::string_view, 8> kEighthsOfColumn = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -45,7 +45,7 @@ bool has_utf8_locale() {
 void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes,
                bool has_blocks) {
   const double percent = 100 * share_of(node.bytes, all_bytes);
-  cells[kName].assign(std::min(kIndent * node.depth, kMostIndent), ' ');
+  cells[kName].assign(std::min(kTreeIndent * node.depth, kMostIndent), ' ');
   append_escaped(cells[kName], node.name().empty() ? "\"\"" : node.name());
   cells[kPrefixes].clear();
   if (node.folded > 1 || !screen.interactive) cells[kPrefixes] = (has_blocks ? "×" : "x") + std::to_string(node.folded);
@@ -73,11 +73,11 @@ Room room_for(const Terminal& screen, const std::vector<TreeCells>& rows) {
   const auto widths = widths_of(rows);
   const auto beside = [&](std::size_t taken) { return screen.width > taken ? screen.width - taken : 0; };
   std::size_t numbers = 0;  // the columns of the numbers that every line has
-  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare}) numbers += widths[i] + kGap;
-  const std::size_t shared = widths[kShared] == 0 ? 0 : widths[kShared] + kGap;
-  const std::size_t bar = beside(numbers + std::min(widths[kName], kUsualName) + shared + kGap);
+  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare}) numbers += widths[i] + kTreeGap;
+  const std::size_t shared = widths[kShared] == 0 ? 0 : widths[kShared] + kTreeGap;
+  const std::size_t bar = beside(numbers + std::min(widths[kName], kUsualName) + shared + kTreeGap);
   Room room{.name = 0, .bar = bar < kNarrowestBar ? 0 : std::min(bar, kWidestBar)};
-  room.name = std::max(beside(numbers + (room.bar == 0 ? 0 : room.bar + kGap)), kNarrowestName);
+  room.name = std::max(beside(numbers + (room.bar == 0 ? 0 : room.bar + kTreeGap)), kNarrowestName);
   return room;
 }
 

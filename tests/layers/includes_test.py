@@ -89,6 +89,8 @@ PUBLIC_HEADERS = {
     "diff": "inspect",
     "verify": "inspect",
     "summary": "inspect",
+    "listing": "inspect",
+    "tree": "inspect",
     "scan": "checkpoint",
     "densify": "transform",
     "adapter": "peft",
