@@ -48,8 +48,9 @@ void bench_command(Report& report) {
     double bound;
   };
   const std::string path = scratch() + "/command.safetensors";
-  const std::array<Case, 3> cases = {{
+  const std::array<Case, 4> cases = {{
       {"ls 100 000 tensors, without the start / open them", {"ls"}, 3.0},
+      {"ls --tree of 100 000 tensors, without the start / open them", {"ls", "--tree"}, 3.0},
       {"info of 100 000 tensors, without the start / open them", {"info"}, 3.0},
       {"ls --json of 100 000 tensors, without the start / open them", {"ls", "--json"}, 2.5},
   }};

@@ -93,7 +93,8 @@ void add_json_option(Command& verb, Session& session) {
 }
 
 void add_selection_options(Command& verb, Session& session) {
-  verb.option("--include", "GLOB", &session.selection.include, "only tensors whose whole name matches");
+  verb.option("--include", "GLOB", &session.selection.include,
+              "only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}");
   verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose whole name matches");
 }
 
@@ -120,9 +121,10 @@ std::pair<std::string, std::string> split_assignment(const std::string& text, st
 }
 
 std::uint64_t bytes_argument(std::string_view option, const std::string& text) {
-  if (const auto bytes = parse_bytes(text)) return *bytes;
+  const bool is_short = !text.empty() && std::string_view("kKmMgGtT").find(text.back()) != std::string_view::npos;
+  if (const auto bytes = parse_bytes(is_short ? text + "iB" : text)) return *bytes;
   throw Error(Errc::invalid_argument, fmt::format("{}: \"{}\" is no size", option, text))
-      .hint("write a number and a unit, like 5GB, 64MiB or 4096");
+      .hint("write a number and a unit, like 5GB, 64MiB or 4096; 512K is 512KiB");
 }
 
 DType dtype_argument(std::string_view option, const std::string& text) {

@@ -24,7 +24,7 @@ void add_sync_option(Command& verb, Session& session);
 // "KEY=VALUE" taken apart at the first '='. Throws Errc::invalid_argument.
 std::pair<std::string, std::string> split_assignment(const std::string& text, std::string_view example);
 
-// "5GB", "64MiB". Throws Errc::invalid_argument naming the option.
+// "5GB", "64MiB"; "512K" is 512KiB, as du and find have it. Throws Errc::invalid_argument naming the option.
 std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 
 // "BF16", "bfloat16", "torch.half": see parse_dtype. Throws Errc::invalid_argument naming the option.

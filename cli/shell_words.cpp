@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <ballast/listing.hpp>
 #include <ballast/names.hpp>
 #include <ballast/transform.hpp>
 
@@ -10,6 +11,12 @@
 namespace ballast::cli {
 namespace {
 
+std::vector<std::string> every_dtype() {
+  std::vector<std::string> names;
+  for (const DTypeInfo& dtype : all_dtypes()) names.emplace_back(dtype.name);
+  return names;
+}
+
 // The values of an option that takes one of a few words.
 std::vector<std::string> choices_of(const Argument& option) {
   const std::string& name = option.long_name;
@@ -17,12 +24,14 @@ std::vector<std::string> choices_of(const Argument& option) {
   if (name == "block-endian") return {"big", "little"};
   if (name == "to") return {"peft", "diffusers", "kohya", "gguf"};
   if (name == "names") return {"hf", "gguf"};
+  if (name == "sort") return {kSortNames.begin(), kSortNames.end()};
   if (name == "architecture") {
     const auto names = architectures_with_names();
     return {names.begin(), names.end()};
   }
   if (name != "dtype") return {};
   std::vector<std::string> choices = cast_targets();
+  if (option.value_name == "DTYPES") return every_dtype();
   const bool may_encode = option.value_name == "[GLOB=]DTYPE";
   if (may_encode) {
     for (const DType type : encodable_types()) choices.emplace_back(ballast::name(type));

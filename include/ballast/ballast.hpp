@@ -21,6 +21,7 @@
 #include <ballast/importance.hpp>       // how much each column of a weight matters
 #include <ballast/json.hpp>             // small documents: configurations, rules
 #include <ballast/limits.hpp>           // every cap on hostile input
+#include <ballast/listing.hpp>          // which tensors, in which order, and how much they are together
 #include <ballast/load.hpp>             // a state dict in one call
 #include <ballast/load_state_dict.hpp>  // puts a checkpoint into a C++ object
 #include <ballast/manifest.hpp>         // what was written, to be checked later
@@ -54,6 +55,7 @@
 #include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
 #include <ballast/transform.hpp>        // select, rename, cast
+#include <ballast/tree.hpp>             // tensors by the prefixes of their names
 #include <ballast/typed_metadata.hpp>   // typed metadata
 #include <ballast/verify.hpp>           // checks
 #include <ballast/weight_map.hpp>       // from one layout of weights to another

@@ -137,6 +137,13 @@ std::vector<std::size_t> natural_order(std::span<const std::string_view> names) 
   // measured.
   if (std::is_sorted(names.begin(), names.end(), natural_less)) return order;
 
+  // A few names are sorted before their heads would be.
+  constexpr std::size_t kFew = 64;
+  if (names.size() <= kFew) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return natural_less(names[a], names[b]); });
+    return order;
+  }
+
   const std::size_t common = common_prefix_of_all(names);
   std::vector<SortItem> items;
   items.reserve(names.size());

@@ -5,7 +5,6 @@
 #include <map>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -13,35 +12,10 @@
 
 #include "core/name_hash.hpp"
 #include "inspect/name_pattern.hpp"
+#include "inspect/tensor_ranges.hpp"
 
 namespace ballast {
 namespace {
-
-// Where a tensor's bytes lie, and its number in the checkpoint.
-struct TensorRange {
-  const Storage* storage;
-  std::uint64_t first, bytes;
-  std::size_t number;
-
-  auto place() const { return std::tie(storage, first, bytes); }
-};
-
-// The ranges of all tensors that have bytes, in the order of where they lie and then of the checkpoint. Most files are
-// in that order already.
-std::vector<TensorRange> sorted_ranges(const Checkpoint& checkpoint) {
-  std::vector<TensorRange> ranges;
-  ranges.reserve(checkpoint.size());
-  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
-    const Tensor& tensor = checkpoint.tensors[i].tensor;
-    if (const std::uint64_t bytes = tensor.nbytes(); bytes != 0)
-      ranges.push_back({tensor.storage().get(), tensor.offset(), bytes, i});
-  }
-  const auto before = [](const TensorRange& a, const TensorRange& b) {
-    return std::tuple(a.storage, a.first, a.bytes, a.number) < std::tuple(b.storage, b.first, b.bytes, b.number);
-  };
-  if (!std::ranges::is_sorted(ranges, before)) std::ranges::sort(ranges, before);
-  return ranges;
-}
 
 struct PatternHash {
   std::size_t operator()(const Summary::Pattern& pattern) const noexcept {
@@ -170,10 +144,8 @@ std::vector<std::string> find_roots(const Checkpoint& checkpoint) {
 
 Summary summarize(const Checkpoint& checkpoint) {
   Summary summary;
-  const std::vector<TensorRange> ranges = sorted_ranges(checkpoint);
-  std::vector<bool> is_repeated(checkpoint.size());  // has the same bytes as an earlier tensor
-  for (std::size_t i = 1; i < ranges.size(); ++i)
-    is_repeated[ranges[i].number] = ranges[i].storage != nullptr && ranges[i].place() == ranges[i - 1].place();
+  const std::vector<TensorRange> ranges = sorted_ranges(checkpoint, all_numbers(checkpoint));
+  const std::vector<bool> is_repeated = find_repeated(checkpoint, ranges);
 
   std::map<DType, Summary::DTypeTotal> totals;
   for (std::size_t i = 0; i < checkpoint.size(); ++i) {

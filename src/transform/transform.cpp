@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/glob.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
@@ -33,7 +34,11 @@ bool Selection::matches(std::string_view name) const {
 
 Checkpoint select(Checkpoint checkpoint, const Selection& selection) {
   if (selection.include.empty() && selection.exclude.empty()) return checkpoint;
-  return keep_names(std::move(checkpoint), [&](std::string_view name) { return selection.matches(name); });
+  const std::vector<Glob> include(selection.include.begin(), selection.include.end());
+  const std::vector<Glob> exclude(selection.exclude.begin(), selection.exclude.end());
+  return keep_names(std::move(checkpoint), [&](std::string_view name) {
+    return (include.empty() || matches_any(include, name)) && !matches_any(exclude, name);
+  });
 }
 
 Checkpoint cast(Checkpoint checkpoint, DType dtype) {

@@ -56,7 +56,7 @@ class Documents(TestCase):
     def run_line(self, command):
         command = re.sub(r"^\./dev run\b", "ballast", command)
         terminal = Terminal("-c", command, program="bash", cwd=self.folder, columns=120, env=environment(
-            NO_COLOR="1", PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}"))
+            NO_COLOR="1", LC_ALL="C.UTF-8", PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}"))
         self.last_code, text = terminal.finish(120)
         # On a slow machine there may have been a progress bar.
         return re.sub(r"[^\n]*\r\x1b\[K", "", text).splitlines()

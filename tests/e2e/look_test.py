@@ -153,7 +153,7 @@ class Ls(TestCase):
         self.assertEqual((listed["schema"], listed["target"], listed["format"], listed["shards"]),
                          ("ballast.ls/1", "m.safetensors", "safetensors", 1))
         b, a = listed["tensors"]
-        self.assertEqual(list(b), ["name", "dtype", "shape", "bytes", "layout", "file", "offset", "contiguous", "data"])
+        self.assertEqual(list(b), ["name", "dtype", "shape", "numel", "bytes", "layout", "file", "offset", "contiguous", "data"])
         self.assertEqual((b["name"], b["dtype"], b["shape"], b["bytes"]), ("b", "I16", [3], 6))
         self.assertEqual((b["layout"], b["file"], b["contiguous"], b["data"]), ("strided", "m.safetensors", True, True))
         raw = path.read_bytes()

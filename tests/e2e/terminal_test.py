@@ -15,8 +15,9 @@ class OnATerminal(TestCase):
         code, text = self.show("ls", TINY)
         self.assertEqual(code, OK)
         self.assertIn("\x1b[36mBF16\x1b[0m", text)
-        lines = without_colors(text).splitlines()
+        *lines, total = without_colors(text).splitlines()
         self.assertEqual(len({line.index(" [") for line in lines}), 1)
+        self.assertEqual(total, "12 tensors, 4 168 parameters, 8.58 kB")
         self.assertIn("1.02 kB", lines[0])
         self.assertNotIn("\t", text)
 

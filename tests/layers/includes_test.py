@@ -93,6 +93,8 @@ PUBLIC_HEADERS = {
     "summary": "inspect",
     "check": "check",
     "model_info": "inspect",
+    "listing": "inspect",
+    "tree": "inspect",
     "scan": "checkpoint",
     "densify": "transform",
     "adapter": "peft",

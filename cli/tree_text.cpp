@@ -1,0 +1,116 @@
+#include "tree_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <ballast/text.hpp>
+
+#include "table.hpp"
+
+namespace ballast::cli {
+namespace {
+
+constexpr std::size_t kTreeGap = 2, kTreeIndent = 2;
+constexpr std::size_t kNarrowestName = 12, kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
+constexpr std::size_t kMostIndent = 40;  // names may have ten thousand parts
+constexpr std::array<std::string_view, 8> kEighthsOfColumn = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+
+enum TreeColumn : std::size_t { kName, kPrefixes, kTensors, kParameters, kBytes, kShare, kBar, kShared, kColumns };
+using TreeCells = std::array<std::string, kColumns>;
+const std::vector<Table::Column> kLayout = {{},
+                                            {.right = true},
+                                            {.right = true},
+                                            {.right = true},
+                                            {.right = true, .color = Color::green},
+                                            {.right = true},
+                                            {.color = Color::cyan},
+                                            {.color = Color::dim}};
+
+// Fills cells, but for the bar. Those of the last line are reused: there may be a hundred thousand lines.
+void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes,
+               bool has_blocks) {
+  const double percent = 100 * share_of(node.bytes, all_bytes);
+  cells[kName].assign(std::min(kTreeIndent * node.depth, kMostIndent), ' ');
+  append_escaped(cells[kName], node.name().empty() ? "\"\"" : node.name());
+  cells[kPrefixes].clear();
+  if (node.folded > 1 || !screen.interactive) cells[kPrefixes] = (has_blocks ? "×" : "x") + std::to_string(node.folded);
+  cells[kTensors] = screen.count(node.tensors);
+  cells[kParameters] = screen.count(node.parameters);
+  cells[kBytes] = screen.bytes(node.bytes);
+  cells[kShare] = screen.interactive ? fmt::format("{:.1f}%", percent) : fmt::to_string(percent) + '%';
+  cells[kShared].clear();
+  if (node.shared_bytes > 0) cells[kShared] = fmt::format("+ {} shared", screen.bytes(node.shared_bytes));
+}
+
+std::array<std::size_t, kColumns> widths_of(const std::vector<TreeCells>& rows) {
+  std::array<std::size_t, kColumns> widths{};
+  for (const TreeCells& row : rows) {
+    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  return widths;
+}
+
+// How many columns of the screen names and bars get. There are no bars if they would leave too few for names.
+struct Room {
+  std::size_t name, bar;
+};
+Room room_for(const Terminal& screen, const std::vector<TreeCells>& rows) {
+  const auto widths = widths_of(rows);
+  const auto beside = [&](std::size_t taken) { return screen.width > taken ? screen.width - taken : 0; };
+  std::size_t numbers = 0;  // the columns of the numbers that every line has
+  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare}) numbers += widths[i] + kTreeGap;
+  const std::size_t shared = widths[kShared] == 0 ? 0 : widths[kShared] + kTreeGap;
+  const std::size_t bar = beside(numbers + std::min(widths[kName], kUsualName) + shared + kTreeGap);
+  Room room{.name = 0, .bar = bar < kNarrowestBar ? 0 : std::min(bar, kWidestBar)};
+  room.name = std::max(beside(numbers + (room.bar == 0 ? 0 : room.bar + kTreeGap)), kNarrowestName);
+  return room;
+}
+
+}  // namespace
+
+double share_of(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+std::string bar(double share, std::size_t columns, bool has_blocks) {
+  if (share <= 0 || columns == 0) return {};
+  const double length = std::min(share, 1.0) * static_cast<double>(columns);
+  if (!has_blocks) return std::string(std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(length))), '#');
+  const auto eighths = std::max<std::size_t>(1, static_cast<std::size_t>(std::lround(length * 8)));
+  std::string text;
+  for (std::size_t i = 0; i < eighths / 8; ++i) text += "█";
+  return text.append(kEighthsOfColumn[eighths % 8]);
+}
+
+void write_tree(Session& session, const Tree& tree) {
+  const Terminal& screen = session.screen;
+  const bool has_blocks = screen.interactive && screen.utf8;
+  Table table(session.out, screen, kLayout);
+  const auto add_row = [&](const TreeNode& node, TreeCells& cells, std::size_t bars) {
+    cells[kBar] = bar(share_of(node.bytes, tree.totals.bytes), bars, has_blocks);
+    table.row(std::span(cells).first(cells[kShared].empty() ? kShared : kColumns));
+  };
+  if (!screen.interactive) {
+    TreeCells cells;
+    for (const TreeNode& node : tree.nodes) {
+      set_cells(cells, screen, node, tree.totals.bytes, has_blocks);
+      add_row(node, cells, kWidestBar);
+    }
+    return;
+  }
+  std::vector<TreeCells> rows = {{"name", "", "tensors", "params", "bytes", "share"}};
+  for (const TreeNode& node : tree.nodes) set_cells(rows.emplace_back(), screen, node, tree.totals.bytes, has_blocks);
+  const Room room = room_for(screen, rows);
+  table.header(rows[0]);
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    TreeCells& cells = rows[i + 1];
+    if (!session.shows_all()) cells[kName] = abbreviate(cells[kName], room.name);
+    add_row(tree.nodes[i], cells, room.bar);
+  }
+  table.finish();
+}
+
+}  // namespace ballast::cli
