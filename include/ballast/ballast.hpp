@@ -41,6 +41,7 @@
 #include <ballast/save_plan.hpp>        // what a save will do, and how
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
+#include <ballast/sidecars.hpp>         // what lies beside the weights of a model
 #include <ballast/slice.hpp>            // "0:4, ..., -1"
 #include <ballast/source.hpp>           // the bytes of files, wherever the files lie
 #include <ballast/state_dict.hpp>       // tensors by name
@@ -50,6 +51,7 @@
 #include <ballast/summary.hpp>          // a checkpoint at a glance
 #include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
+#include <ballast/training.hpp>         // the model in a training checkpoint
 #include <ballast/transform.hpp>        // select, rename, cast
 #include <ballast/typed_metadata.hpp>   // typed metadata
 #include <ballast/verify.hpp>           // checks

@@ -91,6 +91,8 @@ PUBLIC_HEADERS = {
     "summary": "inspect",
     "scan": "checkpoint",
     "densify": "transform",
+    "training": "transform",
+    "sidecars": "checkpoint",
     "adapter": "peft",
     "merge": "peft",
     "names": "llamacpp",
