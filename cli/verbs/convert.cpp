@@ -12,13 +12,16 @@
 #include <ballast/names.hpp>
 #include <ballast/recipe.hpp>
 #include <ballast/save.hpp>
+#include <ballast/training.hpp>
 #include <ballast/transform.hpp>
 #include <ballast/weight_map.hpp>
 
+#include "../beside.hpp"
 #include "../gguf_flags.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../save_job.hpp"
+#include "../training_note.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -33,7 +36,7 @@ struct Arguments {
   std::string names;  // "hf", "gguf" or "keep"
   GgufFlags gguf;
   NameOptions name_options;
-  bool dense = false, raw = false, dry_run = false;
+  bool dense = false, raw = false, dry_run = false, model_only = false, no_sidecars = false;
   bool dedupe = false, keep_values = false, compress = false, verify = false, allow_empty = false;
 };
 
@@ -129,11 +132,6 @@ GgufFlags with_plain_type(const Arguments& arguments) {
   return flags;
 }
 
-bool is_folder(const std::string& out) {
-  std::error_code ignored;
-  return out.ends_with('/') || std::filesystem::is_directory(out, ignored);
-}
-
 // A folder gets the config.json of the model, too.
 Checkpoint as_huggingface_model(const Session& session, const Arguments& arguments, const NameOptions& options,
                                 Checkpoint checkpoint, Json& config) {
@@ -158,14 +156,37 @@ Checkpoint with_names(const Session& session, const Arguments& arguments, Checkp
   return to_names(std::move(checkpoint), style, options);
 }
 
-// `config` is what becomes config.json; null if nothing does.
-Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments, Json& config) {
-  check_type_alone(arguments);
+// Most people who convert a training checkpoint want the model in it.
+void suggest_model(const Session& session, const Arguments& arguments, const Checkpoint& checkpoint) {
+  if (arguments.model_only) return;
+  if (const auto note = training_note(arguments.in, training_parts(checkpoint))) session.note(*note);
+}
+
+struct Wanted {
+  Checkpoint opened;      // as it was opened; empty if nobody asks what lay beside it
+  Checkpoint checkpoint;  // what is written
+  Json config;            // what becomes config.json; null if nothing does
+};
+
+Checkpoint opened_model(const Session& session, const Arguments& arguments) {
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
+  if (!arguments.model_only) return checkpoint;
+  const std::size_t said = checkpoint.notes.size();
+  checkpoint = model_only(std::move(checkpoint));
+  say_notes(session, std::span(checkpoint.notes).subspan(said));
+  return checkpoint;
+}
+
+Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, bool takes_files_along) {
+  check_type_alone(arguments);
+  Wanted wanted;
+  Checkpoint checkpoint = opened_model(session, arguments);
+  if (takes_files_along) wanted.opened = checkpoint;
   const bool is_model = makes_gguf_model(session, arguments.gguf, checkpoint, arguments.out, arguments.names);
   check_model_options(arguments, is_model);
   checkpoint = select_tensors(session, std::move(checkpoint));
+  suggest_model(session, arguments, checkpoint);
 
   const std::size_t said = checkpoint.notes.size();
   if (!arguments.map_back.empty())
@@ -178,7 +199,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments,
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   if (is_model) checkpoint = as_gguf_model(session, arguments.gguf, std::move(checkpoint));
   if (!is_model && !arguments.names.empty() && arguments.names != "keep")
-    checkpoint = with_names(session, arguments, std::move(checkpoint), config);
+    checkpoint = with_names(session, arguments, std::move(checkpoint), wanted.config);
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   const GgufFlags types = is_model ? with_plain_type(arguments) : arguments.gguf;
   if (is_model || types.has_type()) checkpoint = with_types(session, types, std::move(checkpoint));
@@ -188,7 +209,8 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments,
   }
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(checkpoint, arguments);
-  return checkpoint;
+  wanted.checkpoint = std::move(checkpoint);
+  return wanted;
 }
 
 std::uint64_t shard_bytes(const std::string& text) {
@@ -212,7 +234,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   return options;
 }
 
-// Most people who convert a training checkpoint want the model in it.
+// All of a checkpoint is often the model, under a name of its own.
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
@@ -241,17 +263,19 @@ int run_convert(Session& session, const Arguments& arguments) {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
         .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
   }
-  Json config;
-  const Checkpoint checkpoint = wanted_checkpoint(session, arguments, config);
+  SaveOptions options = save_options(session, arguments);
+  const bool takes_files_along = !arguments.no_sidecars && takes_sidecars(arguments.out, options);
+  Wanted wanted = wanted_checkpoint(session, arguments, takes_files_along);
+  const Checkpoint& checkpoint = wanted.checkpoint;
   suggest_root(session, checkpoint);
   if (arguments.keep_values && checkpoint.values.empty())
     session.note("--keep-values: nothing stands beside the tensors" +
                  (session.root.empty() ? std::string() : fmt::format(" below \"{}\"", session.root)));
-  SaveOptions options = save_options(session, arguments);
   auto planning = session.progress_bar();  // compressing is measured while planning
   options.progress = planning.callback();
   SavePlan plan = plan_save(checkpoint, arguments.out, options);
-  add_model_config(plan, std::move(config));
+  add_model_config(plan, std::move(wanted.config));
+  if (takes_files_along) take_sidecars(session, plan, wanted.opened, checkpoint, arguments.dry_run);
   planning.clear();
   if (arguments.dry_run) {
     say_notes(session, plan.notes);
@@ -298,6 +322,8 @@ void add_convert(Command& verb, Session& session) {
   verb.option("--add-prefix", "TEXT", &arguments->add_prefix, "put this before every name");
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
               "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
+  verb.flag("--model-only", &arguments->model_only,
+            "of a training checkpoint only the model, under its own names; not the optimizer's state");
   verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
   verb.flag("--raw", &arguments->raw, "ggml's blocks into safetensors as bytes, to become the same GGUF again");
   verb.flag("--dedupe", &arguments->dedupe, "safetensors: tensors that share their bytes once, the other names agreed");
@@ -312,6 +338,7 @@ void add_convert(Command& verb, Session& session) {
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
   add_strict_option(verb, session);
+  add_sidecars_option(verb, arguments->no_sidecars);
   verb.flag("--allow-empty", &arguments->allow_empty, "write a file although there is no tensor to write");
   add_force_option(verb, session);
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");

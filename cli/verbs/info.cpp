@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
+#include <ballast/training.hpp>
 
 #include "../info_text.hpp"
 #include "../json_writer.hpp"
@@ -15,6 +17,7 @@
 #include "../place.hpp"
 #include "../remedies.hpp"
 #include "../table.hpp"
+#include "../training_note.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -121,7 +124,33 @@ void write_field(JsonWriter& json, const MetadataEntry& field) {
   std::visit([&](const auto& held) { json.value(held); }, field.value().get());
 }
 
-void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
+void write_part(JsonWriter& json, const TrainingPart& part) {
+  json.begin_object();
+  json.field("root", part.root);
+  json.field("tensors", part.tensors);
+  json.field("bytes", part.bytes);
+  json.end();
+}
+
+void write_training(JsonWriter& json, const TrainingParts& parts) {
+  json.key("training");
+  json.begin_object(Layout::lines);
+  json.key("model");
+  write_part(json, parts.model);
+  json.field("prefix", parts.prefix);
+  const std::pair<std::string_view, const std::vector<TrainingPart>*> lists[] = {
+      {"optimizers", &parts.optimizers}, {"averages", &parts.averages}, {"others", &parts.others}};
+  for (const auto& [key, list] : lists) {
+    json.key(key);
+    json.begin_array();
+    for (const TrainingPart& part : *list) write_part(json, part);
+    json.end();
+  }
+  json.array_field("tied", parts.tied);
+  json.end();
+}
+
+void write_json(Session& session, const Checkpoint& checkpoint, const Summary& summary, const TrainingParts& training) {
   const Places places(checkpoint);
   JsonWriter json(session.out, "ballast.info/1");
   json.field("target", checkpoint.target);
@@ -162,6 +191,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Summary& s
     for (const PlainValue& value : checkpoint.values) write_value(json, value);
     json.end();
   }
+  if (training.is_training()) write_training(json, training);
   if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);
   if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
   if (!checkpoint.dangerous.empty()) {
@@ -343,7 +373,10 @@ int run_info(Session& session, const std::string& target) {
   }
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
-  session.json ? write_json(session, checkpoint, summary) : write_text(session, checkpoint, summary);
+  const TrainingParts training = training_parts(checkpoint);
+  if (auto note = training_note(target, training))
+    checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
+  session.json ? write_json(session, checkpoint, summary, training) : write_text(session, checkpoint, summary);
   return 0;
 }
 

@@ -95,6 +95,7 @@ class SidecarAdder {
       planned.items.push_back({"", Tensor(DType::u8, {size}, source_storage(file.source, 0, size)), 0});
       planned.size_bytes = size;
     }
+    has_config_ = has_config_ || file.name == kConfig;
     names_.add(file.name);
     sources_.push_back({file.source->name(), file.source->size_bytes(), file.source});
     add_file(plan_, std::move(planned));
@@ -137,8 +138,7 @@ class SidecarAdder {
     NameList left;
     for (const std::string& name : sidecars.left) left.add(name);
     if (!left.empty() && !is_same_folder_) note("left in the folder of the source: " + left.text());
-    const bool has_config = std::ranges::any_of(sidecars.files, [](const auto& file) { return file.name == kConfig; });
-    if (has_config && has_other_names(model_, written_))
+    if (has_config_ && has_other_names(model_, written_))
       note("config.json describes the names that the model had: what is written has others");
   }
 
@@ -152,7 +152,7 @@ class SidecarAdder {
   std::vector<CheckpointFile> sources_ = model_.files;
   NameList names_;
   std::vector<std::string> changes_;
-  bool is_same_folder_ = false, is_dense_ = false;
+  bool is_same_folder_ = false, is_dense_ = false, has_config_ = false;
 };
 
 }  // namespace
