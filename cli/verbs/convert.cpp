@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 #include <ballast/gguf_model.hpp>
 #include <ballast/manifest.hpp>
+#include <ballast/metadata_text.hpp>
 #include <ballast/names.hpp>
 #include <ballast/recipe.hpp>
 #include <ballast/save.hpp>
@@ -81,18 +82,14 @@ bool has_typed_metadata(std::string_view out) {
 
 // A GGUF has typed metadata, every other format has texts. What is set is of the kind that the output has, whatever the
 // input has under that key.
-void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
+void change_metadata(const Session& session, Checkpoint& checkpoint, const Arguments& arguments) {
   const bool is_typed = has_typed_metadata(arguments.out) || arguments.raw;
-  for (const auto& assigned : arguments.metadata) {
-    const auto [key, type, text] = parse_metadata_assignment(assigned);
-    if (!is_typed && type.value_or(MetadataType::string) != MetadataType::string)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("\"{}\" cannot be {}: the metadata of such a file are texts", key, name(*type)))
-          .hint(fmt::format("leave the type out: --metadata {}={}", key, text));
+  for (const auto& given : arguments.metadata) {
+    const std::string assigned = with_text_of_file(session, given);
     if (is_typed) {
-      checkpoint.typed_metadata.set_from_text(key, text, type);
-      checkpoint.metadata.erase(key);
+      checkpoint.metadata.erase(assign(checkpoint.typed_metadata, assigned));
     } else {
+      const auto [key, text] = parse_text_assignment(assigned);
       checkpoint.typed_metadata.remove(key);
       checkpoint.metadata[key] = text;
     }
@@ -208,7 +205,7 @@ Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, boo
     set_plain_file_type(checkpoint);
   }
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
-  change_metadata(checkpoint, arguments);
+  change_metadata(session, checkpoint, arguments);
   wanted.checkpoint = std::move(checkpoint);
   return wanted;
 }
@@ -333,7 +330,7 @@ void add_convert(Command& verb, Session& session) {
             "safetensors: what shrinks as zstd frames, which ballast opens as it is");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--metadata,--meta", "KEY[:TYPE]=VALUE", &arguments->metadata,
-              "set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2");
+              "set metadata: author=me, card=@FILE; with a type in a GGUF: llama.block_count:u32=2");
   verb.option("--remove-metadata,--remove-meta", "KEY", &arguments->removed_metadata, "leave metadata out");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");

@@ -25,6 +25,7 @@
 #include <ballast/manifest.hpp>         // what was written, to be checked later
 #include <ballast/merge.hpp>            // adapters put into the weights
 #include <ballast/metadata.hpp>         // metadata edited in place
+#include <ballast/metadata_text.hpp>    // metadata from what somebody typed
 #include <ballast/names.hpp>            // the names of Hugging Face and of llama.cpp
 #include <ballast/open.hpp>             // opens checkpoints
 #include <ballast/open_options.hpp>     // how checkpoints are opened

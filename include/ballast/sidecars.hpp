@@ -31,8 +31,8 @@ struct Sidecar {
 
 struct Sidecars {
   std::vector<Sidecar> files;     // sorted by name
-  std::vector<std::string> left;  // what is in the folder, and is neither taken along nor the weights themselves
-  std::vector<Note> notes;        // why some of these are left: a link that leads out of the folder, a huge file
+  std::vector<std::string> left;  // what else is in the folder, and is neither the weights nor hidden
+  std::vector<Note> notes;        // files that are not taken, and why: a link that leads out of the folder, a huge file
 };
 
 // The files beside a checkpoint that was opened as a folder: a local one, one of the Hub's cache, or one of the Hub.

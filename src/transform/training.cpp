@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "transform/training_names.hpp"
@@ -149,13 +150,20 @@ class Sorted {
       root_ = word;
       return;
     }
-    if (!has_optimizer_ && !has_average_) return;
+    if (!has_optimizer_ && !has_average_) return take_only_root();
     std::vector<std::string_view> left;
     for (const auto& [word, subtree] : subtrees_) {
       if (subtree.tensors != 0 && subtree.kind == Kind::unknown && !is_called_by_trainers(word)) left.push_back(word);
     }
     if (left.size() == 1 && is_root(left[0])) root_ = left[0];
     if (left.empty() && has_average_) take_average();
+  }
+
+  // A subtree that all tensors lie in is the model, whatever it is called.
+  void take_only_root() {
+    if (checkpoint_.roots.empty() || checkpoint_.roots[0].tensors != checkpoint_.size()) return;
+    const std::string& path = checkpoint_.roots[0].path;
+    if (path.find('.') == std::string::npos) root_ = path;
   }
 
   void take_average() {
@@ -205,6 +213,13 @@ void say_what_is_left_out(Checkpoint& checkpoint, const TrainingParts& parts) {
     say(fmt::format("the model is the average {}, since no other weights are there", quote(parts.model.root)));
   if (!parts.others.empty()) say("left out besides the model: " + list_of(parts.others));
   if (!parts.prefix.empty()) say(fmt::format("every name loses its {}", quote(parts.prefix)));
+  const bool may_have_wrapper =
+      !parts.model.root.empty() && checkpoint.size() != 0 &&
+      std::ranges::all_of(checkpoint, [](const StateDict::Entry& entry) { return entry.name.starts_with("model."); });
+  if (may_have_wrapper) {
+    checkpoint.notes.push_back({"", "every name begins with \"model.\", which is kept: it may be the model's own",
+                                Note::Kind::remark, mention(Remedy::strip_prefix) + " takes it away"});
+  }
   if (before == checkpoint.notes.size() && parts.model.root.empty()) say("there is nothing in it but the model");
 }
 

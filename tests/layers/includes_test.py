@@ -99,6 +99,7 @@ PUBLIC_HEADERS = {
     "gguf_model": "llamacpp",
     "typed_metadata": "tensor",
     "metadata": "inspect",
+    "metadata_text": "tensor",
     "from_diff": "peft",
     "importance": "llamacpp",
     "recipe": "llamacpp",

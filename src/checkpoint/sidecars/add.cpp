@@ -96,7 +96,8 @@ class SidecarAdder {
       planned.size_bytes = size;
     }
     has_config_ = has_config_ || file.name == kConfig;
-    names_.add(file.name);
+    constexpr std::size_t kMostNamed = 30;
+    if (names_.size() <= kMostNamed) names_.push_back(names_.size() == kMostNamed ? "…" : quote(file.name));
     sources_.push_back({file.source->name(), file.source->size_bytes(), file.source});
     add_file(plan_, std::move(planned));
   }
@@ -122,16 +123,22 @@ class SidecarAdder {
     const std::optional<DType> before = dominant_dtype(model_), now = dominant_dtype(written_);
     if (!now || before == now || info(*now).torch_name.empty()) return;
     const std::string_view name = info(*now).torch_name;
+    std::set<std::string> old;  // what config.json may call the dtype that the weights had
+    if (before) old.emplace(info(*before).torch_name);
     for (const std::string_view key : kDTypeKeys) {
-      const std::optional<std::string> said = config.find(key);
-      if (said && *said != name && config.replace(key, *said, name) != 0)
-        changes_.push_back(fmt::format("{} is {}", key, name));
+      if (auto said = config.find(key)) old.insert(*std::move(said));
+    }
+    old.erase(std::string(name));
+    for (const std::string_view key : kDTypeKeys) {
+      std::size_t count = 0;
+      for (const std::string& said : old) count += config.replace(key, said, name);
+      if (count != 0) changes_.push_back(fmt::format("{} is {}", key, name));
     }
   }
 
   void say(const Sidecars& sidecars) {
     if (!names_.empty()) {
-      note(fmt::format("taken along: {}{}", names_.text(),
+      note(fmt::format("taken along: {}{}", fmt::join(names_, ", "),
                        changes_.empty() ? "" : fmt::format("; in config.json, {}", fmt::join(changes_, ", "))));
     }
     plan_.notes.insert(plan_.notes.end(), sidecars.notes.begin(), sidecars.notes.end());
@@ -150,7 +157,7 @@ class SidecarAdder {
   fs::path folder_;
   std::set<fs::path> taken_;
   std::vector<CheckpointFile> sources_ = model_.files;
-  NameList names_;
+  std::vector<std::string> names_;
   std::vector<std::string> changes_;
   bool is_same_folder_ = false, is_dense_ = false, has_config_ = false;
 };

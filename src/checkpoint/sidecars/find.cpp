@@ -89,7 +89,6 @@ class SidecarFinder {
   }
 
   void leave(const std::string& name, const std::string& why) {
-    found_.left.push_back(name);
     found_.notes.push_back({name, why + ", and is not taken along", Note::Kind::remark});
   }
 

@@ -1,6 +1,7 @@
 #include "formats/safetensors/edit.hpp"
 
 #include <ballast/error.hpp>
+#include <ballast/metadata_text.hpp>
 
 #include <string>
 
@@ -48,7 +49,10 @@ EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits&
   for (const std::string& key : edit.unset) {
     if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key));
   }
-  for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key, value);
+  for (const auto& [key, value] : edit.set) {
+    const bool may_have_type = key.find(':') != std::string::npos && key.find('=') == std::string::npos;
+    metadata.insert_or_assign(may_have_type ? parse_text_assignment(key + "=" + value).key : key, value);
+  }
   if (metadata == header.metadata) return {};
   return {true, header.metadata, metadata, header.data_begin, with_metadata(header, metadata, limits)};
 }
