@@ -80,6 +80,14 @@ bool has_typed_metadata(std::string_view out) {
   });
 }
 
+TextAssignment text_assignment(const std::string& assigned) try {
+  return parse_text_assignment(assigned);
+} catch (Error& error) {
+  const std::size_t equals = assigned.find('='), colon = assigned.rfind(':', equals);
+  throw error.hint(fmt::format("leave the type out: --metadata {}{}", assigned.substr(0, colon),
+                               assigned.substr(std::min(equals, assigned.size()))));
+}
+
 // A GGUF has typed metadata, every other format has texts. What is set is of the kind that the output has, whatever the
 // input has under that key.
 void change_metadata(const Session& session, Checkpoint& checkpoint, const Arguments& arguments) {
@@ -89,7 +97,7 @@ void change_metadata(const Session& session, Checkpoint& checkpoint, const Argum
     if (is_typed) {
       checkpoint.metadata.erase(assign(checkpoint.typed_metadata, assigned));
     } else {
-      const auto [key, text] = parse_text_assignment(assigned);
+      const auto [key, text] = text_assignment(assigned);
       checkpoint.typed_metadata.remove(key);
       checkpoint.metadata[key] = text;
     }

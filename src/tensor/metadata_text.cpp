@@ -202,8 +202,7 @@ TextAssignment parse_text_assignment(std::string_view assignment) {
   if (assigned.type.value_or(MetadataType::string) != MetadataType::string) {
     throw Error(Errc::invalid_argument,
                 fmt::format("{} cannot be {}{}: the metadata of such a file are texts", quote(assigned.key),
-                            assigned.element_type ? "an array of " : "", name(*type)))
-        .hint(fmt::format("leave the type out: {}={}", assigned.key, assigned.text));
+                            assigned.element_type ? "an array of " : "", name(*type)));
   }
   return {std::move(assigned.key), std::move(assigned.text)};
 }
