@@ -163,7 +163,7 @@ Checkpoint with_names(const Session& session, const Arguments& arguments, Checkp
 
 // Most people who convert a training checkpoint want the model in it.
 void suggest_model(const Session& session, const Arguments& arguments, const Checkpoint& checkpoint) {
-  if (arguments.model_only) return;
+  if (arguments.model_only || !is_training_checkpoint(checkpoint)) return;
   if (const auto note = training_note(arguments.in, training_parts(checkpoint))) session.note(*note);
 }
 

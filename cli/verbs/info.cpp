@@ -373,7 +373,7 @@ int run_info(Session& session, const std::string& target) {
   }
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
-  const TrainingParts training = training_parts(checkpoint);
+  const TrainingParts training = is_training_checkpoint(checkpoint) ? training_parts(checkpoint) : TrainingParts();
   if (auto note = training_note(target, training))
     checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
   session.json ? write_json(session, checkpoint, summary, training) : write_text(session, checkpoint, summary);

@@ -6,7 +6,7 @@
 //
 // Example:
 //   const Checkpoint checkpoint = open("last.ckpt");
-//   if (training_parts(checkpoint).is_training()) save(model_only(checkpoint), "model.safetensors");
+//   if (is_training_checkpoint(checkpoint)) save(model_only(checkpoint), "model.safetensors");
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,9 @@ struct TrainingParts {
   // Whether an optimizer or an average is there. If neither is, the model is the likeliest state dict, or all of it.
   bool is_training() const noexcept { return !optimizers.empty() || !averages.empty(); }
 };
+
+// Whether training_parts() finds an optimizer or an average. Cheap for a checkpoint that has no such names.
+bool is_training_checkpoint(const Checkpoint& checkpoint);
 
 // What is what, by the names that training programs give to it: PyTorch's own examples, Lightning, DeepSpeed, Megatron,
 // fairseq, timm, detectron2, YOLO and others.

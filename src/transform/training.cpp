@@ -244,6 +244,22 @@ Checkpoint unwrapped(Checkpoint checkpoint, TrainingParts& parts) {
 
 }  // namespace
 
+bool is_training_checkpoint(const Checkpoint& checkpoint) {
+  std::string_view last;
+  bool was_telling = false;
+  const auto is_telling = [&](std::string_view path) {
+    const std::string_view top = top_of(path);
+    if (top == last) return was_telling;
+    last = top;
+    was_telling = is_called_optimizer(top) || is_called_average(top) || top == "param_groups";
+    return was_telling;
+  };
+  const bool may_be_one =
+      std::ranges::any_of(checkpoint, [&](const StateDict::Entry& entry) { return is_telling(entry.name); }) ||
+      std::ranges::any_of(checkpoint.values, [&](const PlainValue& value) { return is_telling(value.path); });
+  return may_be_one && training_parts(checkpoint).is_training();
+}
+
 TrainingParts training_parts(const Checkpoint& checkpoint) { return Sorted(checkpoint).parts(); }
 
 Checkpoint model_only(Checkpoint checkpoint) {

@@ -110,6 +110,7 @@ bool looks_like_huggingface(const Checkpoint& model, std::size_t skipped) {
 std::span<const std::string_view> usual_models() { return kUsualModels; }
 
 bool is_called_optimizer(std::string_view word) {
+  if (word.find_first_of("oO") == word.npos) return false;
   const std::string lower = lower_case(word);
   return lower.find("optim") != std::string::npos || lower == "opt" || lower.starts_with("opt_");
 }
