@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include <ballast/error.hpp>
+#include <ballast/metadata.hpp>
 #include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
@@ -109,6 +110,20 @@ void add_strict_option(Command& verb, Session& session) {
 
 void add_sync_option(Command& verb, Session& session) {
   verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (still whole or not at all)");
+}
+
+std::string with_text_of_file(const Session& session, const std::string& assignment) {
+  const std::size_t at = assignment.find("=@");
+  if (session.host != nullptr || at == std::string::npos || assignment.find('=') != at) return assignment;
+  const std::string before = assignment.substr(0, at + 1), value = assignment.substr(at + 2);
+  if (value.starts_with('@')) return before + value;
+  if (value.empty()) throw Error(Errc::invalid_argument, "no file stands behind the @").hint("write KEY=@FILE");
+  try {
+    return before + read_metadata_text(value, session.limits);
+  } catch (Error& error) {
+    if (error.code() != Errc::not_found && error.code() != Errc::io) throw;
+    throw error.hint(fmt::format("a text that begins with @ is written with two: {}@@{}", before, value));
+  }
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, std::string_view example) {

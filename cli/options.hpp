@@ -24,6 +24,10 @@ void add_sync_option(Command& verb, Session& session);
 // "KEY=VALUE" taken apart at the first '='. Throws Errc::invalid_argument.
 std::pair<std::string, std::string> split_assignment(const std::string& text, std::string_view example);
 
+// "KEY=@FILE" with the text of the file in its place; "KEY=@@TEXT" is a text that begins with one @. Another program
+// that runs a verb has texts of its own: there an @ means nothing.
+std::string with_text_of_file(const Session& session, const std::string& assignment);
+
 // "5GB", "64MiB"; "512K" is 512KiB, as du and find have it. Throws Errc::invalid_argument naming the option.
 std::uint64_t bytes_argument(std::string_view option, const std::string& text);
 

@@ -23,6 +23,7 @@ void write_items(JsonWriter& json, const SavePlan& plan) {
   json.key("plan");
   json.begin_array(JsonWriter::Layout::lines);
   for (const auto& file : plan.files) {
+    if (file.tensors == 0) continue;  // a file that lay beside the weights
     for (const auto& item : file.items) {
       const Provenance origin = provenance(item.tensor);
       json.begin_object();
@@ -106,14 +107,19 @@ std::string steps_text(const SavePlan& plan) {
   return text;
 }
 
+// What a file without tensors is.
+std::string kind_of(std::string_view path) {
+  if (path.ends_with(".index.json")) return "index";
+  if (path.ends_with("config.json")) return "configuration";
+  return "beside the weights";
+}
+
 void write_plan(Session& session, const SavePlan& plan) {
   Table table(session.out, session.screen, {{}, {.right = true}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
-    const bool is_index = file.path.ends_with(".index.json"), is_config = file.path.ends_with("config.json");
+    const bool has_tensors = file.tensors != 0 || &file == &plan.files.front();
     table.row({escape_for_terminal(file.path),
-               is_index    ? "index"
-               : is_config ? "configuration"
-                           : session.screen.plural(file.tensors, "tensor"),
+               has_tensors ? session.screen.plural(file.tensors, "tensor") : kind_of(file.path),
                session.screen.bytes(file.size_bytes)});
   }
   table.finish();

@@ -9,6 +9,7 @@
 #include <ballast/text.hpp>
 #include <ballast/transform.hpp>
 
+#include "../beside.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../save_job.hpp"
@@ -22,6 +23,7 @@ struct Arguments {
   std::vector<std::string> adapters, weights, initial;
   NameOptions names;
   bool base_from_hub = false, peft_exact = false, unmerge = false, verify = false, dry_run = false;
+  bool no_sidecars = false;
 };
 
 // The repository that the first adapter was trained for.
@@ -84,9 +86,13 @@ MergeOptions merge_options(const Arguments& arguments) {
   return options;
 }
 
-Checkpoint merged(const Session& session, const Arguments& arguments) {
+Checkpoint opened_base(const Session& session, const Arguments& arguments) {
   Checkpoint base = open_data(session, arguments.base);
   say_notes(session, base);
+  return base;
+}
+
+Checkpoint merged(const Session& session, const Arguments& arguments, Checkpoint base) {
   const MergeOptions options = merge_options(arguments);
   const std::size_t said = base.notes.size();
   const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
@@ -100,13 +106,16 @@ int run_merge(Session& session, const Arguments& given) {
   if (given.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
   const Arguments arguments = with_base(session, given);
   if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
-  const Checkpoint checkpoint = merged(session, arguments);
+  const Checkpoint base = opened_base(session, arguments);
+  const Checkpoint checkpoint = merged(session, arguments, base);
   SaveOptions options = session.save_options();
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);
   options.verify = arguments.verify;
-  const SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  SavePlan plan = plan_save(checkpoint, arguments.out, options);
+  if (!arguments.no_sidecars && takes_sidecars(arguments.out, options))
+    take_sidecars(session, plan, base, checkpoint, arguments.dry_run);
   const int code = write(session, {"ballast.adapter.write/1", arguments.out, false, arguments.dry_run}, plan, options);
   if (arguments.unmerge && !arguments.dry_run)
     session.note("what was merged is out again to within rounding: keep the base where you can");
@@ -133,6 +142,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   add_name_options(verb, arguments->names);
+  add_sidecars_option(verb, arguments->no_sidecars);
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
   add_strict_option(verb, session);

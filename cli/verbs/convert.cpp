@@ -9,16 +9,20 @@
 #include <ballast/error.hpp>
 #include <ballast/gguf_model.hpp>
 #include <ballast/manifest.hpp>
+#include <ballast/metadata_text.hpp>
 #include <ballast/names.hpp>
 #include <ballast/recipe.hpp>
 #include <ballast/save.hpp>
+#include <ballast/training.hpp>
 #include <ballast/transform.hpp>
 #include <ballast/weight_map.hpp>
 
+#include "../beside.hpp"
 #include "../gguf_flags.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../save_job.hpp"
+#include "../training_note.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -33,7 +37,7 @@ struct Arguments {
   std::string names;  // "hf", "gguf" or "keep"
   GgufFlags gguf;
   NameOptions name_options;
-  bool dense = false, raw = false, dry_run = false;
+  bool dense = false, raw = false, dry_run = false, model_only = false, no_sidecars = false;
   bool dedupe = false, keep_values = false, compress = false, verify = false, allow_empty = false;
 };
 
@@ -76,20 +80,24 @@ bool has_typed_metadata(std::string_view out) {
   });
 }
 
+TextAssignment text_assignment(const std::string& assigned) try {
+  return parse_text_assignment(assigned);
+} catch (Error& error) {
+  const std::size_t equals = assigned.find('='), colon = assigned.rfind(':', equals);
+  throw error.hint(fmt::format("leave the type out: --metadata {}{}", assigned.substr(0, colon),
+                               assigned.substr(std::min(equals, assigned.size()))));
+}
+
 // A GGUF has typed metadata, every other format has texts. What is set is of the kind that the output has, whatever the
 // input has under that key.
-void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
+void change_metadata(const Session& session, Checkpoint& checkpoint, const Arguments& arguments) {
   const bool is_typed = has_typed_metadata(arguments.out) || arguments.raw;
-  for (const auto& assigned : arguments.metadata) {
-    const auto [key, type, text] = parse_metadata_assignment(assigned);
-    if (!is_typed && type.value_or(MetadataType::string) != MetadataType::string)
-      throw Error(Errc::invalid_argument,
-                  fmt::format("\"{}\" cannot be {}: the metadata of such a file are texts", key, name(*type)))
-          .hint(fmt::format("leave the type out: --metadata {}={}", key, text));
+  for (const auto& given : arguments.metadata) {
+    const std::string assigned = with_text_of_file(session, given);
     if (is_typed) {
-      checkpoint.typed_metadata.set_from_text(key, text, type);
-      checkpoint.metadata.erase(key);
+      checkpoint.metadata.erase(assign(checkpoint.typed_metadata, assigned));
     } else {
+      const auto [key, text] = text_assignment(assigned);
       checkpoint.typed_metadata.remove(key);
       checkpoint.metadata[key] = text;
     }
@@ -129,11 +137,6 @@ GgufFlags with_plain_type(const Arguments& arguments) {
   return flags;
 }
 
-bool is_folder(const std::string& out) {
-  std::error_code ignored;
-  return out.ends_with('/') || std::filesystem::is_directory(out, ignored);
-}
-
 // A folder gets the config.json of the model, too.
 Checkpoint as_huggingface_model(const Session& session, const Arguments& arguments, const NameOptions& options,
                                 Checkpoint checkpoint, Json& config) {
@@ -158,14 +161,37 @@ Checkpoint with_names(const Session& session, const Arguments& arguments, Checkp
   return to_names(std::move(checkpoint), style, options);
 }
 
-// `config` is what becomes config.json; null if nothing does.
-Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments, Json& config) {
-  check_type_alone(arguments);
+// Most people who convert a training checkpoint want the model in it.
+void suggest_model(const Session& session, const Arguments& arguments, const Checkpoint& checkpoint) {
+  if (arguments.model_only || !is_training_checkpoint(checkpoint)) return;
+  if (const auto note = training_note(arguments.in, training_parts(checkpoint))) session.note(*note);
+}
+
+struct Wanted {
+  Checkpoint opened;      // as it was opened; empty if nobody asks what lay beside it
+  Checkpoint checkpoint;  // what is written
+  Json config;            // what becomes config.json; null if nothing does
+};
+
+Checkpoint opened_model(const Session& session, const Arguments& arguments) {
   Checkpoint checkpoint = open_data(session, arguments.in);
   say_notes(session, checkpoint);
+  if (!arguments.model_only) return checkpoint;
+  const std::size_t said = checkpoint.notes.size();
+  checkpoint = model_only(std::move(checkpoint));
+  say_notes(session, std::span(checkpoint.notes).subspan(said));
+  return checkpoint;
+}
+
+Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, bool takes_files_along) {
+  check_type_alone(arguments);
+  Wanted wanted;
+  Checkpoint checkpoint = opened_model(session, arguments);
+  if (takes_files_along) wanted.opened = checkpoint;
   const bool is_model = makes_gguf_model(session, arguments.gguf, checkpoint, arguments.out, arguments.names);
   check_model_options(arguments, is_model);
   checkpoint = select_tensors(session, std::move(checkpoint));
+  suggest_model(session, arguments, checkpoint);
 
   const std::size_t said = checkpoint.notes.size();
   if (!arguments.map_back.empty())
@@ -178,7 +204,7 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments,
   if (arguments.add_prefix) checkpoint = add_prefix(std::move(checkpoint), *arguments.add_prefix);
   if (is_model) checkpoint = as_gguf_model(session, arguments.gguf, std::move(checkpoint));
   if (!is_model && !arguments.names.empty() && arguments.names != "keep")
-    checkpoint = with_names(session, arguments, std::move(checkpoint), config);
+    checkpoint = with_names(session, arguments, std::move(checkpoint), wanted.config);
   if (arguments.dense) checkpoint = densify(std::move(checkpoint), session.limits);
   const GgufFlags types = is_model ? with_plain_type(arguments) : arguments.gguf;
   if (is_model || types.has_type()) checkpoint = with_types(session, types, std::move(checkpoint));
@@ -187,8 +213,9 @@ Checkpoint wanted_checkpoint(const Session& session, const Arguments& arguments,
     set_plain_file_type(checkpoint);
   }
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
-  change_metadata(checkpoint, arguments);
-  return checkpoint;
+  change_metadata(session, checkpoint, arguments);
+  wanted.checkpoint = std::move(checkpoint);
+  return wanted;
 }
 
 std::uint64_t shard_bytes(const std::string& text) {
@@ -212,7 +239,7 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
   return options;
 }
 
-// Most people who convert a training checkpoint want the model in it.
+// All of a checkpoint is often the model, under a name of its own.
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
@@ -241,17 +268,19 @@ int run_convert(Session& session, const Arguments& arguments) {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
         .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
   }
-  Json config;
-  const Checkpoint checkpoint = wanted_checkpoint(session, arguments, config);
+  SaveOptions options = save_options(session, arguments);
+  const bool takes_files_along = !arguments.no_sidecars && takes_sidecars(arguments.out, options);
+  Wanted wanted = wanted_checkpoint(session, arguments, takes_files_along);
+  const Checkpoint& checkpoint = wanted.checkpoint;
   suggest_root(session, checkpoint);
   if (arguments.keep_values && checkpoint.values.empty())
     session.note("--keep-values: nothing stands beside the tensors" +
                  (session.root.empty() ? std::string() : fmt::format(" below \"{}\"", session.root)));
-  SaveOptions options = save_options(session, arguments);
   auto planning = session.progress_bar();  // compressing is measured while planning
   options.progress = planning.callback();
   SavePlan plan = plan_save(checkpoint, arguments.out, options);
-  add_model_config(plan, std::move(config));
+  add_model_config(plan, std::move(wanted.config));
+  if (takes_files_along) take_sidecars(session, plan, wanted.opened, checkpoint, arguments.dry_run);
   planning.clear();
   if (arguments.dry_run) {
     say_notes(session, plan.notes);
@@ -302,6 +331,8 @@ void add_convert(Command& verb, Session& session) {
   verb.group("Values");
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
               "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
+  verb.flag("--model-only", &arguments->model_only,
+            "of a training checkpoint only the model, under its own names; not the optimizer's state");
   verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");
   verb.flag("--raw", &arguments->raw, "ggml's blocks into safetensors as bytes, to become the same GGUF again");
   verb.flag("--dedupe", &arguments->dedupe, "safetensors: tensors that share their bytes once, the other names agreed");
@@ -312,11 +343,12 @@ void add_convert(Command& verb, Session& session) {
   verb.group("The output");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--metadata,--meta", "KEY[:TYPE]=VALUE", &arguments->metadata,
-              "set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2");
+              "set metadata: author=me, card=@FILE; with a type in a GGUF: llama.block_count:u32=2");
   verb.option("--remove-metadata,--remove-meta", "KEY", &arguments->removed_metadata, "leave metadata out");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");
   add_strict_option(verb, session);
+  add_sidecars_option(verb, arguments->no_sidecars);
   verb.flag("--allow-empty", &arguments->allow_empty, "write a file although there is no tensor to write");
   add_force_option(verb, session);
   verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -11,12 +12,14 @@
 #include <ballast/open.hpp>
 #include <ballast/summary.hpp>
 #include <ballast/text.hpp>
+#include <ballast/training.hpp>
 
 #include "../info_text.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../table.hpp"
+#include "../training_note.hpp"
 #include "info_json.hpp"
 #include "verbs.hpp"
 
@@ -293,9 +296,12 @@ void say_info(Session& session, const std::string& target, const InfoArguments& 
   }
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
+  const TrainingParts training = is_training_checkpoint(checkpoint) ? training_parts(checkpoint) : TrainingParts();
+  if (auto note = training_note(target, training))
+    checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
   const ModelInfo model = model_info(checkpoint, session.open_options());
   const Estimates estimates = estimate(checkpoint, summary, model, arguments);
-  json ? write_info(*json, checkpoint, summary, model, estimates)
+  json ? write_info(*json, checkpoint, {summary, model, estimates, training})
        : write_text(session, checkpoint, summary, model, estimates);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -107,6 +108,32 @@ void write_field(JsonWriter& json, const MetadataEntry& field) {
   std::visit([&](const auto& held) { json.value(held); }, field.value().get());
 }
 
+void write_part(JsonWriter& json, const TrainingPart& part) {
+  json.begin_object();
+  json.field("root", part.root);
+  json.field("tensors", part.tensors);
+  json.field("bytes", part.bytes);
+  json.end();
+}
+
+void write_training(JsonWriter& json, const TrainingParts& parts) {
+  json.key("training");
+  json.begin_object(Layout::lines);
+  json.key("model");
+  write_part(json, parts.model);
+  json.field("prefix", parts.prefix);
+  const std::pair<std::string_view, const std::vector<TrainingPart>*> lists[] = {
+      {"optimizers", &parts.optimizers}, {"averages", &parts.averages}, {"others", &parts.others}};
+  for (const auto& [key, list] : lists) {
+    json.key(key);
+    json.begin_array();
+    for (const TrainingPart& part : *list) write_part(json, part);
+    json.end();
+  }
+  json.array_field("tied", parts.tied);
+  json.end();
+}
+
 template <class Value>
 void field_if(JsonWriter& json, const char* key, const std::optional<Value>& value) {
   json.key(std::string_view(key));
@@ -168,8 +195,8 @@ std::string array_text(const Terminal& screen, const MetadataEntry& field) {
   return fmt::format("{} of {}", screen.plural(field.count, "item"), name(field.element_type));
 }
 
-void write_info(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
-                const Estimates& estimates) {
+void write_info(JsonWriter& json, const Checkpoint& checkpoint, const InfoFacts& facts) {
+  const auto& [summary, model, estimates, training] = facts;
   const Places places(checkpoint);
   json.field("target", checkpoint.target);
   json.field("format", name(checkpoint.format));
@@ -209,6 +236,7 @@ void write_info(JsonWriter& json, const Checkpoint& checkpoint, const Summary& s
     for (const PlainValue& value : checkpoint.values) write_value(json, value);
     json.end();
   }
+  if (training.is_training()) write_training(json, training);
   if (!model.empty()) write_model(json, model);
   if (!model.empty() && !model.adapter) write_estimates(json, estimates);
   if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);

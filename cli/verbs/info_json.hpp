@@ -8,6 +8,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/model_info.hpp>
 #include <ballast/summary.hpp>
+#include <ballast/training.hpp>
 
 #include "../json_writer.hpp"
 #include "../terminal.hpp"
@@ -25,8 +26,15 @@ struct Estimates {
 // "32 items of string"
 std::string array_text(const Terminal& screen, const MetadataEntry& field);
 
+// All that is said of a checkpoint beside what it says itself.
+struct InfoFacts {
+  const Summary& summary;
+  const ModelInfo& model;
+  const Estimates& estimates;
+  const TrainingParts& training;
+};
+
 // The members of one object.
-void write_info(JsonWriter& json, const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
-                const Estimates& estimates);
+void write_info(JsonWriter& json, const Checkpoint& checkpoint, const InfoFacts& facts);
 
 }  // namespace ballast::cli

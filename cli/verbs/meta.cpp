@@ -139,7 +139,8 @@ int run_set(Session& session, const Arguments& arguments) {
   if (arguments.assignments.empty()) throw nothing_given("KEY=VALUE", "set");
   MetadataEdit edit;
   for (const auto& text : arguments.assignments) {
-    auto [key, value] = split_assignment(text, "ballast meta set model.safetensors author=me");
+    auto [key, value] =
+        split_assignment(with_text_of_file(session, text), "ballast meta set model.safetensors author=me");
     edit.set[std::move(key)] = std::move(value);
   }
   return apply(session, arguments.target, edit);
@@ -164,10 +165,17 @@ void add_meta(Command& verb, Session& session) {
 
   Command& set = verb.verb("set", "add or replace keys");
   set.positional("TARGET", &arguments->target, "a file");
-  set.positional("KEY=VALUE", &arguments->assignments, "what to set");
+  set.positional("KEY=VALUE", &arguments->assignments,
+                 "what to set; KEY=@FILE is the text of a file, and KEY=@@TEXT a text that begins with @");
   add_sync_option(set, session);
   add_json_option(set, session);
-  set.examples = "  ballast meta set model.safetensors author='A. Author' license=mit\n";
+  set.examples = R"(  ballast meta set model.safetensors author='A. Author' license=mit card=@README.md
+  ballast meta set model.gguf tokenizer.chat_template=@chat.jinja llama.context_length:u32=8192
+  ballast meta set model.gguf 'general.tags:[string]=chat,tiny' 'general.languages=["en", "de"]'
+
+The metadata of a GGUF have types: KEY:TYPE=VALUE, and KEY:[TYPE]=a,b,c or a JSON array for arrays.
+A type is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool or string; without one, a key keeps its own.
+)";
   set.run = [arguments, &session] { return run_set(session, *arguments); };
 
   Command& unset = verb.verb("unset", "remove keys");

@@ -27,6 +27,7 @@
 #include <ballast/manifest.hpp>         // what was written, to be checked later
 #include <ballast/merge.hpp>            // adapters put into the weights
 #include <ballast/metadata.hpp>         // metadata edited in place
+#include <ballast/metadata_text.hpp>    // metadata from what somebody typed
 #include <ballast/model_info.hpp>       // what a model says about itself
 #include <ballast/names.hpp>            // the names of Hugging Face and of llama.cpp
 #include <ballast/open.hpp>             // opens checkpoints
@@ -45,6 +46,7 @@
 #include <ballast/save_plan.hpp>        // what a save will do, and how
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
+#include <ballast/sidecars.hpp>         // what lies beside the weights of a model
 #include <ballast/slice.hpp>            // "0:4, ..., -1"
 #include <ballast/source.hpp>           // the bytes of files, wherever the files lie
 #include <ballast/state_dict.hpp>       // tensors by name
@@ -54,6 +56,7 @@
 #include <ballast/summary.hpp>          // a checkpoint at a glance
 #include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
+#include <ballast/training.hpp>         // the model in a training checkpoint
 #include <ballast/transform.hpp>        // select, rename, cast
 #include <ballast/tree.hpp>             // tensors by the prefixes of their names
 #include <ballast/typed_metadata.hpp>   // typed metadata

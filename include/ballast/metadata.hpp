@@ -18,7 +18,11 @@ struct MetadataEditReport {
   bool in_place = false;  // the header's padding had room; else the file was written anew and renamed
 };
 
-// Throws Errc::not_found if a key to unset is not there.
+// The text of a file, to be a value: UTF-8, else Errc::malformed; larger than a header may be is Errc::limit.
+std::string read_metadata_text(const std::string& path, const Limits& limits = {});
+
+// In a GGUF, a key that is set may name a type, and the value may be an array: see metadata_text.hpp. Throws
+// Errc::not_found if a key to unset is not there.
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options = {});
 
 }  // namespace ballast

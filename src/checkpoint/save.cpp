@@ -14,6 +14,7 @@
 #include "checkpoint/earlier_set.hpp"
 #include "checkpoint/left_out.hpp"
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "checkpoint/subfolders.hpp"
 #include "core/remedy.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
@@ -160,10 +161,12 @@ SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
   // Checks all files first, so that the tenth shard cannot stop a long job half-way.
   if (!options.overwrite) refuse_to_overwrite(plan);
   const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
+  Subfolders subfolders(plan);
   SaveReport report = write_files(plan, options, [&](const std::string& path) {
     return io::create_file(
         path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key, .whole_of = whole_of});
   });
+  subfolders.keep();
   remove_rival(plan);
   remove(earlier, report.notes);
   return report;

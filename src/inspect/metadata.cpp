@@ -12,6 +12,7 @@
 #include "core/text.hpp"
 #include "formats/all.hpp"
 #include "io/patch_file.hpp"
+#include "io/section.hpp"
 #include "tensor/source_storage.hpp"
 
 namespace ballast {
@@ -60,6 +61,17 @@ void refuse_aliases(const std::string& path, const Metadata& before, const Metad
 bool can_be_edited(const FileFormat& format) { return format.edit != nullptr; }
 
 }  // namespace
+
+std::string read_metadata_text(const std::string& path, const Limits& limits) try {
+  const auto text = io::read_text_file(path, limits.max_header_bytes);
+  const std::size_t valid = valid_utf8_prefix(text->view());
+  if (valid != text->view().size()) {
+    throw Error(Errc::malformed, "the text is not UTF-8").at_byte(valid).hint("metadata are texts, and hold no bytes");
+  }
+  return std::string(text->view());
+} catch (Error& error) {
+  throw error.in(path);
+}
 
 MetadataEditReport edit_metadata(const std::string& path, const MetadataEdit& edit, const SaveOptions& options) try {
   if (is_remote(path)) {

@@ -10,6 +10,7 @@
 
 #include <ballast/error.hpp>
 
+#include "checkpoint/links.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/json_parse.hpp"
 #include "core/text.hpp"
@@ -48,16 +49,6 @@ std::uint64_t most_bytes_of(std::string_view file) {
 void drop_half_character(std::string& text) {
   const std::size_t valid = valid_utf8_prefix(text);
   if (text.size() - valid < 4) text.resize(valid);
-}
-
-// A snapshot in the Hub's cache consists of links to models--ORG--NAME/blobs.
-bool is_blob_of_snapshot(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code failed, too;
-  const fs::path blob = fs::canonical(path, failed), folder = fs::canonical(fs::path(path).parent_path(), too);
-  if (failed || too || blob.parent_path().filename() != "blobs") return false;
-  const fs::path snapshots = blob.parent_path().parent_path() / "snapshots";
-  return std::ranges::mismatch(snapshots, folder).in1 == snapshots.end();
 }
 
 std::string last_component(std::string_view path) {
@@ -119,7 +110,7 @@ bool ModelFolder::leads_out(const std::string& file) const {
   for (std::size_t end = 0; end != file.npos;) {
     end = file.find('/', end == 0 ? 0 : end + 1);
     const std::string part = path(file.substr(0, end));
-    if (files_->leaves_its_folder(part) && !is_blob_of_snapshot(part)) return true;
+    if (ballast::leads_out(*files_, part)) return true;
   }
   return false;
 }

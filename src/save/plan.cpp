@@ -94,4 +94,9 @@ SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const st
   return plan;
 }
 
+void add_file(SavePlan& plan, SavePlan::File file) {
+  const bool has_index = !plan.files.empty() && plan.files.back().path.ends_with(kIndexEnding);
+  plan.files.insert(plan.files.end() - (has_index ? 1 : 0), std::move(file));
+}
+
 }  // namespace ballast

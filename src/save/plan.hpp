@@ -19,4 +19,7 @@ SavePlan plan_files(const Checkpoint& checkpoint, const FileFormat& format, cons
 SavePlan plan_tensor(const Tensor& tensor, std::vector<std::byte> head, const std::string& path,
                      const SaveOptions& options, const std::string& name);
 
+// Adds a file that is written with the others. An index stays the last file, since it says that the others are there.
+void add_file(SavePlan& plan, SavePlan::File file);
+
 }  // namespace ballast

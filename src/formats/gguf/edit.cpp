@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/metadata_text.hpp>
 
 #include "core/text.hpp"
 #include "formats/gguf/encode.hpp"
@@ -50,10 +51,7 @@ EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits&
   for (const std::string& key : edit.unset) {
     if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
   }
-  for (const auto& [key, value] : edit.set) {
-    const MetadataAssignment field = parse_metadata_assignment(fmt::format("{}={}", key, value));
-    fields.set_from_text(field.key, field.text, field.type);
-  }
+  for (const auto& [key, value] : edit.set) assign(fields, key + "=" + value);
   if (fields == header.fields) return {};
   return {true, {}, {}, header.data_begin, with_fields(header, fields, limits)};
 }

@@ -1,6 +1,7 @@
 #include "formats/safetensors/edit.hpp"
 
 #include <ballast/error.hpp>
+#include <ballast/metadata_text.hpp>
 
 #include <string>
 
@@ -42,13 +43,26 @@ std::vector<std::byte> with_metadata(const EditableHeader& header, const Metadat
   return frame_header(text, old.size(), limits);
 }
 
+namespace {
+
+// The key without the type that may stand behind it. A key that has an equals sign in it is no word that somebody
+// typed.
+std::string key_of_text(const std::string& key) try {
+  if (key.find(':') == std::string::npos || key.find('=') != std::string::npos) return key;
+  return parse_text_assignment(key + "=").key;
+} catch (Error& error) {
+  throw error.hint("leave the type out: " + key.substr(0, key.rfind(':')) + "=VALUE");
+}
+
+}  // namespace
+
 EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits& limits) {
   const EditableHeader header = read_editable(source, limits);
   Metadata metadata = header.metadata;
   for (const std::string& key : edit.unset) {
     if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key));
   }
-  for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key, value);
+  for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key_of_text(key), value);
   if (metadata == header.metadata) return {};
   return {true, header.metadata, metadata, header.data_begin, with_metadata(header, metadata, limits)};
 }

@@ -10,6 +10,7 @@
 
 #include "llamacpp/back/finish.hpp"
 #include "llamacpp/back/model_config.hpp"
+#include "save/plan.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "tensor/concat_storage.hpp"
 
@@ -139,7 +140,7 @@ void add_model_config(SavePlan& plan, Json config) {
   file.path = (std::filesystem::path(plan.files.front().path).parent_path() / "config.json").string();
   file.head.assign(bytes.begin(), bytes.end());
   file.size_bytes = text.size();
-  plan.files.push_back(std::move(file));
+  add_file(plan, std::move(file));
 }
 
 }  // namespace ballast

@@ -1,0 +1,172 @@
+#include <ballast/error.hpp>
+#include <ballast/sidecars.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "checkpoint/quantization/packed_parts.hpp"
+#include "checkpoint/sidecars/config_text.hpp"
+#include "checkpoint/sidecars/names.hpp"
+#include "core/name_list.hpp"
+#include "save/plan.hpp"
+#include "save/plan_key.hpp"
+#include "tensor/source_storage.hpp"
+
+namespace ballast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfig = "config.json";
+constexpr std::string_view kDTypeKeys[] = {"torch_dtype", "dtype"};
+constexpr std::string_view kQuantizationKeys[] = {"quantization_config", "compression_config"};
+
+// The floating dtype that most bytes have.
+std::optional<DType> dominant_dtype(const Checkpoint& checkpoint) {
+  std::map<DType, std::uint64_t> bytes;
+  for (const auto& [name, tensor] : checkpoint) {
+    if (is_floating(tensor.dtype())) bytes[tensor.dtype()] += tensor.nbytes();
+  }
+  if (bytes.empty()) return std::nullopt;
+  return std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
+bool has_become_dense(const Checkpoint& model, const Checkpoint& written) {
+  if (!model.quantization) return false;
+  const PackedParts parts(model);
+  return std::ranges::none_of(written, [&](const auto& entry) { return parts.contain(entry.tensor); });
+}
+
+// Whether a name is written that the model does not have.
+bool has_other_names(const Checkpoint& model, const Checkpoint& written) {
+  std::set<std::string_view> composites;
+  for (const Composite& composite : model.composites) composites.insert(composite.name);
+  return std::ranges::any_of(
+      written, [&](const auto& entry) { return !model.contains(entry.name) && !composites.contains(entry.name); });
+}
+
+std::string whole_text(const Source& source) {
+  std::string text(static_cast<std::size_t>(source.size_bytes()), '\0');
+  source.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+class SidecarAdder {
+ public:
+  SidecarAdder(SavePlan& plan, const Checkpoint& model, const Checkpoint& written)
+      : plan_(plan), model_(model), written_(written), folder_(fs::path(plan.files.front().path).parent_path()) {
+    for (const SavePlan::File& file : plan.files) taken_.insert(fs::path(file.path).lexically_normal());
+    std::error_code ignored;
+    is_same_folder_ = fs::equivalent(folder_.empty() ? fs::path(".") : folder_, model.target, ignored);
+    is_dense_ = has_become_dense(model, written);
+  }
+
+  void add(Sidecars sidecars) {
+    for (Sidecar& file : sidecars.files) {
+      const SidecarName* row = sidecar_name(file.name);
+      if (is_dense_ && row != nullptr && row->kind == SidecarName::Kind::quantization)
+        sidecars.left.push_back(file.name);
+      else
+        add(file);
+    }
+    say(sidecars);
+    if (!plan_.key.empty()) plan_.key = plan_key(plan_, sources_);
+  }
+
+ private:
+  void add(Sidecar& file) {
+    SavePlan::File planned;
+    planned.path = (folder_ / file.name).string();
+    if (taken_.contains(fs::path(planned.path).lexically_normal())) return;
+    const std::optional<std::string> text = file.name == kConfig ? corrected(*file.source) : std::nullopt;
+    if (is_same_folder_ && !text) return;
+    if (text) {
+      const auto bytes = std::as_bytes(std::span(*text));
+      planned.head.assign(bytes.begin(), bytes.end());
+      planned.size_bytes = text->size();
+    } else if (const std::uint64_t size = file.source->size_bytes(); size != 0) {
+      planned.items.push_back({"", Tensor(DType::u8, {size}, source_storage(file.source, 0, size)), 0});
+      planned.size_bytes = size;
+    }
+    has_config_ = has_config_ || file.name == kConfig;
+    constexpr std::size_t kMostNamed = 30;
+    if (names_.size() <= kMostNamed) names_.push_back(names_.size() == kMostNamed ? "…" : quote(file.name));
+    sources_.push_back({file.source->name(), file.source->size_bytes(), file.source});
+    add_file(plan_, std::move(planned));
+  }
+
+  // config.json with what the weights are now; nothing if it says that already.
+  std::optional<std::string> corrected(const Source& source) {
+    try {
+      ConfigText config(whole_text(source));
+      const std::string before = config.text();
+      correct_dtype(config);
+      for (const std::string_view key : kQuantizationKeys) {
+        if (is_dense_ && config.remove(key) != 0) changes_.push_back(fmt::format("{} is removed", key));
+      }
+      return config.text() == before ? std::nullopt : std::optional(config.text());
+    } catch (const Error& error) {
+      if (error.code() != Errc::malformed && error.code() != Errc::limit) throw;
+      note(fmt::format("config.json is copied as it is: {}", error.message()));
+      return std::nullopt;
+    }
+  }
+
+  void correct_dtype(ConfigText& config) {
+    const std::optional<DType> before = dominant_dtype(model_), now = dominant_dtype(written_);
+    if (!now || before == now || info(*now).torch_name.empty()) return;
+    const std::string_view name = info(*now).torch_name;
+    std::set<std::string> old;  // what config.json may call the dtype that the weights had
+    if (before) old.emplace(info(*before).torch_name);
+    for (const std::string_view key : kDTypeKeys) {
+      if (auto said = config.find(key)) old.insert(*std::move(said));
+    }
+    old.erase(std::string(name));
+    for (const std::string_view key : kDTypeKeys) {
+      std::size_t count = 0;
+      for (const std::string& said : old) count += config.replace(key, said, name);
+      if (count != 0) changes_.push_back(fmt::format("{} is {}", key, name));
+    }
+  }
+
+  void say(const Sidecars& sidecars) {
+    if (!names_.empty()) {
+      note(fmt::format("taken along: {}{}", fmt::join(names_, ", "),
+                       changes_.empty() ? "" : fmt::format("; in config.json, {}", fmt::join(changes_, ", "))));
+    }
+    plan_.notes.insert(plan_.notes.end(), sidecars.notes.begin(), sidecars.notes.end());
+    NameList left;
+    for (const std::string& name : sidecars.left) left.add(name);
+    if (!left.empty() && !is_same_folder_) note("left in the folder of the source: " + left.text());
+    if (has_config_ && has_other_names(model_, written_))
+      note("config.json describes the names that the model had: what is written has others");
+  }
+
+  void note(std::string text) { plan_.notes.push_back({"", std::move(text), Note::Kind::remark}); }
+
+  SavePlan& plan_;
+  const Checkpoint& model_;
+  const Checkpoint& written_;
+  fs::path folder_;
+  std::set<fs::path> taken_;
+  std::vector<CheckpointFile> sources_ = model_.files;
+  std::vector<std::string> names_;
+  std::vector<std::string> changes_;
+  bool is_same_folder_ = false, is_dense_ = false, has_config_ = false;
+};
+
+}  // namespace
+
+void add_sidecars(SavePlan& plan, Sidecars sidecars, const Checkpoint& model, const Checkpoint& written) {
+  if (plan.files.empty()) return;
+  SidecarAdder(plan, model, written).add(std::move(sidecars));
+}
+
+}  // namespace ballast
