@@ -54,14 +54,15 @@ set(CPACK_PACKAGE_VENDOR Ballast)
 set(CPACK_PACKAGE_CONTACT ${BALLAST_PACKAGE_CONTACT})
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "look into, compare and convert model checkpoints
- Ballast opens model checkpoints (safetensors, PyTorch, GGUF, NumPy; sharded or
- not; on this machine, on the Hugging Face Hub or behind an address) lazily and
- safely: it reads as little as the question needs, runs nothing that a file
- brings along, and converts in bounded memory.
- .
- libcurl is loaded for checkpoints elsewhere, and OpenBLAS to merge adapters; the
- rest needs neither.")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "look into, compare and convert model checkpoints")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"Ballast opens model checkpoints (safetensors, PyTorch, GGUF, NumPy; sharded or
+not; on this machine, on the Hugging Face Hub or behind an address) lazily and
+safely: it reads as little as the question needs, runs nothing that a file
+brings along, and converts in bounded memory.
+
+libcurl is loaded for checkpoints elsewhere, and OpenBLAS to merge adapters;
+the rest needs neither.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4, libopenblas0")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
