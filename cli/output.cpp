@@ -8,7 +8,7 @@
 #include <ballast/error.hpp>
 
 #include "interrupt.hpp"
-#include "utf8.hpp"
+#include "terminal.hpp"
 
 namespace ballast::cli {
 
@@ -47,23 +47,6 @@ void Output::flush() {
   used_ = 0;
 }
 
-void Output::write_ascii(std::string_view text) {
-  std::string plain;
-  while (!text.empty()) {
-    const DecodedCharacter next = decode_utf8(text);
-    const std::size_t size = next.size == 0 ? 1 : next.size;
-    if (size == 1 && next.size != 0)
-      plain += text[0];
-    else if (next.size == 0)
-      plain += '?';
-    else if (next.code < 0x10000)
-      plain += fmt::format("\\u{:04x}", static_cast<unsigned>(next.code));
-    else  // as two numbers, as JSON has it
-      plain += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (static_cast<unsigned>(next.code) >> 10),
-                           0xDC00 + (static_cast<unsigned>(next.code) & 0x3FF));
-    text.remove_prefix(size);
-  }
-  write_through(plain);
-}
+void Output::write_ascii(std::string_view text) { write_through(in_ascii(text)); }
 
 }  // namespace ballast::cli

@@ -27,6 +27,8 @@ Table::Table(Output& out, const Terminal& terminal, std::vector<Column> columns,
 void Table::add(std::span<const std::string> cells, bool is_header) {
   if (!terminal_.interactive) return write_tabbed(cells);
   rows_.push_back({{cells.begin(), cells.end()}, is_header});
+  if (terminal_.utf8) return;
+  for (std::string& cell : rows_.back().cells) cell = in_ascii(cell);
 }
 
 void Table::write_tabbed(std::span<const std::string> cells) {

@@ -116,6 +116,24 @@ std::string abbreviate(std::string_view text, std::size_t columns, std::string_v
   return std::string(text.substr(0, end)).append(ellipsis);
 }
 
+std::string in_ascii(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const DecodedCharacter next = decode_utf8(text);
+    const auto code = static_cast<unsigned>(next.code);
+    if (next.size == 0)
+      plain += '?';
+    else if (next.size == 1)
+      plain += text[0];
+    else if (code < 0x10000)
+      plain += fmt::format("\\u{:04x}", code);
+    else
+      plain += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
+    text.remove_prefix(std::max<std::size_t>(next.size, 1));
+  }
+  return plain;
+}
+
 std::string elided(std::string_view text, std::size_t columns, std::string_view ellipsis) {
   const std::size_t all = columns_of(text), sign = columns_of(ellipsis);
   if (all <= columns) return std::string(text);

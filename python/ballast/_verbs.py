@@ -18,7 +18,7 @@ def info(
 
         targets: files, folders, indexes, https://, hf://, s3://, or - for stdin
         context: for how many tokens the KV cache is estimated (4096)
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(
@@ -38,27 +38,38 @@ def info(
 
 
 def ls(
-    target, globs=None, *, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    target, globs=None, *, long=False, sort=None, reverse=False, top=None, dtype=None, min_size=None,
+    max_size=None, tree=False, depth=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """One tensor a line: name, dtype, shape, bytes.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these
-        include: only tensors whose whole name matches
+        globs: only tensors whose whole name matches one of these; or a part of names
+        long: a column with the number of elements, too
+        sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
+        reverse: the other way round
+        top: only the first N; the largest, unless there is sort
+        dtype: only tensors of these dtypes: F16,BF16
+        min_size: only tensors of at least so many bytes: 10MB, 1GiB, 512K
+        max_size: only tensors of at most so many bytes
+        tree: what lies under each prefix of names, with layers of one kind folded
+        depth: of the tree, only so many levels; implies tree
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('ls',),
         [("target", target), ("texts", globs)],
         {
-            "include": include, "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only,
-            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
-            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
-            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "long": long, "sort": sort, "reverse": reverse, "top": top, "dtype": dtype, "min-size": min_size,
+            "max-size": max_size, "tree": tree, "depth": depth, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -86,7 +97,7 @@ def stats(
         top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(
@@ -118,7 +129,7 @@ def hash(
         globs: only tensors whose whole name matches one of these
         digest: only the digest of the whole
         decoded: of ggml's blocks, hash the F32 values that they stand for
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(
@@ -237,7 +248,7 @@ def diff(
         b: another
         tolerance: values that differ by at most this are equal
         no_values: compare names, dtypes and shapes only
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(
@@ -261,18 +272,18 @@ def convert(
     architecture=None, heads=None, kv_heads=None, type=None, imatrix=None, include_weights=None,
     exclude_weights=None, tensor_type=None, output_tensor_type=None, token_embedding_type=None,
     leave_output_tensor=False, pure=False, allow_requantize=False, pre_tokenizer=None, strip_prefix=None,
-    add_prefix=None, dtype=None, dense=False, raw=False, dedupe=False, keep_values=False, compress=False,
-    max_shard_size=None, metadata=None, remove_metadata=None, memory=None, allow_dangerous=False, strict=False,
-    allow_empty=False, force=False, verify=False, manifest=None, dry_run=False, no_sync=False, threads=None,
-    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    add_prefix=None, dtype=None, model_only=False, dense=False, raw=False, dedupe=False, keep_values=False,
+    compress=False, max_shard_size=None, metadata=None, remove_metadata=None, memory=None, allow_dangerous=False,
+    strict=False, no_sidecars=False, allow_empty=False, force=False, verify=False, manifest=None, dry_run=False,
+    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
         source: a file, a folder, an …index.json, or - for standard input
         out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder (one that is there, or NAME/)
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
         rename: replace in every name, \\1 for groups; in order
         map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename
@@ -295,17 +306,19 @@ def convert(
         strip_prefix: take this from the beginning of names
         add_prefix: put this before every name
         dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        model_only: of a training checkpoint only the model, under its own names; not the optimizer's state
         dense: sparse tensors as dense ones, quantized ones as their values
         raw: ggml's blocks into safetensors as bytes, to become the same GGUF again
         dedupe: safetensors: tensors that share their bytes once, the other names agreed
         keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
         compress: safetensors: what shrinks as zstd frames, which ballast opens as it is
         max_shard_size: split into shards of at most this much
-        metadata: set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2
+        metadata: set metadata: author=me, card=@FILE; with a type in a GGUF: llama.block_count:u32=2
         remove_metadata: leave metadata out
         memory: for all buffers together; 64MiB by default
         allow_dangerous: go on although the file names something dangerous
         strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
         allow_empty: write a file although there is no tensor to write
         force: overwrite what is there
         verify: read everything back and compare, before anything is replaced
@@ -323,15 +336,15 @@ def convert(
             "tensor-type": tensor_type, "output-tensor-type": output_tensor_type,
             "token-embedding-type": token_embedding_type, "leave-output-tensor": leave_output_tensor, "pure": pure,
             "allow-requantize": allow_requantize, "pre-tokenizer": pre_tokenizer, "strip-prefix": strip_prefix,
-            "add-prefix": add_prefix, "dtype": dtype, "dense": dense, "raw": raw, "dedupe": dedupe,
-            "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
+            "add-prefix": add_prefix, "dtype": dtype, "model-only": model_only, "dense": dense, "raw": raw,
+            "dedupe": dedupe, "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
             "metadata": metadata, "remove-metadata": remove_metadata, "memory": memory,
-            "allow-dangerous": allow_dangerous, "strict": strict, "allow-empty": allow_empty, "force": force,
-            "verify": verify, "manifest": manifest, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
-            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
-            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "allow-dangerous": allow_dangerous, "strict": strict, "no-sidecars": no_sidecars,
+            "allow-empty": allow_empty, "force": force, "verify": verify, "manifest": manifest, "dry-run": dry_run,
+            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -383,7 +396,7 @@ def plan(
         ranks: how many there are; must be given
         rules: how tensors are cut: see docs/ranks.md; without it none is
         rank: only what this one needs, counted from 0
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
     return _run(

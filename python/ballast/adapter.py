@@ -175,10 +175,10 @@ def convert(
 def merge(
     base, adapters=None, *, base_from_hub=False, output=None, weight=None, initial_adapter=None, peft_exact=False,
     unmerge=False, dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
-    allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False, no_sync=False, threads=None,
-    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    no_sidecars=False, allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False,
+    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Adapters into the weights of their base, streamed in bounded memory.
 
@@ -196,6 +196,7 @@ def merge(
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
+        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
         allow_dangerous: go on although a file names something dangerous
         verify: read everything back and compare, before anything is replaced
         strict: write nothing where values would be lost or checksums are wrong, instead of a note
@@ -210,12 +211,12 @@ def merge(
             "base-from-hub": base_from_hub, "output": output, "weight": weight, "initial-adapter": initial_adapter,
             "peft-exact": peft_exact, "unmerge": unmerge, "dtype": dtype, "max-shard-size": max_shard_size,
             "memory": memory, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
-            "allow-dangerous": allow_dangerous, "verify": verify, "strict": strict, "force": force,
-            "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
-            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
-            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
-            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "no-sidecars": no_sidecars, "allow-dangerous": allow_dangerous, "verify": verify, "strict": strict,
+            "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -239,7 +240,7 @@ def from_diff(
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose whole name matches
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
         output: the folder to write
         force: overwrite what is there

@@ -161,6 +161,7 @@ def merge(
     architecture: str | None = None,
     heads: int | None = None,
     kv_heads: int | None = None,
+    no_sidecars: bool = False,
     allow_dangerous: bool = False,
     verify: bool = False,
     strict: bool = False,

@@ -52,14 +52,14 @@ class OnATerminal(TestCase):
     def test_a_name_is_cut_in_its_middle_unless_v_asks_for_all_of_it(self):
         self.write("m.safetensors", {"model.layers.0." + "x" * 100 + ".weight": ("U8", [1], [1])})
         utf8, plain = environment(LANG="de_DE.UTF-8"), environment(LANG="C")
-        self.assertRegex(self.show("ls", "m.safetensors", "--color=never", columns=60, env=utf8)[1], r"^model\.layers\.0\.x+…x+\.weight  U8  \[1\]  1 B$")
+        self.assertRegex(self.show("ls", "m.safetensors", "--color=never", columns=60, env=utf8)[1], r"^model\.layers\.0\.x+…x+\.weight  U8  \[1\]  1 B\n")
         self.assertRegex(self.show("ls", "m.safetensors", "--color=never", columns=60, env=plain)[1], r"^model\.layers\.0\.x+\.\.\.x+\.weight  U8 ")
         self.assertIn("x" * 100, self.show("ls", "m.safetensors", "-v", columns=60, env=utf8)[1])
         self.assertIn("x" * 100, self.ballast("ls", "m.safetensors").out)
 
     def test_a_terminal_without_utf8_gets_numbers_of_characters(self):
         self.write("m.safetensors", {"层": ("U8", [1], [1]), "👍": ("U8", [1], [1])})
-        _, text = self.show("ls", "m.safetensors", "--color=never", env=environment(LC_ALL="POSIX"))
+        _, text = self.show("ls", "m.safetensors", "--color=never", "-q", env=environment(LC_ALL="POSIX"))
         self.assertEqual(sorted(line.split()[0] for line in text.splitlines()), ["\\u5c42", "\\ud83d\\udc4d"])
         _, text = self.show("ls", "m.safetensors", "--json", env=environment(LC_ALL="POSIX"))
         self.assertEqual({tensor["name"] for tensor in json.loads(text)["tensors"]}, {"层", "👍"})
