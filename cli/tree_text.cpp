@@ -32,7 +32,7 @@ const std::vector<Table::Column> kLayout = {{},
 // Fills cells, but for the bar. Those of the last line are reused: there may be a hundred thousand lines.
 void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes,
                bool has_blocks) {
-  const double percent = 100 * share_of(node.bytes, all_bytes);
+  const double percent = all_bytes == 0 ? 0 : static_cast<double>(node.bytes) * 100 / static_cast<double>(all_bytes);
   cells[kName].assign(std::min(kTreeIndent * node.depth, kMostIndent), ' ');
   append_escaped(cells[kName], node.name().empty() ? "\"\"" : node.name());
   cells[kPrefixes].clear();

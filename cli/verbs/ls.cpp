@@ -150,7 +150,7 @@ void write_json(Session& session, const Checkpoint& checkpoint, const Arguments&
     json.field("name", name);
     json.field("dtype", description.dtype);
     json.array_field("shape", description.shape);
-    json.field("numel", description.numel);
+    json.field("numel", description.numel());
     json.field("bytes", tensor.nbytes());
     const auto layout = layouts.find(name);
     json.field("layout", layout == layouts.end() ? "strided" : layout->second);
@@ -182,7 +182,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, std::span<const 
     append_escaped(cells[0], name);
     cells[1] = std::move(description.dtype);
     cells[2] = to_string(description.shape);
-    if (has_numel) cells[3] = session.screen.count(description.numel);
+    if (has_numel) cells[3] = session.screen.count(description.numel());
     cells[bytes] = session.screen.bytes(tensor.nbytes());
     const auto alias = checkpoint.aliases.find(name);
     const bool is_alias = alias != checkpoint.aliases.end();

@@ -6,7 +6,7 @@
 // Example:
 //   const Checkpoint checkpoint = open("model.safetensors");
 //   for (const std::size_t i : list_tensors(checkpoint, {.dtypes = {"F32"}, .top = 10}))
-//     std::printf("%llu\n", static_cast<unsigned long long>(describe_tensor(checkpoint, i).numel));
+//     std::printf("%llu\n", static_cast<unsigned long long>(describe_tensor(checkpoint, i).numel()));
 #pragma once
 
 #include <array>
@@ -49,7 +49,9 @@ std::optional<std::string> parse_listed_dtype(std::string_view text);
 struct TensorDescription {
   std::string dtype;
   const Shape& shape;  // of the checkpoint
-  std::uint64_t numel;
+
+  // The number of elements; the largest number if it does not fit 64 bits.
+  std::uint64_t numel() const noexcept { return shape.numel().value_or(std::numeric_limits<std::uint64_t>::max()); }
 };
 TensorDescription describe_tensor(const Checkpoint& checkpoint, std::size_t number);
 

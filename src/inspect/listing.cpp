@@ -90,7 +90,7 @@ Before order_of(const Checkpoint& checkpoint, const Numbers& numbers, SortBy key
   };
   switch (key) {
     case SortBy::bytes: return largest_first([&](std::size_t i) { return checkpoint.tensors[i].tensor.nbytes(); });
-    case SortBy::numel: return largest_first([&](std::size_t i) { return describe_tensor(checkpoint, i).numel; });
+    case SortBy::numel: return largest_first([&](std::size_t i) { return describe_tensor(checkpoint, i).numel(); });
     case SortBy::dtype:
       return smallest_first(
           ranks(checkpoint, numbers, [&](std::size_t i) { return describe_tensor(checkpoint, i).dtype; }));
@@ -144,12 +144,10 @@ TensorDescription describe_tensor(const Checkpoint& checkpoint, std::size_t numb
   if (!checkpoint.unknown_ggml.empty()) {
     const auto found = checkpoint.unknown_ggml.find(tensor_name);
     if (found != checkpoint.unknown_ggml.end()) {
-      const UnknownGgml& unknown = found->second;
-      return {fmt::format("{}{}", kUnknownGgml, unknown.id), unknown.shape,
-              unknown.shape.numel().value_or(std::numeric_limits<std::uint64_t>::max())};
+      return {fmt::format("{}{}", kUnknownGgml, found->second.id), found->second.shape};
     }
   }
-  return {std::string(name(tensor.dtype())), tensor.shape(), tensor.numel()};
+  return {std::string(name(tensor.dtype())), tensor.shape()};
 }
 
 TensorTotals add_up(const Checkpoint& checkpoint) { return add_up(checkpoint, all_numbers(checkpoint)); }
@@ -159,7 +157,7 @@ TensorTotals add_up(const Checkpoint& checkpoint, std::span<const std::size_t> n
   TensorTotals totals{.tensors = numbers.size()};
   for (const std::size_t number : numbers) {
     if (is_repeated[number]) continue;
-    totals.parameters = saturating_add(totals.parameters, describe_tensor(checkpoint, number).numel);
+    totals.parameters = saturating_add(totals.parameters, describe_tensor(checkpoint, number).numel());
     totals.bytes = saturating_add(totals.bytes, checkpoint.tensors[number].tensor.nbytes());
   }
   return totals;

@@ -102,7 +102,7 @@ MeasuredTree measure(const Checkpoint& checkpoint, std::span<const std::size_t> 
       const std::size_t number = numbers[node.name];
       const std::uint64_t bytes = checkpoint.tensors[number].tensor.nbytes();
       tensor.emplace(describe_tensor(checkpoint, number));
-      amount = is_repeated[number] ? Amount{1, 0, 0, bytes} : Amount{1, tensor->numel, bytes, 0};
+      amount = is_repeated[number] ? Amount{1, 0, 0, bytes} : Amount{1, tensor->numel(), bytes, 0};
     }
     for (std::uint32_t child = 0; child < node.children; ++child) amount.add(tree.amounts[node.first_child + child]);
     if (is_numbered[i]) tree.kinds[i] = tensor ? kinds.of_tensor(*tensor, tree, node) : kinds.of(tree, node);

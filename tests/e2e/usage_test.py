@@ -102,7 +102,7 @@ class Slips(TestCase):
         for wrong, right in (("--jsn", "--json"), ("--inclde", "--include"), ("--thread", "--threads"), ("--exlude=x", "--exclude"),
                              ("-json", "--json")):
             self.refused("ls", TINY, wrong, code=USAGE, says="there is no option", hint=f"did you mean {right}?")
-        for wrong in ("--size", "--all", "--x", "--frobnicate"):
+        for wrong in ("--shuffle", "--size", "--paged", "--all", "--x"):
             self.refused("ls", TINY, wrong, code=USAGE, says=f'there is no option "{wrong}"', hint="ballast ls --help")
         self.refused("lst", code=USAGE, says='there is no verb "lst"', hint="did you mean ls?")
         self.refused("xyz", code=USAGE, says='there is no verb "xyz"', hint="ballast --help")

@@ -72,7 +72,7 @@ TEST(Listing, TellsATypeOfGgmlThatItDoesNotKnowFromBytes) {
   Checkpoint checkpoint = SafetensorsFile().tensor("new", "U8", {64}).tensor("old", "U8", {64}).open();
   checkpoint.unknown_ggml["new"] = {99, {4, 32}};
   EXPECT_EQ(describe_tensor(checkpoint, 0).dtype, "GGML_99");
-  EXPECT_EQ(describe_tensor(checkpoint, 0).numel, 128u);
+  EXPECT_EQ(describe_tensor(checkpoint, 0).numel(), 128u);
   EXPECT_EQ(listed(checkpoint, {.dtypes = {"U8"}}), Names{"old"});
   EXPECT_EQ(listed(checkpoint, {.dtypes = {"GGML_99"}}), Names{"new"});
 }

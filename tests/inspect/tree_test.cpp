@@ -63,7 +63,7 @@ TEST(Tree, KeepsLayersOfOtherKindsApart) {
   for (const int i : {0, 1, 2, 4}) file.tensor("l." + std::to_string(i) + ".w", "F32", {2});
   file.tensor("l.3.w", "BF16", {2}).tensor("l.5.w", "F32", {3}).tensor("l.6.v", "F32", {2});
   EXPECT_EQ(lines_of(tree_of(file.open())), (Lines{
-                                                "l 7 60",
+                                                "l 7 56",
                                                 "  {0..2,4}.w x4 4 32",
                                                 "  3.w 1 4",
                                                 "  5.w 1 12",
