@@ -66,15 +66,23 @@ def ls(
 
 
 def stats(
-    target, globs=None, *, histogram=False, bins=None, include=None, exclude=None, threads=None, root=None,
-    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    target, globs=None, *, problems=False, outlier_factor=None, quantiles=None, long=False, axis=None, top=None,
+    histogram=False, bins=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose whole name matches one of these
+        problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
+            are any
+        outlier_factor: how many times the median of its pattern (or less than one part of X) is odd: 8
+        quantiles: such as 0.01,0.5,0.99, exact; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
+        long: norms, and the share of values farther than 6 std from the mean
+        axis: for each index of dimension N; -1 is the last one
+        top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
         include: only tensors whose whole name matches
@@ -84,11 +92,12 @@ def stats(
         ('stats',),
         [("target", target), ("texts", globs)],
         {
-            "histogram": histogram, "bins": bins, "include": include, "exclude": exclude, "threads": threads,
-            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
-            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "problems": problems, "outlier-factor": outlier_factor, "quantiles": quantiles, "long": long,
+            "axis": axis, "top": top, "histogram": histogram, "bins": bins, "include": include, "exclude": exclude,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
+            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
