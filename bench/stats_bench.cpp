@@ -27,7 +27,7 @@ void write_weights(const std::string& path) {
       Tensor::from_values<float>(DType::f32, {kRows, kColumns}, values).to(DType::bf16).realize(kThreads);
   Checkpoint checkpoint;
   for (std::size_t i = 0; i < kTensors; ++i) checkpoint.tensors.insert(fmt::format("layers.{}.weight", i), weights);
-  save(checkpoint, path, {.tied = Tied::copy, .durable = false});
+  save(checkpoint, path, {.durable = false});
 }
 
 // Each thread reads its half in pieces of 1 MiB, into memory that stays in the cache.

@@ -227,7 +227,7 @@ void add_stats(Command& verb, Session& session) {
   verb.flag("--problems", &arguments->problems,
             "only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there are any");
   verb.option("--outlier-factor", "X", &arguments->outlier_factor,
-              "how many times the median of its pattern (or less than one part of X) is odd: 8");
+              "with --problems, a spread is odd beyond X times the median of its pattern, or below a part of X; 8");
   verb.option("--quantiles", "Q", &arguments->quantiles,
               fmt::format("such as 0.01,0.5,0.99, exact; without a value {}; repeatable", kUsualQuantiles));
   verb.arguments.back().implied = kUsualQuantiles;

@@ -73,7 +73,7 @@ def stats(
     *,
     problems: bool = False,
     outlier_factor: float | None = None,
-    quantiles: str | Iterable[str] | None = None,
+    quantiles: bool | float | str | Iterable[bool | float | str] | None = None,
     long: bool = False,
     axis: int | None = None,
     top: int | None = None,

@@ -27,7 +27,7 @@ NAMES = {"IN": "source", "KEY=VALUE": "metadata", "GLOB": "globs"}
 TEXTS = {"GLOB", "KEY", "KEY=VALUE", "OUT"}
 # What an option's value is, by the name that the help gives it; a text if it is not here. _run.pyi has the types.
 TYPES = {
-    "N": "int", "R": "int", "W": "float", "X": "float", "SIZE": "int | str",
+    "N": "int", "R": "int", "W": "float", "X": "float", "Q": "bool | float | str", "SIZE": "int | str",
     "ADAPTER": "_Path", "DIR": "_Path", "FILE": "_Path", "OUT": "_Path", "PATH": "_Path", "TARGET": "_Path",
 }  # fmt: skip
 # A path in the checkpoint, not on the disk.
