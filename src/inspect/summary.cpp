@@ -12,26 +12,10 @@
 #include <vector>
 
 #include "core/name_hash.hpp"
+#include "inspect/pattern.hpp"
 
 namespace ballast {
 namespace {
-
-bool is_number(std::string_view part) {
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// "layers.10.mlp.weight" -> "layers.#.mlp.weight"
-void assign_pattern(std::string& pattern, std::string_view name) {
-  pattern.clear();
-  for (;;) {
-    const auto dot = name.find('.');
-    const auto part = name.substr(0, dot);
-    pattern += is_number(part) ? "#" : part;
-    if (dot == std::string_view::npos) return;
-    pattern += '.';
-    name.remove_prefix(dot + 1);
-  }
-}
 
 // Where a tensor's bytes lie, and its number in the checkpoint.
 struct TensorRange {
