@@ -46,36 +46,19 @@ double largest(const Doubles (&values)[kVectors]) {
   return *std::max_element(lanes, lanes + kDistanceLanes);
 }
 
-// A division for every pair would take as long as everything else. A product tells which pairs may be farther apart
-// than all before; its rounding is allowed for, so that the maximum is exact.
-class LargestRatio {
- public:
-  explicit LargestRatio(double largest) { set(largest); }
+// A division for every pair would take as long as everything else. A product with this bound tells which pairs may be
+// relatively farther apart than all before; its rounding is allowed for, so that the maximum is exact.
+HWY_INLINE Doubles bound_below(double largest_ratio) { return hn::Set(F64(), largest_ratio * (1 - 1e-15)); }
 
-  HWY_INLINE void see(Doubles distance, Doubles magnitude) {
-    if (HWY_UNLIKELY(!hn::AllFalse(F64(), hn::Gt(distance, hn::Mul(bound_, magnitude))))) divide(distance, magnitude);
+HWY_NOINLINE double larger_ratio(double largest, Doubles distance, Doubles magnitude) {
+  alignas(64) double distances[kWidth], magnitudes[kWidth];
+  hn::Store(distance, F64(), distances);
+  hn::Store(magnitude, F64(), magnitudes);
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    if (distances[i] > 0) largest = std::max(largest, distances[i] / magnitudes[i]);
   }
-  double value() const { return largest_; }
-
- private:
-  void set(double largest) {
-    largest_ = largest;
-    bound_ = hn::Set(F64(), largest * (1 - 1e-15));
-  }
-  HWY_NOINLINE void divide(Doubles distance, Doubles magnitude) {
-    alignas(64) double distances[kWidth], magnitudes[kWidth];
-    hn::Store(distance, F64(), distances);
-    hn::Store(magnitude, F64(), magnitudes);
-    double found = largest_;
-    for (std::size_t i = 0; i < kWidth; ++i) {
-      if (distances[i] > 0) found = std::max(found, distances[i] / magnitudes[i]);
-    }
-    if (found > largest_) set(found);
-  }
-
-  double largest_;
-  Doubles bound_;
-};
+  return largest;
+}
 
 template <bool kIsExact, class Number>
 void measure_block(BlockDistance& distance, const Number* a, const Number* b, std::size_t count,
@@ -84,7 +67,8 @@ void measure_block(BlockDistance& distance, const Number* a, const Number* b, st
   Doubles farthest[kVectors];
   for (Doubles& far : farthest) far = hn::Zero(F64());
   const Doubles atol = hn::Set(F64(), close.atol), rtol = hn::Set(F64(), close.rtol);
-  LargestRatio ratio(distance.max_rel);
+  double max_rel = distance.max_rel;
+  Doubles bound = bound_below(max_rel);
   std::uint64_t beyond = 0;
   for (std::size_t at = 0; at < count; at += kDistanceLanes) {
     for (std::size_t i = 0; i < kVectors; ++i) {
@@ -101,13 +85,17 @@ void measure_block(BlockDistance& distance, const Number* a, const Number* b, st
         apart = hn::IfThenElseZero(is_beyond, apart);
       }
       farthest[i] = hn::Max(farthest[i], apart);
-      ratio.see(apart, hn::Max(hn::Abs(x), hn::Abs(y)));
+      const Doubles magnitude = hn::Max(hn::Abs(x), hn::Abs(y));
+      if (HWY_UNLIKELY(!hn::AllFalse(F64(), hn::Gt(apart, hn::Mul(bound, magnitude))))) {
+        max_rel = larger_ratio(max_rel, apart, magnitude);
+        bound = bound_below(max_rel);
+      }
     }
   }
   distance.sums = {squares_a.total(), squares_b.total(), products.total(), squares.total()};
   distance.beyond = beyond;
   distance.max_abs = largest(farthest);
-  distance.max_rel = ratio.value();
+  distance.max_rel = max_rel;
 }
 
 template <class Number>
