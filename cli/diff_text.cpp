@@ -112,7 +112,7 @@ class DiffText {
     out_.line(fmt::format("{} equal, {} only in A, {} only in B, {} changed", screen_.count(report_.equal_count),
                           screen_.count(report_.only_in_a.size()), screen_.count(report_.only_in_b.size()),
                           screen_.count(report_.changed.size())));
-    if (const auto relative = report_.overall.relative_change()) {
+    if (const auto relative = report_.overall.relative_change(); relative && *relative > 0) {
       out_.line(fmt::format("changed tensors: change {}, RMS {}, cosine {}", percent(screen_, *relative),
                             screen_.number(report_.overall.rms().value_or(0)),
                             screen_.number(report_.overall.cosine().value_or(0), 6)));
@@ -128,10 +128,17 @@ class DiffText {
     const auto blocks_a = [](const auto& cost) { return info(cost.dtype_a).kind == DTypeKind::ggml; };
     if (!view_.file_type_b.empty() && std::ranges::count_if(costs, blocks_b) > 1) write_recipe(view_.file_type_b);
     if (!view_.file_type_a.empty() && std::ranges::count_if(costs, blocks_a) > 1) write_recipe(view_.file_type_a);
-    for (const auto& cost : costs) {
+    const auto dtypes = [](const DiffReport::DTypeCost& cost) {
       const DTypeInfo &a = info(cost.dtype_a), &b = info(cost.dtype_b);
       const bool is_a = a.block_bytes * b.block_elements < b.block_bytes * a.block_elements;
-      write_cost(is_a ? a.name : b.name, cost.numbers, cost.worst_name);
+      return is_a ? std::pair(a.name, b.name) : std::pair(b.name, a.name);
+    };
+    for (const auto& cost : costs) {
+      const auto [what, other] = dtypes(cost);
+      const auto has_same = [&](const auto& another) { return dtypes(another).first == what; };
+      const bool is_only_one = std::ranges::count_if(costs, has_same) == 1;
+      write_cost(is_only_one ? std::string(what) : fmt::format("{} for {}", what, other), cost.numbers,
+                 cost.worst_name);
     }
   }
 
@@ -169,9 +176,9 @@ class DiffText {
                           screen_.count(gaps[gaps.size() / 2]), screen_.count(gaps.size()), screen_.count(matrices)));
   }
 
-  // Roles say something only if one of them stands for several tensors.
+  // Roles say something only if one of them stands for several tensors whose values changed.
   void write_roles() {
-    const auto is_folded = [](const auto& role) { return role.changed > 1; };
+    const auto is_folded = [](const auto& role) { return role.changed > 1 && role.worst > 0.0; };
     if (std::ranges::none_of(report_.roles, is_folded)) return;
     std::size_t widest = 0;
     for (const auto& role : report_.roles) widest = std::max(widest, columns_of(escape_for_terminal(role.pattern)));
@@ -189,14 +196,23 @@ class DiffText {
     out_.line("");
   }
 
+  void write_change(const Change& change) { line(Color::yellow, '~', change.name, describe(screen_, change)); }
+
+  // Changes without numbers are few, and never cut.
   void write_changes() {
-    const auto sorted = report_.by_change();
-    const std::uint64_t all = sorted.size(), shown_if_cut = view_.top.value_or(kTopOnTerminal);
-    const std::uint64_t shown = view_.top || !session_.shows_all() ? std::min(all, shown_if_cut) : all;
-    for (std::uint64_t i = 0; i < shown; ++i) line(Color::yellow, '~', sorted[i]->name, describe(screen_, *sorted[i]));
+    const auto is_plain = [](const Change* change) { return change->compared == 0; };
+    auto sorted = report_.by_change();
+    for (const Change* change : sorted) {
+      if (is_plain(change)) write_change(*change);
+    }
+    std::erase_if(sorted, is_plain);
+    const std::uint64_t all = sorted.size();
+    const bool is_cut = view_.top || !session_.shows_all();
+    const std::uint64_t shown = is_cut ? std::min(all, view_.top.value_or(kTopOnTerminal)) : all;
+    for (std::uint64_t i = 0; i < shown; ++i) write_change(*sorted[i]);
     if (shown < all && !session_.quiet) {
-      out_.line(screen_.paint(
-          Color::dim, fmt::format("  and {}; --top {} shows all", screen_.plural(all - shown, "changed tensor"), all)));
+      out_.line(screen_.paint(Color::dim,
+                              fmt::format("  {} more changed; --top {} shows all", screen_.count(all - shown), all)));
     }
   }
 

@@ -26,6 +26,8 @@ std::optional<double> relative_change_of(const Change& change) {
   return change.numbers ? change.numbers->relative_change() : std::nullopt;
 }
 
+bool holds_reals(DType dtype) { return info(dtype).kind == DTypeKind::floating || info(dtype).kind == DTypeKind::ggml; }
+
 void add_numbers(Numbers& all, const Numbers& more) {
   all.count += more.count;
   all.product += more.product;
@@ -94,6 +96,7 @@ std::vector<DiffReport::DTypeCost> find_dtype_costs(const DiffReport& report) {
   std::map<std::pair<DType, DType>, std::pair<DiffReport::DTypeCost, double>> costs;
   for (const Change& change : report.changed) {
     if (change.what != DiffReport::What::dtype || !change.numbers) continue;
+    if (!holds_reals(change.dtype_a) || !holds_reals(change.dtype_b)) continue;
     auto& [cost, worst] = costs.try_emplace({change.dtype_a, change.dtype_b}).first->second;
     cost.dtype_a = change.dtype_a;
     cost.dtype_b = change.dtype_b;
@@ -116,6 +119,7 @@ std::optional<double> DiffReport::Numbers::relative_change() const { return quot
 
 std::optional<double> DiffReport::Numbers::cosine() const {
   if (norm_a == 0 || norm_b == 0) return std::nullopt;
+  if (norm_change == 0) return 1;  // without rounding
   const auto found = quotient(product / norm_a, norm_b);
   return found ? std::optional(std::clamp(*found, -1.0, 1.0)) : std::nullopt;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/text.hpp"
@@ -15,6 +16,14 @@ namespace ballast {
 namespace {
 
 constexpr std::string_view kWhose[] = {"Hugging Face", "llama.cpp"};  // in the order of NameStyle
+
+// T5 has blocks of two kinds, "enc.blk.0" and "dec.blk.0", which has_gguf_names() does not know.
+bool has_llamacpp_names(const Checkpoint& checkpoint) {
+  const auto is_one = [](const auto& entry) {
+    return entry.name.starts_with("blk.") || entry.name.starts_with("enc.blk.") || entry.name.starts_with("dec.blk.");
+  };
+  return checkpoint.format == Format::gguf && std::any_of(checkpoint.begin(), checkpoint.end(), is_one);
+}
 
 class Alignment {
  public:
@@ -35,14 +44,14 @@ class Alignment {
  private:
   void give_names(NameStyle style) {
     for (auto [checkpoint, other] : {std::pair(&both_.a, &both_.b), std::pair(&both_.b, &both_.a)}) {
-      if (has_gguf_names(*checkpoint) == (style == NameStyle::gguf)) continue;
+      if (has_llamacpp_names(*checkpoint) == (style == NameStyle::gguf)) continue;
       take(*checkpoint, renamed(*checkpoint, *other, style), style);
     }
   }
 
   void try_huggingface() {
-    if (has_gguf_names(both_.a) == has_gguf_names(both_.b)) return;
-    Checkpoint& gguf = has_gguf_names(both_.a) ? both_.a : both_.b;
+    if (has_llamacpp_names(both_.a) == has_llamacpp_names(both_.b)) return;
+    Checkpoint& gguf = has_llamacpp_names(both_.a) ? both_.a : both_.b;
     const Checkpoint& other = &gguf == &both_.a ? both_.b : both_.a;
     if (names::find_architecture(gguf, options_.name_options) == nullptr) return;
     try {
