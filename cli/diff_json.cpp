@@ -86,6 +86,7 @@ void write_cost(JsonWriter& json, const DiffReport::DTypeCost& cost) {
   json.field("dtype_b", name(cost.dtype_b));
   json.field("tensors", cost.tensors);
   write_numbers(json, cost.numbers);
+  optional_field(json, "worst", cost.worst);
   json.field("worst_name", cost.worst_name);
   json.end();
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <ballast/text.hpp>
@@ -123,43 +124,44 @@ class DiffText {
 
   // The side with fewer bits costs. A recipe of llama.cpp's stands for several types.
   void write_costs() {
-    const auto& costs = report_.dtype_costs;
-    const auto blocks_b = [](const auto& cost) { return info(cost.dtype_b).kind == DTypeKind::ggml; };
-    const auto blocks_a = [](const auto& cost) { return info(cost.dtype_a).kind == DTypeKind::ggml; };
-    if (!view_.file_type_b.empty() && std::ranges::count_if(costs, blocks_b) > 1) write_recipe(view_.file_type_b);
-    if (!view_.file_type_a.empty() && std::ranges::count_if(costs, blocks_a) > 1) write_recipe(view_.file_type_a);
+    write_recipe(view_.file_type_a, &DiffReport::DTypeCost::dtype_a);
+    write_recipe(view_.file_type_b, &DiffReport::DTypeCost::dtype_b);
     const auto dtypes = [](const DiffReport::DTypeCost& cost) {
       const DTypeInfo &a = info(cost.dtype_a), &b = info(cost.dtype_b);
       const bool is_a = a.block_bytes * b.block_elements < b.block_bytes * a.block_elements;
       return is_a ? std::pair(a.name, b.name) : std::pair(b.name, a.name);
     };
-    for (const auto& cost : costs) {
+    const auto is_lossy = [](const auto& cost) { return cost.numbers.norm_change > 0; };
+    const bool is_any_lossy = std::ranges::any_of(report_.dtype_costs, is_lossy);
+    for (const auto& cost : report_.dtype_costs) {
       const auto [what, other] = dtypes(cost);
       const auto has_same = [&](const auto& another) { return dtypes(another).first == what; };
-      const bool is_only_one = std::ranges::count_if(costs, has_same) == 1;
-      write_cost(is_only_one ? std::string(what) : fmt::format("{} for {}", what, other), cost.numbers,
-                 cost.worst_name);
+      const bool is_only_one = std::ranges::count_if(report_.dtype_costs, has_same) == 1;
+      const std::string label = is_only_one ? std::string(what) : fmt::format("{} for {}", what, other);
+      if (!is_any_lossy) out_.line(label + " costs nothing");
+      if (is_lossy(cost)) write_cost(label, cost.numbers.norm_change, cost.numbers.norm_a, cost.worst_name);
     }
   }
 
-  void write_recipe(std::string_view recipe) {
-    const Change* worst = nullptr;
-    for (const Change* change : report_.by_change()) {
-      if (change->what != What::dtype || !change->numbers) continue;
-      worst = change;
-      break;
+  void write_recipe(std::string_view recipe, DType DiffReport::DTypeCost::*side) {
+    double change = 0, before = 0;
+    const DiffReport::DTypeCost* worst = nullptr;
+    std::size_t types = 0;
+    for (const auto& cost : report_.dtype_costs) {
+      if (recipe.empty() || info(cost.*side).kind != DTypeKind::ggml) continue;
+      ++types;
+      change = std::hypot(change, cost.numbers.norm_change);
+      before = std::hypot(before, cost.numbers.norm_a);
+      if (worst == nullptr || cost.worst > worst->worst) worst = &cost;
     }
-    if (worst != nullptr) write_cost(recipe, report_.overall, worst->name);
+    if (types > 1) write_cost(recipe, change, before, worst->worst_name);
   }
 
-  void write_cost(std::string_view what, const DiffReport::Numbers& numbers, const std::string& worst) {
-    if (numbers.norm_change == 0) {
-      out_.line(fmt::format("{} costs nothing", what));
-    } else if (const auto relative = numbers.relative_change()) {
-      out_.line(
-          fmt::format("{} costs {} RMS, worst in {}", what, percent(screen_, *relative),
-                      escape_for_terminal(worst.ends_with(".weight") ? worst.substr(0, worst.size() - 7) : worst)));
-    }
+  void write_cost(std::string_view what, double change, double before, std::string_view worst) {
+    if (!(change > 0) || !(before > 0)) return;
+    if (worst.ends_with(".weight")) worst.remove_suffix(7);
+    out_.line(fmt::format("{} costs {} RMS, worst in {}", what, percent(screen_, change / before),
+                          escape_for_terminal(worst)));
   }
 
   void write_ranks() {

@@ -92,7 +92,8 @@ struct DiffReport {
     DType dtype_a, dtype_b;
     std::uint64_t tensors = 0;
     Numbers numbers;
-    std::string worst_name;  // the tensor with the largest relative change; empty if none has one
+    std::optional<double> worst;  // the largest relative change of these tensors
+    std::string worst_name;
   };
 
   std::vector<std::string> only_in_a, only_in_b;

@@ -93,22 +93,22 @@ std::vector<Role> find_roles(const DiffReport& report, const Checkpoint& a, cons
 }
 
 std::vector<DiffReport::DTypeCost> find_dtype_costs(const DiffReport& report) {
-  std::map<std::pair<DType, DType>, std::pair<DiffReport::DTypeCost, double>> costs;
+  std::map<std::pair<DType, DType>, DiffReport::DTypeCost> costs;
   for (const Change& change : report.changed) {
     if (change.what != DiffReport::What::dtype || !change.numbers) continue;
     if (!holds_reals(change.dtype_a) || !holds_reals(change.dtype_b)) continue;
-    auto& [cost, worst] = costs.try_emplace({change.dtype_a, change.dtype_b}).first->second;
+    DiffReport::DTypeCost& cost = costs.try_emplace({change.dtype_a, change.dtype_b}).first->second;
     cost.dtype_a = change.dtype_a;
     cost.dtype_b = change.dtype_b;
     ++cost.tensors;
     add_numbers(cost.numbers, *change.numbers);
     const auto relative = relative_change_of(change);
-    if (!relative || (!cost.worst_name.empty() && *relative <= worst)) continue;
+    if (!relative || (cost.worst && *relative <= *cost.worst)) continue;
+    cost.worst = relative;
     cost.worst_name = change.name;
-    worst = *relative;
   }
   std::vector<DiffReport::DTypeCost> sorted;
-  for (auto& [dtypes, cost] : costs) sorted.push_back(std::move(cost.first));
+  for (auto& [dtypes, cost] : costs) sorted.push_back(std::move(cost));
   std::ranges::stable_sort(sorted, std::ranges::greater(), &DiffReport::DTypeCost::tensors);
   return sorted;
 }

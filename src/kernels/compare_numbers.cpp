@@ -31,7 +31,7 @@ class BlockValues {
       return;
     }
     cast(number, kDtype, bytes, std::as_writable_bytes(std::span(buffer_, count_)));
-    std::fill(buffer_ + count_, buffer_ + padded(), Number{0});
+    std::fill(buffer_ + count_, buffer_ + padded(), Number{});
   }
   BlockValues(const BlockValues&) = delete;
   BlockValues& operator=(const BlockValues&) = delete;
@@ -50,6 +50,7 @@ class BlockValues {
   alignas(64) Number buffer_[kValuesPerBlock];
   const Number* values_ = buffer_;
 };
+using BlockHalves = BlockValues<bfloat16, DType::bf16>;
 using BlockFloats = BlockValues<float, DType::f32>;
 using BlockDoubles = BlockValues<double, DType::f64>;
 
@@ -169,6 +170,8 @@ void compare_integers(Difference& d, std::span<const std::byte> a, std::span<con
 
 void compare_numbers(Difference& d, const NumberType& type, std::span<const std::byte> a, std::span<const std::byte> b,
                      const Closeness& close) noexcept {
+  if (type.number == DType::bf16)
+    return compare_values(d, BlockHalves(type.number, a), BlockHalves(type.number, b), type.parts, close);
   if (fits_floats(type.number))
     return compare_values(d, BlockFloats(type.number, a), BlockFloats(type.number, b), type.parts, close);
   const BlockDoubles left(type.number, a), right(type.number, b);
@@ -188,6 +191,7 @@ void add_equal_numbers(Difference& d, DType number, std::span<const std::byte> b
     d.sums.add({squares, squares, squares, 0});
     d.finite_count += values.count();
   };
+  if (number == DType::bf16) return add(BlockHalves(number, bytes));
   if (fits_floats(number)) return add(BlockFloats(number, bytes));
   add(BlockDoubles(number, bytes));
 }

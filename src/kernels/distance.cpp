@@ -25,6 +25,13 @@ constexpr std::size_t kVectors = kDistanceLanes / kWidth;
 HWY_INLINE Doubles load(const double* from) { return hn::LoadU(F64(), from); }
 HWY_INLINE Doubles load(const float* from) { return hn::PromoteTo(F64(), hn::LoadU(hn::Rebind<float, F64>(), from)); }
 
+HWY_INLINE Doubles load(const bfloat16* from) {
+  const hn::Rebind<std::uint32_t, F64> words;
+  const auto codes = hn::LoadU(hn::Rebind<std::uint16_t, F64>(), reinterpret_cast<const std::uint16_t*>(from));
+  const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(words, codes));
+  return hn::PromoteTo(F64(), hn::BitCast(hn::Rebind<float, F64>(), bits));
+}
+
 // Eight sums, which are added up in the same order on every machine.
 struct Sums {
   Doubles of[kVectors];
@@ -117,6 +124,10 @@ double sum_numbers(const Number* values, std::size_t count) {
   return squares.total();
 }
 
+void measure_halves(BlockDistance& distance, const bfloat16* a, const bfloat16* b, std::size_t count,
+                    const Closeness& close) {
+  measure_numbers(distance, a, b, count, close);
+}
 void measure_floats(BlockDistance& distance, const float* a, const float* b, std::size_t count,
                     const Closeness& close) {
   measure_numbers(distance, a, b, count, close);
@@ -154,6 +165,7 @@ std::uint64_t count_on_target(const std::byte* a, const std::byte* b, std::size_
   }
 }
 
+double sum_halves(const bfloat16* values, std::size_t count) { return sum_numbers(values, count); }
 double sum_floats(const float* values, std::size_t count) { return sum_numbers(values, count); }
 double sum_doubles(const double* values, std::size_t count) { return sum_numbers(values, count); }
 
@@ -165,11 +177,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ballast::kernels {
 
+HWY_EXPORT(measure_halves);
 HWY_EXPORT(measure_floats);
 HWY_EXPORT(measure_doubles);
 HWY_EXPORT(count_on_target);
+HWY_EXPORT(sum_halves);
 HWY_EXPORT(sum_floats);
 HWY_EXPORT(sum_doubles);
+
+void measure(BlockDistance& distance, const bfloat16* a, const bfloat16* b, std::size_t count,
+             const Closeness& close) noexcept {
+  HWY_DYNAMIC_DISPATCH(measure_halves)(distance, a, b, count, close);
+}
 
 void measure(BlockDistance& distance, const float* a, const float* b, std::size_t count,
              const Closeness& close) noexcept {
@@ -183,6 +202,10 @@ void measure(BlockDistance& distance, const double* a, const double* b, std::siz
 
 std::uint64_t count_unequal(const std::byte* a, const std::byte* b, std::size_t count, std::size_t size) noexcept {
   return HWY_DYNAMIC_DISPATCH(count_on_target)(a, b, count, size);
+}
+
+double sum_of_squares(const bfloat16* values, std::size_t count) noexcept {
+  return HWY_DYNAMIC_DISPATCH(sum_halves)(values, count);
 }
 
 double sum_of_squares(const float* values, std::size_t count) noexcept {

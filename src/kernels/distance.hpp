@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <ballast/float16.hpp>
+
 namespace ballast::kernels {
 
 // What counts as equal, as NumPy has it: |a - b| <= atol + rtol * |b|. Both are 0 or more.
@@ -41,12 +43,15 @@ inline constexpr std::size_t kDistanceLanes = 8;
 
 // `count` is a multiple of kDistanceLanes; fill up with zeros. The pointers need no alignment. If the sums are not
 // finite, nothing of the result means anything: a number is not finite, or its square is too large.
+void measure(BlockDistance& distance, const bfloat16* a, const bfloat16* b, std::size_t count,
+             const Closeness& close) noexcept;
 void measure(BlockDistance& distance, const float* a, const float* b, std::size_t count,
              const Closeness& close) noexcept;
 void measure(BlockDistance& distance, const double* a, const double* b, std::size_t count,
              const Closeness& close) noexcept;
 
 // The sum of squares, as measure() has it for both sides if they are equal.
+double sum_of_squares(const bfloat16* values, std::size_t count) noexcept;
 double sum_of_squares(const float* values, std::size_t count) noexcept;
 double sum_of_squares(const double* values, std::size_t count) noexcept;
 
