@@ -20,6 +20,7 @@ void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);
 void bench_merge(Report& report);
 void bench_stats(Report& report);
+void bench_diff(Report& report);
 void bench_command(Report& report);
 
 }  // namespace ballast::bench

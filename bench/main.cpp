@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   ballast::bench::bench_ggml_encode(report);
   ballast::bench::bench_merge(report);
   ballast::bench::bench_stats(report);
+  ballast::bench::bench_diff(report);
   ballast::bench::bench_command(report);
   return report.finish();
 }

@@ -4,134 +4,95 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <ballast/align.hpp>
 #include <ballast/error.hpp>
-#include <ballast/text.hpp>
+#include <ballast/recipe.hpp>
 
-#include "../json_writer.hpp"
+#include "../diff_report.hpp"
 #include "../options.hpp"
+#include "adapter_verbs.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
 namespace {
 
-using What = DiffReport::What;
+constexpr std::uint64_t kNotGiven = UINT64_MAX;
 
 struct Arguments {
-  std::string a, b;
-  double tolerance = 0;
-  bool skip_values = false;
+  std::string a, b, names;
+  double tolerance = 0, atol = 0, rtol = 0;
+  bool skip_values = false, ignore_dtype = false, effective_rank = false;
+  std::uint64_t top = kNotGiven;
+  NameOptions name_options;
 };
 
-constexpr std::string_view name_of(What what) {
-  switch (what) {
-    case What::shape: return "shape";
-    case What::dtype: return "dtype";
-    case What::data: return "data";
-    case What::values: return "values";
+void check_arguments(const Arguments& arguments) {
+  if (arguments.a == "-" && arguments.b == "-")
+    throw Error(Errc::invalid_argument, "standard input cannot be both sides").hint("name a file for one of them");
+  const std::pair<double, std::string_view> ranges[] = {
+      {arguments.tolerance, "--tolerance"}, {arguments.atol, "--atol"}, {arguments.rtol, "--rtol"}};
+  for (const auto& [value, flag] : ranges) {
+    if (!(value >= 0))
+      throw Error(Errc::invalid_argument, fmt::format("{} must be 0 or more", flag))
+          .hint(fmt::format("for example {} 1e-6", flag));
   }
-  return "";
+  if (arguments.tolerance > 0 && arguments.atol > 0)
+    throw Error(Errc::invalid_argument, "--tolerance and --atol mean the same").hint("leave one of the two out");
 }
 
-void write_change(JsonWriter& json, const DiffReport::Change& change) {
-  json.begin_object();
-  json.field("name", change.name);
-  json.field("what", name_of(change.what));
-  json.field("dtype_a", name(change.dtype_a));
-  json.field("dtype_b", name(change.dtype_b));
-  json.array_field("shape_a", change.shape_a);
-  json.array_field("shape_b", change.shape_b);
-  if (change.what == What::values) {
-    json.field("different", change.different);
-    json.field("max_abs", change.max_abs);
-    json.field("max_rel", change.max_rel);
-    json.field("nan_mismatch", change.nan_mismatch);
+AlignNames align_names(const std::string& text) {
+  constexpr std::pair<std::string_view, AlignNames> kStyles[] = {{"", AlignNames::automatic},
+                                                                 {"keep", AlignNames::keep},
+                                                                 {"hf", AlignNames::huggingface},
+                                                                 {"gguf", AlignNames::gguf}};
+  for (const auto& [name, style] : kStyles) {
+    if (text == name) return style;
   }
-  json.end();
+  throw Error(Errc::invalid_argument, fmt::format("--names: there are no names of the style \"{}\"", text))
+      .hint("hf for Hugging Face's, gguf for llama.cpp's, keep for those that there are");
 }
 
-void write_json(Session& session, const Arguments& arguments, const DiffReport& report) {
-  JsonWriter json(session.out, "ballast.diff/1");
-  json.field("a", arguments.a);
-  json.field("b", arguments.b);
-  json.field("equal", report.equal());
-  for (const auto& [key, names] :
-       {std::pair("only_in_a", &report.only_in_a), std::pair("only_in_b", &report.only_in_b)}) {
-    json.key(key);
-    json.begin_array(JsonWriter::Layout::lines);
-    for (const std::string& name : *names) json.value(name);
-    json.end();
-  }
-  json.key("changed");
-  json.begin_array(JsonWriter::Layout::lines);
-  for (const auto& change : report.changed) write_change(json, change);
-  json.end();
-  json.field("equal_tensors", report.equal_count);
-  json.finish();
-}
+// The tensors to compare: both sides under the same names, and those of them that are selected.
+Aligned open_sides(Session& session, const Arguments& arguments, DiffView& view) {
+  const AlignNames names = align_names(arguments.names);
+  Checkpoint a = open_data(session, arguments.a), b = open_data(session, arguments.b);
+  say_notes(session, a);
+  say_notes(session, b);
+  view.file_type_a = file_type_of(a);
+  view.file_type_b = file_type_of(b);
+  Aligned sides = align(std::move(a), std::move(b), {names, arguments.name_options, session.open_options()});
+  say_notes(session, sides.notes);
 
-std::string describe(const Tensor& tensor) {
-  return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
-}
-
-std::string describe(const Terminal& screen, const DiffReport::Change& change) {
-  if (change.what == What::shape)
-    return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
-  if (change.what == What::dtype) return fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
-  if (change.what == What::data) return "only one side has data";
-  if (change.compared != change.shape_a.numel())
-    return fmt::format("{} of {} differ", screen.plural(change.different, "block"), screen.count(change.compared));
-  std::string text =
-      fmt::format("{} of {} differ, by at most {} (relative {})", screen.plural(change.different, "value"),
-                  screen.count(change.compared), screen.number(change.max_abs), screen.number(change.max_rel));
-  if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", screen.count(change.nan_mismatch));
-  return text;
-}
-
-void write_text(Session& session, const Checkpoint& a, const Checkpoint& b, const DiffReport& report) {
-  const auto line = [&](Color color, char mark, const std::string& name, const std::string& what) {
-    session.out.line(session.screen.paint(color, fmt::format("{} {}  {}", mark, escape_for_terminal(name), what)));
-  };
-  for (const auto& name : report.only_in_a) line(Color::red, '-', name, describe(a.at(name)));
-  for (const auto& name : report.only_in_b) line(Color::green, '+', name, describe(b.at(name)));
-  for (const auto& change : report.changed) line(Color::yellow, '~', change.name, describe(session.screen, change));
-  if (session.quiet) return;
-  if (report.equal()) {
-    session.out.line(fmt::format("equal: {}", session.screen.plural(report.equal_count, "tensor")));
-    return;
-  }
-  session.out.line(fmt::format("{} equal, {} only in A, {} only in B, {} changed",
-                               session.screen.count(report.equal_count), session.screen.count(report.only_in_a.size()),
-                               session.screen.count(report.only_in_b.size()),
-                               session.screen.count(report.changed.size())));
+  // A selection that leaves nothing on one side is a difference, not an error.
+  Checkpoint selected[] = {select(sides.a, session.selection), select(sides.b, session.selection)};
+  const bool is_empty = selected[0].size() + selected[1].size() == 0;
+  if (!is_empty) say_unmatched(session, session.selection, {&sides.a, &sides.b});
+  if (is_empty && session.selection != Selection{})
+    throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
+  sides.a = std::move(selected[0]);
+  sides.b = std::move(selected[1]);
+  return sides;
 }
 
 int run_diff(Session& session, const Arguments& arguments) {
-  if (arguments.a == "-" && arguments.b == "-")
-    throw Error(Errc::invalid_argument, "standard input cannot be both sides").hint("name a file for one of them");
-  if (!(arguments.tolerance >= 0))
-    throw Error(Errc::invalid_argument, "--tolerance must be 0 or more").hint("for example --tolerance 1e-6");
-
-  Checkpoint a = open_data(session, arguments.a);
-  Checkpoint b = open_data(session, arguments.b);
-  say_notes(session, a);
-  say_notes(session, b);
-  // A selection that leaves nothing on one side is a difference, not an error.
-  Checkpoint sides[] = {select(a, session.selection), select(b, session.selection)};
-  if (sides[0].size() + sides[1].size() > 0) say_unmatched(session, session.selection, {&a, &b});
-  a = std::move(sides[0]);
-  b = std::move(sides[1]);
-  if (a.size() + b.size() == 0 && session.selection != Selection{})
-    throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
+  check_arguments(arguments);
+  DiffView view{arguments.a, arguments.b, {}, {}, nullptr, {}};
+  const Aligned sides = open_sides(session, arguments, view);
+  view.sides = &sides;
+  if (arguments.top != kNotGiven) view.top = arguments.top;
 
   auto bar = session.progress_bar();
-  const DiffReport report = diff(a, b,
+  const DiffReport report = diff(sides.a, sides.b,
                                  {.values = !arguments.skip_values,
-                                  .tolerance = arguments.tolerance,
+                                  .tolerance = arguments.tolerance + arguments.atol,
                                   .threads = session.threads,
                                   .progress = bar.callback(),
-                                  .limits = session.limits});
+                                  .limits = session.limits,
+                                  .rtol = arguments.rtol,
+                                  .ignore_dtype = arguments.ignore_dtype,
+                                  .ranks = arguments.effective_rank});
   bar.clear();
-  session.json ? write_json(session, arguments, report) : write_text(session, a, b, report);
+  session.json ? write_diff_json(session, view, report) : write_diff_text(session, view, report);
   return report.equal() ? 0 : info(Errc::mismatch).exit_code;
 }
 
@@ -141,12 +102,21 @@ void add_diff(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.positional("A", &arguments->a, "a checkpoint");
   verb.positional("B", &arguments->b, "another");
-  verb.option("--tolerance", "X", &arguments->tolerance, "values that differ by at most this are equal");
+  verb.option("--atol", "X", &arguments->atol, "values are equal if |a - b| <= atol + rtol * |b|");
+  verb.option("--rtol", "X", &arguments->rtol, "the same, relative to the second checkpoint's");
+  verb.option("--tolerance", "X", &arguments->tolerance, "values that differ by at most this are equal: --atol");
+  verb.flag("--ignore-dtype", &arguments->ignore_dtype, "tensors of two dtypes are equal if their values are");
   verb.flag("--no-values", &arguments->skip_values, "compare names, dtypes and shapes only");
+  verb.option("--top", "N", &arguments->top, "so many changed tensors, the largest change first");
+  verb.flag("--effective-rank", &arguments->effective_rank, "the rank of each changed matrix: a merged LoRA shows");
+  verb.option("--names", "STYLE", &arguments->names,
+              "both sides under the names of Hugging Face or llama.cpp: hf, gguf; keep takes all as they are");
+  add_name_options(verb, arguments->name_options);
   add_selection_options(verb, session);
   add_json_option(verb, session);
   verb.examples =
-      "  ballast diff a.safetensors b.safetensors\n  ballast diff base/ tuned/ --include '*attn*' --tolerance 1e-6\n";
+      "  ballast diff a.safetensors b.safetensors\n  ballast diff base/ tuned/ --include '*attn*' --effective-rank\n"
+      "  ballast diff Llama-3.2-1B/ model-Q4_K_M.gguf --top 20\n";
   verb.run = [arguments, &session] { return run_diff(session, *arguments); };
 }
 

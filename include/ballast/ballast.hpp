@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
+#include <ballast/align.hpp>            // two checkpoints of one model under the same names
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
 #include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
 #include <ballast/check.hpp>            // whether checkpoints are fit to ship

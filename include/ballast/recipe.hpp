@@ -44,6 +44,9 @@ struct RecipeOptions {
 // The names of all recipes, for help and suggestions.
 std::vector<std::string_view> file_type_names();
 
+// The name of the recipe that a GGUF says it was made by, in general.file_type: "Q4_K_M". Empty if it says none.
+std::string_view file_type_of(const Checkpoint& checkpoint);
+
 // The checkpoint, which has llama.cpp's names and metadata, with every tensor in the type that the recipe gives it, and
 // with the metadata that say so: general.file_type, general.quantization_version, quantize.imatrix.*.
 //

@@ -237,17 +237,27 @@ def check(
 
 
 def diff(
-    a, b, *, tolerance=None, no_values=False, include=None, exclude=None, threads=None, root=None,
-    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    a, b, *, atol=None, rtol=None, tolerance=None, ignore_dtype=False, no_values=False, top=None,
+    effective_rank=False, names=None, architecture=None, heads=None, kv_heads=None, include=None, exclude=None,
+    threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """What differs between two checkpoints: names, dtypes, shapes, values.
 
         a: a checkpoint
         b: another
-        tolerance: values that differ by at most this are equal
+        atol: values are equal if |a - b| <= atol + rtol * |b|
+        rtol: the same, relative to the second checkpoint's
+        tolerance: values that differ by at most this are equal: atol
+        ignore_dtype: tensors of two dtypes are equal if their values are
         no_values: compare names, dtypes and shapes only
+        top: so many changed tensors, the largest change first
+        effective_rank: the rank of each changed matrix: a merged LoRA shows
+        names: both sides under the names of Hugging Face or llama.cpp: hf, gguf; keep takes all as they are
+        architecture: for GGUF, where the file does not say it: llama
+        heads: for GGUF: heads of attention
+        kv_heads: for GGUF: heads of keys and values
         include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
     """
@@ -255,8 +265,10 @@ def diff(
         ('diff',),
         [("target", a), ("target", b)],
         {
-            "tolerance": tolerance, "no-values": no_values, "include": include, "exclude": exclude,
-            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "atol": atol, "rtol": rtol, "tolerance": tolerance, "ignore-dtype": ignore_dtype,
+            "no-values": no_values, "top": top, "effective-rank": effective_rank, "names": names,
+            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "include": include,
+            "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
             "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
             "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,

@@ -10,7 +10,7 @@
 #include <ballast/error.hpp>
 
 #include "checkpoint/quantization/packed_parts.hpp"
-#include "inspect/name_pattern.hpp"
+#include "inspect/pattern.hpp"
 #include "inspect/value_pass.hpp"
 #include "tensor/repeated_bytes.hpp"
 

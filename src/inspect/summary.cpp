@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/name_hash.hpp"
-#include "inspect/name_pattern.hpp"
+#include "inspect/pattern.hpp"
 #include "inspect/tensor_ranges.hpp"
 
 namespace ballast {

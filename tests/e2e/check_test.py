@@ -169,9 +169,10 @@ class Diff(TestCase):
         self.assertIn("- gone  U8 [1]", lines)
         self.assertIn("+ new  U8 [3]", lines)
         self.assertIn("~ shape  shape [4] → [2, 2]", lines)
-        self.assertIn("~ dtype  dtype I32 → U32", lines)
-        self.assertIn("~ values  2 values of 4 differ, by at most 1 (relative 0.25)", lines)
-        self.assertEqual(lines[-1], "1 equal, 1 only in A, 1 only in B, 3 changed")
+        self.assertIn("~ dtype  dtype I32 → U32, the same values", lines)
+        values = next(line for line in lines if line.startswith("~ values  "))
+        self.assertRegex(values, r"^~ values  2 values of 4 differ, by at most 1 \(relative 0.25\) at \[3\]; change 20\.41\d* %, cosine 0\.98")
+        self.assertEqual(lines[0], "1 equal, 1 only in A, 1 only in B, 3 changed")
 
     def test_json(self):
         report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", code=NO).json()

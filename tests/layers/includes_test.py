@@ -102,6 +102,7 @@ PUBLIC_HEADERS = {
     "adapter": "peft",
     "merge": "peft",
     "names": "llamacpp",
+    "align": "llamacpp",
     "gguf_model": "llamacpp",
     "typed_metadata": "tensor",
     "metadata": "inspect",

@@ -51,22 +51,6 @@ TruncatedSvd whole_svd(std::vector<float> matrix, std::size_t rows, std::size_t 
   return svd;
 }
 
-// Makes the columns of a [rows, columns] matrix orthonormal; there are fewer columns than rows.
-void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
-  const int m = as_int(columns), n = as_int(rows);
-  std::vector<float> factors(columns);
-  with_room([&](float* work, int size) {
-    int info = 0;
-    lapack().sgelqf(&m, &n, matrix.data(), &m, factors.data(), work, &size, &info);
-    return info;
-  });
-  with_room([&](float* work, int size) {
-    int info = 0;
-    lapack().sorglq(&m, &n, &m, matrix.data(), &m, factors.data(), work, &size, &info);
-    return info;
-  });
-}
-
 TruncatedSvd subspace_svd(const MatrixView& matrix, std::size_t rank) {
   const std::size_t rows = matrix.rows, columns = matrix.columns, width = rank + kMore;
   MatrixView turned = matrix;
@@ -105,6 +89,21 @@ void cut(TruncatedSvd& svd, std::size_t rows, std::size_t columns, std::size_t r
 }
 
 }  // namespace
+
+void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
+  const int m = as_int(columns), n = as_int(rows);
+  std::vector<float> factors(columns);
+  with_room([&](float* work, int size) {
+    int info = 0;
+    lapack().sgelqf(&m, &n, matrix.data(), &m, factors.data(), work, &size, &info);
+    return info;
+  });
+  with_room([&](float* work, int size) {
+    int info = 0;
+    lapack().sorglq(&m, &n, &m, matrix.data(), &m, factors.data(), work, &size, &info);
+    return info;
+  });
+}
 
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank) {
   const std::size_t smaller = std::min(rows, columns);

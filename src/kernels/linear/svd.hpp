@@ -20,4 +20,7 @@ struct TruncatedSvd {
 // time grows with the rank. All values must be finite. Throws Errc::unsupported if LAPACK gives up.
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank);
 
+// Makes the columns of a [rows, columns] matrix orthonormal; there are fewer columns than rows, or as many.
+void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t columns);
+
 }  // namespace ballast::kernels

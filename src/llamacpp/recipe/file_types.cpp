@@ -71,4 +71,12 @@ std::vector<std::string_view> file_type_names() {
   return names;
 }
 
+std::string_view file_type_of(const Checkpoint& checkpoint) {
+  const auto number = checkpoint.typed_metadata.find_uint("general.file_type");
+  for (const llamacpp::FileType& row : llamacpp::file_types()) {
+    if (number == row.number) return row.name;
+  }
+  return {};
+}
+
 }  // namespace ballast

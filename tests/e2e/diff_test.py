@@ -1,0 +1,234 @@
+"""diff in depth: its numbers against plain Python, names and prefixes matched, roles, costs, ranks."""
+
+import json
+import math
+import random
+import shutil
+import unittest
+
+from seeded_weights import write_weights
+from support import *
+
+CASES = VECTORS / "hf2gguf"
+
+
+def rounded(value, dtype):
+    """The number that a file of this dtype holds."""
+    if dtype == "F32":
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    if dtype == "F16":
+        return struct.unpack("<e", struct.pack("<e", value))[0]
+    bits, = struct.unpack("<I", struct.pack("<f", value))
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0]
+
+
+def packed(values, dtype):
+    if dtype == "BF16":
+        return b"".join(struct.pack("<f", value)[2:] for value in values)
+    return struct.pack(f"<{len(values)}{'f' if dtype == 'F32' else 'e'}", *values)
+
+
+def is_close(x, y, atol, rtol):
+    """numpy.isclose with equal_nan."""
+    if math.isnan(x) or math.isnan(y):
+        return math.isnan(x) and math.isnan(y)
+    return x == y or (math.isfinite(y) and abs(x - y) <= atol + rtol * abs(y))
+
+
+class Numbers(TestCase):
+    def test_are_those_of_plain_python(self):
+        rng = random.Random(5)
+        for dtype_a, dtype_b in (("F32", "F32"), ("BF16", "BF16"), ("F16", "F16"), ("F32", "BF16"), ("F16", "BF16")):
+            for count in (1, 7, 8, 1023, 1024, 5000):
+                a = [rounded(rng.gauss(0, 1), dtype_a) for _ in range(count)]
+                b = [rounded(x + rng.choice((0, 0, 1e-3, 0.1)) * rng.gauss(0, 1), dtype_b) for x in a]
+                if count > 1000:
+                    a[10], b[11], a[12], b[13], a[14], b[14] = math.nan, math.nan, math.inf, -math.inf, math.inf, math.inf
+                for atol, rtol in ((0, 0), (0.01, 0), (0, 0.05), (1e-3, 1e-2)):
+                    with self.subTest(a=dtype_a, b=dtype_b, count=count, atol=atol, rtol=rtol):
+                        self.compare((dtype_a, a), (dtype_b, b), atol, rtol)
+
+    def compare(self, a, b, atol, rtol):
+        (dtype_a, x), (dtype_b, y) = a, b
+        self.write("a.safetensors", {"w": (dtype_a, [len(x)], packed(x, dtype_a))})
+        self.write("b.safetensors", {"w": (dtype_b, [len(y)], packed(y, dtype_b))})
+        result = self.run_raw("diff", "a.safetensors", "b.safetensors", "--atol", str(atol), "--rtol", str(rtol),
+                              "--ignore-dtype", "--json")
+        pairs = list(zip(x, y))
+        differ = [i for i, (p, q) in enumerate(pairs) if not is_close(p, q, atol, rtol)]
+        self.assertEqual(result.code, NO if differ else 0, result)
+        report = result.json()
+        self.assertEqual(report["equal"], not differ)
+        if not differ:
+            return
+        change, = report["changed"]
+        finite = [(p, q) for p, q in pairs if math.isfinite(p) and math.isfinite(q)]
+        norm_a = math.sqrt(math.fsum(p * p for p, _ in finite))
+        norm_b = math.sqrt(math.fsum(q * q for _, q in finite))
+        norm = math.sqrt(math.fsum((p - q) ** 2 for p, q in finite))
+        self.assertEqual(change["different"], len(differ))
+        self.assertEqual(change["nan_mismatch"], sum(math.isnan(p) != math.isnan(q) for p, q in pairs))
+        for key, wanted in (("norm_a", norm_a), ("norm_b", norm_b), ("norm_change", norm), ("relative_change", norm / norm_a),
+                            ("cosine", math.fsum(p * q for p, q in finite) / norm_a / norm_b),
+                            ("rms", norm / math.sqrt(len(finite)))):
+            self.assertAlmostEqual(change[key], wanted, delta=1e-12 * max(1, abs(wanted)), msg=key)
+        far = {i: abs(pairs[i][0] - pairs[i][1]) for i in differ if not any(map(math.isnan, pairs[i]))}
+        if far:
+            largest = max(far.values())
+            self.assertEqual(float(change["max_abs"].replace("Infinity", "inf") if isinstance(change["max_abs"], str)
+                                   else change["max_abs"]), largest)
+            self.assertEqual(change["max_at"], [min(i for i in far if far[i] == largest)])
+
+    def test_are_null_where_there_are_none(self):
+        self.write("a.safetensors", {"zero": ("F32", [2], [0, 0]), "empty": ("F32", [0, 3], []), "scalar": ("F32", [], [1])})
+        self.write("b.safetensors", {"zero": ("F32", [2], [0, 1]), "empty": ("F16", [0, 3], b""), "scalar": ("F32", [], [2])})
+        report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", code=NO).json()
+        changed = {change["name"]: change for change in report["changed"]}
+        self.assertEqual((changed["zero"]["relative_change"], changed["zero"]["cosine"]), (None, None))
+        self.assertNotIn("relative_change", changed["empty"])
+        self.assertEqual((changed["scalar"]["max_at"], changed["scalar"]["relative_change"]), ([], 1))
+        self.assertEqual(list(changed), ["zero", "empty", "scalar"])  # in the order of the file
+
+
+class Presentation(TestCase):
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(1)
+        a, b = {}, {}
+        for layer in range(16):
+            for role in ("up", "down"):
+                values = [rng.gauss(0, 1) for _ in range(64)]
+                a[f"layers.{layer}.{role}.weight"] = ("F32", [8, 8], values)
+                scale = 0 if role == "down" and layer < 8 else 0.01 * (layer + 1)
+                b[f"layers.{layer}.{role}.weight"] = ("F32", [8, 8], [x * (1 + scale) for x in values])
+        self.write("a.safetensors", a)
+        self.write("b.safetensors", b | {"extra": ("U8", [1], [1])})
+
+    def show(self, *args, **more):
+        return Terminal(*args, cwd=self.folder, **more).finish()
+
+    def test_summary_roles_and_the_largest_changes(self):
+        lines = self.ballast("diff", "a.safetensors", "b.safetensors", "--top", "2", code=NO).lines()
+        self.assertEqual(lines[0], "8 equal, 0 only in A, 1 only in B, 24 changed")
+        self.assertTrue(lines[1].startswith("changed tensors: change "), lines[1])
+        rows = {line.split("\t")[0].strip(): line.split("\t") for line in lines if "\t" in line}
+        self.assertEqual(rows["layers.#.down.weight"][1], "8 of 16")
+        self.assertEqual(rows["layers.#.down.weight"][4][:8], " " * 8)
+        self.assertEqual((len(rows["layers.#.up.weight"][4]), rows["layers.#.up.weight"][4][-1]), (16, "@"))
+        changed = [line for line in lines if line.startswith("~")]
+        self.assertEqual(len(changed), 2)
+        self.assertTrue(all(line.startswith("~ layers.15.") for line in changed))
+        self.assertIn("  22 more changed; --top 24 shows all", lines)
+        self.assertIn("+ extra  U8 [1]", lines)
+
+    def test_a_pipe_gets_all_and_quiet_only_what_differs(self):
+        lines = self.ballast("diff", "a.safetensors", "b.safetensors", code=NO).lines()
+        self.assertEqual(len([line for line in lines if line.startswith("~")]), 24)
+        quiet = self.ballast("diff", "a.safetensors", "b.safetensors", "-q", code=NO).lines()
+        self.assertEqual({line[0] for line in quiet}, {"+", "~"})
+
+    def test_a_terminal_gets_ten_and_bars(self):
+        for locale, bars in (("C.UTF-8", True), ("C", False)):
+            code, text = self.show("diff", "a.safetensors", "b.safetensors", "--color=never",
+                                   env=environment(LC_ALL=locale), columns=100)
+            self.assertEqual(code, NO)
+            self.assertEqual("█" in text, bars)
+            self.assertEqual(text.count("\n~"), 10)
+            self.assertLessEqual(max(len(line) for line in text.splitlines() if "layers.#" in line), 100)
+        _, text = self.show("diff", "a.safetensors", "b.safetensors", "--color=never", env=environment(LC_ALL="C.UTF-8"), columns=50)
+        row = next(line for line in text.splitlines() if "layers.#.up" in line)
+        self.assertEqual(len(row.rstrip().split("  ")[-1]), 8)  # two layers a column
+
+    def test_json_has_roles_and_what_comes_to_all(self):
+        report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", "--top", "3", code=NO).json()
+        self.assertEqual((len(report["changed"]), report["changed_tensors"]), (3, 24))
+        changes = [change["relative_change"] for change in report["changed"]]
+        self.assertEqual(changes, sorted(changes, reverse=True))
+        role = {role["pattern"]: role for role in report["roles"]}["layers.#.down.weight"]
+        self.assertEqual((role["tensors"], role["changed"], role["worst_name"]), (16, 8, "layers.15.down.weight"))
+        self.assertAlmostEqual(role["worst"], 0.16, places=5)
+        self.assertEqual([layer["layer"] for layer in role["layers"]], list(range(16)))
+        self.assertEqual((report["names"], report["prefix"]), (None, None))
+
+    def test_wrong_use_is_refused(self):
+        files = ("a.safetensors", "b.safetensors")
+        self.refused("diff", *files, "--rtol", "-1", code=USAGE, says="--rtol must be 0 or more")
+        self.refused("diff", *files, "--atol", "nan", code=USAGE, says="--atol")
+        self.refused("diff", *files, "--atol", "1", "--tolerance", "1", code=USAGE, says="mean the same")
+        self.refused("diff", *files, "--names", "torch", code=USAGE, says="no names of the style", hint="keep")
+        self.refused("diff", *files, "--names", "gguf", code=USAGE, says="architecture", hint="--architecture")
+        self.refused("diff", "a.safetensors", "nope.safetensors", code=IO, says="nope")
+
+
+class Names(TestCase):
+    def model_folder(self, case):
+        source = CASES / case / json.loads((CASES / case / "case.json").read_text())["folder"]
+        if (source / "model.safetensors").exists():
+            return source
+        folder = self.folder / source.name
+        shutil.copytree(source, folder)
+        write_weights(folder)
+        return folder
+
+    def test_a_folder_equals_the_gguf_made_of_it(self):
+        for case in ("llama", "gemma", "gpt2", "qwen2", "mixtral", "bert"):
+            with self.subTest(case=case):
+                folder = self.model_folder(case)
+                self.ballast("convert", folder, f"{case}.gguf", "--type", "f32")
+                for sides in ((folder, f"{case}.gguf"), (f"{case}.gguf", folder)):
+                    result = self.run_raw("diff", *sides, "--ignore-dtype", "--atol", "1e-5", "--json")
+                    report = result.json()
+                    self.assertEqual(report["changed"], [])
+                    self.assertEqual(report["names"], "hf")
+                    self.assertGreater(report["equal_tensors"], 5)
+                    self.assertIn("names of Hugging Face", result.err)
+                    # Buffers that GGUF does not have, and the head that is the embedding.
+                    self.assertLessEqual(len(report["only_in_a"]) + len(report["only_in_b"]), 4, report)
+                self.ballast("diff", folder, f"{case}.gguf", "--names", "keep", code=NO)
+
+    def test_a_quantization_says_what_it_costs(self):
+        folder = self.model_folder("llama")
+        self.ballast("convert", folder, "wide.gguf", "--type", "f32")
+        self.ballast("convert", folder, "small.gguf", "--type", "q8_0")
+        result = self.ballast("diff", "wide.gguf", "small.gguf", code=NO)
+        self.assertRegex(result.out, r"(?m)^Q8_0 costs 0\.\d+ % RMS, worst in \S+$")
+        report = self.ballast("diff", folder, "small.gguf", "--json", code=NO).json()
+        cost = {cost["dtype_b"]: cost for cost in report["dtype_costs"]}["Q8_0"]
+        self.assertLess(cost["relative_change"], 0.01)
+        for change in report["changed"]:
+            self.assertEqual(change["what"], "dtype", change)
+        self.ballast("diff", folder, "small.gguf", "--ignore-dtype", "--atol", "0.05", "--include", "model.*")
+
+    def test_prefixes_are_matched_and_named(self):
+        tensors = {"model.a.weight": ("F32", [2], [1, 2]), "model.b.weight": ("F32", [2], [1, 2])}
+        self.write("plain.safetensors", tensors)
+        self.write("module.safetensors", {"module." + name: tensor for name, tensor in tensors.items()})
+        for sides in (("plain.safetensors", "module.safetensors"), ("module.safetensors", "plain.safetensors")):
+            result = self.ballast("diff", *sides)
+            self.assertEqual(result.out, "equal: 2 tensors\n")
+            self.assertIn('names begin with "module." here only', result.err)
+        self.ballast("diff", "module.safetensors", "plain.safetensors", "--include", "module.*")
+        self.ballast("diff", "plain.safetensors", "module.safetensors", "--names", "keep", code=NO)
+
+    def test_adapters_compare_by_their_names(self):
+        lora = SOURCE / "examples/tiny-lora/adapter_model.safetensors"
+        tensors, metadata = read_safetensors(lora)
+        short = {name.removeprefix("base_model.model."): tensor for name, tensor in tensors.items()}
+        self.write("other.safetensors", short, metadata)
+        self.assertIn("base_model.model.", self.ballast("diff", lora, "other.safetensors").err)
+
+
+class Rank(TestCase):
+    def test_of_a_merged_lora_is_that_of_the_lora(self):
+        base, lora = SOURCE / "examples/tiny.safetensors", SOURCE / "examples/tiny-lora"
+        self.ballast("adapter", "merge", base, lora, "-o", "merged.safetensors")
+        result = self.ballast("diff", base, "merged.safetensors", "--effective-rank", code=NO)
+        self.assertIn("rank ≈ 4 in 4 of 4 changed matrices: a LoRA was merged, it seems", result.lines())
+        report = self.ballast("diff", base, "merged.safetensors", "--effective-rank", "--json", code=NO).json()
+        self.assertEqual({change["rank"]["before_gap"] for change in report["changed"]}, {4})
+        plain = self.ballast("diff", base, "merged.safetensors", "--json", code=NO).json()
+        self.assertNotIn("rank", plain["changed"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()
