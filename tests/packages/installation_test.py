@@ -149,6 +149,19 @@ class Installation(unittest.TestCase):
         self.assertIn("is not a folder", self.put(code=1).stderr)
         self.assertEqual(self.below(self.prefix), {"share"})
 
+    def test_dev_uninstall_finds_the_prefix_below_destdir(self):
+        self.put()
+        done = subprocess.run([SOURCE / "dev", "uninstall", "--prefix", "/prefix"], capture_output=True, text=True,
+                              env=os.environ | {"DESTDIR": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(self.prefix.exists())
+
+    def test_dev_uninstall_refuses_words_that_it_does_not_know(self):
+        for words in (["--prefix"], ["--prefix="], ["--prefixes", str(self.prefix)], [str(self.prefix)]):
+            done = subprocess.run([SOURCE / "dev", "uninstall", *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("prefix", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
