@@ -63,7 +63,7 @@ void bench_stats(Report& report) {
   }
   if (report.wants(of_problems)) {
     const auto ours = [&] { keep(find_problems(open(path), {.threads = kThreads})); };
-    report.add(of_problems, compare({ours}, theirs), Goal::speed_at_least, 0.6);
+    report.add(of_problems, compare({ours}, theirs), Goal::speed_at_least, 0.5);
   }
 }
 

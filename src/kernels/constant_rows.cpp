@@ -1,20 +1,36 @@
 #include "kernels/constant_rows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace ballast::kernels {
 
-template <class T>
-void ConstantRows::Piece::extend(const T* values, std::size_t count) noexcept {
+namespace {
+
+struct Bf16Values {
+  const std::byte* codes;
+
+  // A BF16 is the upper half of an F32.
+  float operator[](std::size_t i) const {
+    std::uint16_t code = 0;
+    std::memcpy(&code, codes + 2 * i, sizeof code);
+    return std::bit_cast<float>(std::uint32_t{code} << 16);
+  }
+};
+
+}  // namespace
+
+template <class Values>
+void ConstantRows::Piece::extend(const Values& values, std::size_t first, std::size_t count) noexcept {
   if (is_empty) {
-    value = static_cast<double>(values[0]);
+    value = static_cast<double>(values[first]);
     is_constant = std::isfinite(value);
     is_empty = false;
   }
-  if (!is_constant) return;
-  const T wanted = static_cast<T>(value);  // exact: it was a T
-  is_constant = std::all_of(values, values + count, [wanted](T other) { return other == wanted; });
+  for (std::size_t i = first; i < first + count && is_constant; ++i)
+    is_constant = static_cast<double>(values[i]) == value;
 }
 
 void ConstantRows::Piece::extend(const Piece& next) noexcept {
@@ -43,14 +59,13 @@ void ConstantRows::end_row() noexcept {
   column_ = 0;
 }
 
-template <class T>
-void ConstantRows::add_values(const T* values, std::size_t count) noexcept {
+template <class Values>
+void ConstantRows::add_values(const Values& values, std::size_t count) noexcept {
   if (columns_ == 0) return;
-  while (count > 0) {
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(columns_ - column_, count));
-    (is_in_head_ ? head_ : open_).extend(values, size);
-    values += size;
-    count -= size;
+  for (std::size_t first = 0; first < count;) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(columns_ - column_, count - first));
+    (is_in_head_ ? head_ : open_).extend(values, first, size);
+    first += size;
     column_ += size;
     if (column_ == columns_) end_row();
   }
@@ -58,6 +73,9 @@ void ConstantRows::add_values(const T* values, std::size_t count) noexcept {
 
 void ConstantRows::add(const float* values, std::size_t count) noexcept { add_values(values, count); }
 void ConstantRows::add(const double* values, std::size_t count) noexcept { add_values(values, count); }
+void ConstantRows::add_bf16(const std::byte* codes, std::size_t count) noexcept {
+  add_values(Bf16Values{codes}, count);
+}
 
 void ConstantRows::merge(const ConstantRows& next) noexcept {
   if (columns_ == 0) return;

@@ -18,6 +18,7 @@ class ConstantRows {
 
   void add(const float* values, std::size_t count) noexcept;
   void add(const double* values, std::size_t count) noexcept;
+  void add_bf16(const std::byte* codes, std::size_t count) noexcept;
 
   // Adds a stretch that begins where this one ends.
   void merge(const ConstantRows& next) noexcept;
@@ -33,13 +34,13 @@ class ConstantRows {
     double value = 0;
     bool is_empty = true, is_constant = false;
 
-    template <class T>
-    void extend(const T* values, std::size_t count) noexcept;
+    template <class Values>
+    void extend(const Values& values, std::size_t first, std::size_t count) noexcept;
     void extend(const Piece& next) noexcept;
   };
 
-  template <class T>
-  void add_values(const T* values, std::size_t count) noexcept;
+  template <class Values>
+  void add_values(const Values& values, std::size_t count) noexcept;
   void end_row() noexcept;
 
   std::uint64_t columns_ = 0;  // 0: counts nothing

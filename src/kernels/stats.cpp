@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/bf16_sums.hpp"
 #include "kernels/block_sums.hpp"
 #include "kernels/blocks.hpp"
 #include "kernels/cast.hpp"
@@ -41,6 +42,20 @@ Moments moments_one_by_one(const T* values, std::size_t count) {
   return m;
 }
 
+// `shift` is what the values of the sums are distances from.
+Moments moments_of(const BlockSums& sums, std::size_t count, double shift) {
+  const auto n = static_cast<double>(count);
+  Moments m;
+  m.count = count;
+  m.zero_count = sums.zeros;
+  m.min = sums.min;
+  m.max = sums.max;
+  m.mean = shift + sums.sum / n;
+  m.m2 = std::max(sums.squares - sums.sum * (sums.sum / n), 0.0);
+  m.magnitudes = sums.magnitudes;
+  return m;
+}
+
 template <class T>
 Moments moments_of(const T* values, std::size_t count) {
   const BlockSums sums = block_sums(values, count);
@@ -48,16 +63,22 @@ Moments moments_of(const T* values, std::size_t count) {
   if (!std::isfinite(sums.sum) || !std::isfinite(sums.squares) || !std::isfinite(sums.magnitudes))
     return moments_one_by_one(values, count);
 
-  const auto n = static_cast<double>(count);
-  Moments m;
-  m.count = count;
-  m.zero_count = sums.zeros;
-  m.min = sums.min;
-  m.max = sums.max;
-  m.mean = static_cast<double>(values[0]) + sums.sum / n;
-  m.m2 = std::max(sums.squares - sums.sum * (sums.sum / n), 0.0);
-  m.magnitudes = sums.magnitudes;
-  return m;
+  return moments_of(sums, count, static_cast<double>(values[0]));
+}
+
+// Adds all whole blocks of BF16, and returns what is left.
+std::span<const std::byte> accumulate_bf16(Moments& moments, std::span<const std::byte> bytes, ConstantRows* rows) {
+  constexpr std::size_t kBytes = kBf16Block * 2;
+  for (; bytes.size() >= kBytes; bytes = bytes.subspan(kBytes)) {
+    if (const auto sums = bf16_sums(bytes.data())) {
+      moments.merge(moments_of(*sums, kBf16Block, 0));
+    } else {
+      for_each_narrow_block(DType::bf16, bytes.first(kBytes),
+                            [&](const auto* values, std::size_t count) { moments.merge(moments_of(values, count)); });
+    }
+    if (rows != nullptr) rows->add_bf16(bytes.data(), kBf16Block);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -86,6 +107,7 @@ void Moments::merge(const Moments& next) noexcept {
 bool has_stats(DType dtype) noexcept { return can_cast(dtype, DType::f64); }
 
 void accumulate(Moments& moments, DType dtype, std::span<const std::byte> bytes, ConstantRows* rows) noexcept {
+  if (dtype == DType::bf16) bytes = accumulate_bf16(moments, bytes, rows);
   for_each_narrow_block(dtype, bytes, [&](const auto* values, std::size_t count) {
     moments.merge(moments_of(values, count));
     if (rows != nullptr) rows->add(values, count);

@@ -5,9 +5,12 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "kernels/bf16_sums.hpp"
 #include "kernels/constant_rows.hpp"
 
 namespace ballast::kernels {
@@ -55,6 +58,73 @@ TEST(BlockSums, AreNotFiniteIfAValueIsNot) {
       EXPECT_FALSE(std::isfinite(block_sums(values.data(), values.size()).sum));
     }
   }
+}
+
+std::vector<std::uint16_t> bf16_codes(const std::vector<float>& values) {
+  std::vector<std::uint16_t> codes;
+  for (const float value : values)
+    codes.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+  return codes;
+}
+
+std::optional<BlockSums> bf16_sums_of(const std::vector<std::uint16_t>& codes) {
+  return bf16_sums(std::as_bytes(std::span(codes)).data());
+}
+
+TEST(Bf16Sums, AgreeWithThoseOfDoublesToSevenDigits) {
+  const auto codes = bf16_codes(some_numbers(kBf16Block));
+  double sum = 0, squares = 0, magnitudes = 0;
+  for (const std::uint16_t code : codes) {
+    const double value = std::bit_cast<float>(std::uint32_t{code} << 16);
+    sum += value;
+    squares += value * value;
+    magnitudes += std::fabs(value);
+  }
+  const auto sums = bf16_sums_of(codes);
+  ASSERT_TRUE(sums);
+  EXPECT_NEAR(sums->sum / sum, 1, 1e-7);
+  EXPECT_NEAR(sums->squares / squares, 1, 1e-7);
+  EXPECT_NEAR(sums->magnitudes / magnitudes, 1, 1e-7);
+}
+
+TEST(Bf16Sums, HaveTheSameBitsOnEveryTarget) {
+  auto codes = bf16_codes(some_numbers(kBf16Block));
+  codes[5] = 0;
+  codes[kBf16Block - 1] = 0x8000;
+  const auto expected = bits_of(*bf16_sums_of(codes));
+  EXPECT_EQ(expected[0], 2u);
+  for (std::int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    hwy::SetSupportedTargetsForTest(targets & -targets);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    EXPECT_EQ(bits_of(*bf16_sums_of(codes)), expected) << hwy::TargetName(targets & -targets);
+    hwy::SetSupportedTargetsForTest(0);
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(Bf16Sums, AreLeftToDoublesIfDigitsWouldBeLost) {
+  const auto numbers = some_numbers(kBf16Block);
+  const auto with = [&](float value, float scale, float shift) {
+    auto values = numbers;
+    for (float& number : values) number = number * scale + shift;
+    values[777] = value;
+    return bf16_sums_of(bf16_codes(values)).has_value();
+  };
+  EXPECT_TRUE(with(1, 1, 0));
+  EXPECT_TRUE(with(0, 0, 0));
+  EXPECT_FALSE(with(NAN, 1, 0));
+  EXPECT_FALSE(with(-INFINITY, 1, 0));
+  EXPECT_FALSE(with(0x1p61F, 1, 0));
+  EXPECT_FALSE(with(0, 0x1p-80F, 0));
+  EXPECT_FALSE(with(1, 1, 100));
+}
+
+TEST(ConstantRows, OfBf16AreThoseOfItsValues) {
+  const auto codes = bf16_codes({2, 2, 0, -0.0F, 1, 2, NAN, NAN});
+  ConstantRows rows(2, 0);
+  rows.add_bf16(std::as_bytes(std::span(codes)).data(), codes.size());
+  EXPECT_EQ(rows.count(), 2u);
+  EXPECT_EQ(rows.zero_count(), 1u);
 }
 
 // Rows of three in every way that two cuts can cut them.
