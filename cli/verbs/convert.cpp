@@ -97,7 +97,7 @@ void change_metadata(Checkpoint& checkpoint, const Arguments& arguments) {
   for (const auto& key : arguments.removed_metadata) {
     const bool was_typed = checkpoint.typed_metadata.remove(key), was_text = checkpoint.metadata.erase(key) != 0;
     if (!was_typed && !was_text && key != "format")
-      throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
+      throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key)).about(key);
   }
 }
 
@@ -216,7 +216,8 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
-  session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
+  session.note(worded(fmt::format("all tensors lie under \"{}\"; {} takes them without that prefix", root,
+                                  Advice::mention(Remedy::root, root))));
 }
 
 // The manifest is written last, and would overwrite the file that it describes.
@@ -239,7 +240,7 @@ void check_manifest_path(const Session& session, const Checkpoint& checkpoint, c
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
-        .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
+        .hint("name a file or a folder; " + Advice::mention(Remedy::cat) + " streams one tensor");
   }
   Json config;
   const Checkpoint checkpoint = wanted_checkpoint(session, arguments, config);

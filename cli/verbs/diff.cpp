@@ -121,7 +121,9 @@ int run_diff(Session& session, const Arguments& arguments) {
   a = std::move(sides[0]);
   b = std::move(sides[1]);
   if (a.size() + b.size() == 0 && session.selection != Selection{})
-    throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
+    throw Error(Errc::not_found, "no tensor of either side is selected")
+        .about("")
+        .hint(Advice::mention(Remedy::ls) + " lists the names");
 
   auto bar = session.progress_bar();
   const DiffReport report = diff(a, b,

@@ -49,8 +49,9 @@ std::vector<Entry> only(const std::vector<Entry>& entries, const Checkpoint& che
   }
   const auto near = nearest(key, keys);
   throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key))
+      .about(key)
       .in(checkpoint.target)
-      .hint(near ? fmt::format("did you mean {}?", *near) : std::string("ballast meta get TARGET lists what there is"));
+      .hint(near ? fmt::format("did you mean {}?", *near) : Advice::mention(Remedy::meta_get) + " lists what there is");
 }
 
 void write_value(JsonWriter& json, const MetadataValue& value) {

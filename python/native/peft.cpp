@@ -12,6 +12,7 @@
 #include <ballast/error.hpp>
 
 #include "checkpoint.hpp"
+#include "errors.hpp"
 #include "gil.hpp"
 #include "remote.hpp"
 #include "tensor.hpp"
@@ -67,11 +68,10 @@ py::tuple load(const std::string& path, const std::string& subfolder,
   options.open.remote = remote_files_of(remote);
   options.subfolder = subfolder;
   for (const auto& [pattern, replacement] : key_mapping) options.key_mapping.push_back({pattern, replacement});
-  Adapter adapter;
-  {
+  const Adapter adapter = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    adapter = load_adapter(path, options);
-  }
+    return load_adapter(path, options);
+  });
   py::dict tensors;
   const auto maps = std::make_shared<PrivateMaps>();
   for (const auto& [name, tensor] : adapter.tensors) tensors[to_text(name)] = PyTensor(tensor, maps);
@@ -88,11 +88,10 @@ py::dict get(const py::dict& state, const std::string& config, const std::string
                        : embeddings == "never" ? SaveEmbeddings::never
                                                : SaveEmbeddings::automatic;
   options.base_vocabulary = base_vocabulary;
-  StateDict found;
-  {
+  const StateDict found = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    found = get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options);
-  }
+    return get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options);
+  });
   return listed(found, {&named});
 }
 
@@ -102,11 +101,10 @@ py::tuple set(const py::dict& state, const py::dict& adapter, const std::string&
   const Named base = named_of(state), added = named_of(adapter);
   SetAdapterOptions options;
   options.ignore_mismatched_sizes = ignore_mismatched_sizes;
-  SetAdapterResult result;
-  {
+  const SetAdapterResult result = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    result = set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
-  }
+    return set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
+  });
   return py::make_tuple(listed(result.state, {&base, &added}), result.missing, result.unexpected, result.mismatched);
 }
 

@@ -226,9 +226,7 @@ class FileWriter {
     } catch (const Error& error) {
       const std::string& name = file_.items[part.item].name;
       if (error.code() != Errc::unsupported || name.empty()) throw;
-      throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
-          .in(error.where())
-          .hint(error.hint());
+      throw error.saying(fmt::format("tensor {}: {}", quote(name), error.message())).about(name);
     }
     const Overflows found = counter.total();
     if (found.count == 0) return;
