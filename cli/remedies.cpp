@@ -73,7 +73,8 @@ static_assert(is_in_enum_order(), "flag_of() indexes the table by the remedy");
 
 std::string flag_of(Remedy remedy, std::string_view argument) {
   std::string flag(kRows[static_cast<std::size_t>(remedy)].words);
-  return argument.empty() ? flag : flag.append(" ").append(argument);
+  if (argument.empty()) return flag;
+  return flag.append(" ").append(argument) + (remedy == Remedy::limit ? "=VALUE" : "");
 }
 
 thread_local const Advice::Words* words_of_host = nullptr;

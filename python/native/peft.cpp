@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
+#include <ballast/merge.hpp>
 
 #include "checkpoint.hpp"
 #include "errors.hpp"
@@ -80,6 +82,15 @@ py::tuple load(const std::string& path, const std::string& subfolder,
   return py::make_tuple(tensors, to_text(to_string(adapter.config)), notes);
 }
 
+// The configuration of a type that is known; others are a ValueError, as PEFT has it.
+AdapterConfig config_of(const std::string& text) {
+  AdapterConfig config = AdapterConfig::parse(text);
+  const std::string type = config.peft_type();
+  if (std::ranges::find(merge_rules(), type, &MergeRule::peft_type) == merge_rules().end())
+    throw py::value_error("Unknown PEFT type passed: " + type);
+  return config;
+}
+
 py::dict get(const py::dict& state, const std::string& config, const std::string& name, const std::string& embeddings,
              std::uint64_t base_vocabulary) {
   const Named named = named_of(state);
@@ -88,9 +99,10 @@ py::dict get(const py::dict& state, const std::string& config, const std::string
                        : embeddings == "never" ? SaveEmbeddings::never
                                                : SaveEmbeddings::automatic;
   options.base_vocabulary = base_vocabulary;
+  const AdapterConfig known = config_of(config);
   const StateDict found = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    return get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options);
+    return get_adapter_state_dict(named.state, known, name, options);
   });
   return listed(found, {&named});
 }
@@ -101,9 +113,10 @@ py::tuple set(const py::dict& state, const py::dict& adapter, const std::string&
   const Named base = named_of(state), added = named_of(adapter);
   SetAdapterOptions options;
   options.ignore_mismatched_sizes = ignore_mismatched_sizes;
+  const AdapterConfig known = config_of(config);
   const SetAdapterResult result = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    return set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
+    return set_adapter_state_dict(base.state, added.state, known, name, options);
   });
   return py::make_tuple(listed(result.state, {&base, &added}), result.missing, result.unexpected, result.mismatched);
 }

@@ -92,7 +92,6 @@ struct Exception {
   Row row;
 };
 constexpr std::array kExceptions = {
-    Exception{Caller::verb, {Remedy::limit, "limit=", Value::field}},
     Exception{Caller::verb, {Remedy::weights_only, "weights_only=True"}},
     Exception{Caller::peft, {Remedy::adapter_name, "adapter_name="}},
     Exception{Caller::peft, {Remedy::cast, "t.to(…)"}},
@@ -209,6 +208,7 @@ std::string in_keywords(std::string_view text) {
     }
     const std::size_t first = i + 2;
     for (i = first; i < text.size() && is_of_a_word(text[i]); ++i) result += text[i] == '-' ? '_' : text[i];
+    if (text.substr(first, i - first) == "limit") result += 's';  // as open() calls it
     if (switches().contains(text.substr(first, i - first))) {
       result += "=True";
     } else if (const std::string_view value = value_at(text.substr(i)); !value.empty()) {

@@ -9,7 +9,8 @@
 
 namespace ballast::python {
 
-// Who called. Some keywords have other names in another function: limits= of open() is limit= of the verbs.
+// Who called. Some keywords have other names in another function: safety="strict" of open() is weights_only=True of the
+// verbs.
 enum class Caller : std::uint8_t { module, verb, peft };
 
 // "force=True" for Remedy::overwrite.
