@@ -140,7 +140,7 @@ int run_set(Session& session, const Arguments& arguments) {
   if (arguments.assignments.empty()) throw nothing_given("KEY=VALUE", "set");
   MetadataEdit edit;
   for (const auto& text : arguments.assignments) {
-    auto [key, value] = split_assignment(text, "ballast meta set model.safetensors author=me");
+    auto [key, value] = split_assignment(text, "author=me");
     edit.set[std::move(key)] = std::move(value);
   }
   return apply(session, arguments.target, edit);

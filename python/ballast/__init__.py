@@ -149,7 +149,7 @@ def _repr_html_(self):
     return html_table(self)
 
 
-def _equals(self, other):
+def _equals(self, other, /):
     if self is other or not isinstance(other, Mapping):
         return True if self is other else NotImplemented
     raise TypeError("== does not compare checkpoints: ballast.diff(a, b).equal does, by their tensors' values")

@@ -127,9 +127,8 @@ void add_errors(py::module_& module) {
   for (std::size_t i = 0; i < kRows.size(); ++i) {
     const Row& row = kRows[i];
     // Ctrl-C itself is raised as KeyboardInterrupt; Cancelled is for a program that stops a job by its callback.
-    const py::tuple bases = row.code == Errc::cancelled
-                                ? py::make_tuple(base)
-                                : py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
+    py::tuple bases = py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
+    if (row.code == Errc::cancelled) bases = py::make_tuple(base);
     classes[i] = make_class(module, row.name, row.doc, bases);
     py::handle(classes[i]).attr("code") = to_text(info(row.code).name);
   }
@@ -169,7 +168,8 @@ void raise(const Error& error, Caller caller) {
   }
   const bool exists = error.code() == Errc::invalid_argument && error.system_code() == EEXIST;
   if (exists) raise_as(already_exists, error, caller);
-  if (error.code() == Errc::not_found && error.name()) raise_as(no_tensor, error, caller);
+  const bool is_a_file = !error.name() || error.system_code() != 0;
+  if (error.code() == Errc::not_found && !is_a_file) raise_as(no_tensor, error, caller);
   const bool is_denied = error.system_code() == EACCES || error.system_code() == EPERM;
   if (error.code() == Errc::io && is_denied) raise_as(no_permission, error, caller);
   raise_as(classes[static_cast<std::size_t>(error.code())], error, caller);

@@ -169,7 +169,8 @@ std::string_view value_at(std::string_view text) {
   const std::string_view word = text.substr(0, text.find_first_of(" ,;:)\n"));
   if (word.empty()) return {};
   const auto first = static_cast<unsigned char>(word[0]);
-  const bool is_value = std::isupper(first) != 0 || std::isdigit(first) != 0 || word.find('=') != word.npos;
+  const bool is_value =
+      std::isupper(first) != 0 || std::isdigit(first) != 0 || first == '@' || word.find('=') != word.npos;
   return must_be || is_value ? word : std::string_view();
 }
 
@@ -188,7 +189,7 @@ std::string keyword_of(Remedy remedy, std::string_view argument, Caller caller) 
       case Value::none: break;
     }
   }
-  return words.ends_with('=') ? words.substr(0, words.size() - 1) : words;
+  return words;
 }
 
 Advice::Words words_for(Caller caller) {

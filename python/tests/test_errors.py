@@ -139,7 +139,7 @@ def test_hints_are_expressions_of_python(path, tmp_path):
     assert "ballast.ls()" in hint(ballast.diff, path, path, include="nothing*")
     assert "ballast.meta.get(TARGET)" in hint(ballast.meta.get, path, "zzzzzzzz")
     assert 'dtype="F16"' in hint(ballast.convert, tmp_path / "q.gguf", tmp_path / "q.safetensors")
-    assert "exclude" in hint(ballast.convert, tmp_path / "c.safetensors", tmp_path / "c.gguf")
+    assert "exclude=" in hint(ballast.convert, tmp_path / "c.safetensors", tmp_path / "c.gguf")
     assert 'strip_prefix="module."' in hint(ballast.convert, path, tmp_path / "x.safetensors", strip_prefix="module.")
     assert "manifest=FILE" in hint(ballast.verify, path, manifest=tmp_path / "nothing")
     assert "ranks=8" in hint(ballast.plan, path, ranks=0)
@@ -147,6 +147,11 @@ def test_hints_are_expressions_of_python(path, tmp_path):
     assert "help(ballast.open)" in hint(ballast.ls, path, limits={"nonsense": 3})
     assert "allow_empty=True" in hint(ballast.save, {}, tmp_path / "e.safetensors")
     assert "lenient=True" in hint(ballast.open, spaced(tmp_path))
+    assert "author=me" in hint(ballast.meta.set, path, "nonsense")
+    assert "output=" in hint(ballast.adapter.merge, path, [path])
+    assert 'header="@FILE"' in hint(ballast.ls, path, header="nonsense")
+    assert 'safety="strict"' in hint(ballast.open, unknown_class(tmp_path), safety="strict")
+    assert "weights_only=True" in hint(ballast.ls, unknown_class(tmp_path), weights_only=True)
 
 
 def spaced(folder):
@@ -154,6 +159,13 @@ def spaced(folder):
     header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
     path = folder / "spaced.safetensors"
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+    return path
+
+
+def unknown_class(folder):
+    """A pickle of an object whose class torch's weights_only does not know."""
+    path = folder / "class.pkl"
+    path.write_bytes(b"\x80\x02cnot.a.module\nName\n)\x81.")
     return path
 
 
