@@ -225,11 +225,8 @@ Answered run_for(const Host& host, const std::vector<std::string>& words) {
   Session session;
   session.host = &host;
   session.out = Output(&answered.out);
-  try {
-    answered.exit_code = dispatch(session, words);
-  } catch (Error& error) {
-    throw Error(error).hint(Advice(worded(error.hint())));
-  }
+  const Wording wording(host.words);
+  answered.exit_code = dispatch(session, words);
   session.out.flush();
   return answered;
 }

@@ -102,7 +102,8 @@ bool makes_gguf_model(const Session& session, const GgufFlags& flags, const Chec
     throw Error(Errc::invalid_argument,
                 model.name.empty() ? "nothing says of which architecture the model is" : class_text)
         .in(input.target)
-        .hint("its config.json lies beside the weights; --names gguf --architecture NAME renames tensors without it");
+        .hint("its config.json lies beside the weights; " + Advice::mention(Remedy::names, "gguf") + " " +
+              Advice::mention(Remedy::architecture, "NAME") + " renames tensors without it");
   }
   if (!model.name.empty()) session.note(class_text + ": the tensors are copied as they are");
   return false;
@@ -114,7 +115,7 @@ Checkpoint as_gguf_model(const Session& session, const GgufFlags& flags, Checkpo
   } catch (Error& error) {
     const bool may_be_copied = error.code() == Errc::not_found || error.code() == Errc::malformed;
     if (!flags.has_type() && may_be_copied && error.hint().empty())
-      error.hint("--names keep copies the tensors as they are");
+      error.hint(Advice::mention(Remedy::names, "keep") + " copies the tensors as they are");
     throw;
   }
 }

@@ -44,7 +44,7 @@ void set_limit(Limits& limits, const std::string& text) {
     if (limit.name == name) return void(limits.*limit.field = bytes_argument("--limit " + name, value));
   }
   throw Error(Errc::invalid_argument, fmt::format("there is no limit called \"{}\"", name))
-      .hint("ballast --limits lists them");
+      .hint(Advice::mention(Remedy::limits) + " lists them");
 }
 
 void set_block_endian(Session& session, const std::string& text) {

@@ -22,6 +22,7 @@ constexpr std::array kRows = {
     Row{Remedy::base_vocabulary, "--base-vocabulary"},
     Row{Remedy::cast, "--dtype"},
     Row{Remedy::cast_by_name, "--dtype"},
+    Row{Remedy::cat, "ballast cat T NAME -o -"},
     Row{Remedy::compress, "--compress"},
     Row{Remedy::dense, "--dense"},
     Row{Remedy::dialect, "--to"},
@@ -29,6 +30,7 @@ constexpr std::array kRows = {
     Row{Remedy::exclude, "--exclude"},
     Row{Remedy::fetch, "ballast fetch"},
     Row{Remedy::fetch_folder, "-o DIR"},
+    Row{Remedy::hash_file, "ballast hash TARGET > FILE"},
     Row{Remedy::heads, "--heads"},
     Row{Remedy::ignore_mismatched, "--ignore-mismatched"},
     Row{Remedy::imatrix, "--imatrix"},
@@ -39,15 +41,20 @@ constexpr std::array kRows = {
     Row{Remedy::kv_heads, "--kv-heads"},
     Row{Remedy::lenient, "--lenient"},
     Row{Remedy::limit, "--limit"},
+    Row{Remedy::limits, "ballast --limits"},
     Row{Remedy::ls, "ballast ls"},
     Row{Remedy::manifest, "ballast convert IN OUT --manifest FILE"},
     Row{Remedy::max_shard_bytes, "--max-shard-size"},
+    Row{Remedy::meta_get, "ballast meta get TARGET"},
     Row{Remedy::metadata, "ballast convert IN OUT.safetensors --metadata KEY=VALUE"},
+    Row{Remedy::names, "--names"},
+    Row{Remedy::output, "-o"},
     Row{Remedy::overwrite, "--force"},
     Row{Remedy::plain_http, "--plain-http"},
     Row{Remedy::pre_tokenizer, "--pre-tokenizer"},
     Row{Remedy::raw_blocks, "--raw"},
     Row{Remedy::rename, "--rename"},
+    Row{Remedy::root, "--root"},
     Row{Remedy::save_embeddings, "--save-embeddings"},
     Row{Remedy::scan, "ballast scan"},
     Row{Remedy::stats, "ballast stats"},
@@ -66,12 +73,23 @@ static_assert(is_in_enum_order(), "flag_of() indexes the table by the remedy");
 
 std::string flag_of(Remedy remedy, std::string_view argument) {
   std::string flag(kRows[static_cast<std::size_t>(remedy)].words);
-  return argument.empty() ? flag : flag.append(" ").append(argument);
+  if (argument.empty()) return flag;
+  return flag.append(" ").append(argument) + (remedy == Remedy::limit ? "=VALUE" : "");
 }
+
+thread_local const Advice::Words* words_of_host = nullptr;
 
 }  // namespace
 
-std::string worded(const Advice& advice) { return advice.text(flag_of); }
+Wording::Wording(const Advice::Words& words) : before_(words_of_host) {
+  if (words) words_of_host = &words;
+}
+
+Wording::~Wording() { words_of_host = before_; }
+
+std::string worded(const Advice& advice) {
+  return words_of_host == nullptr ? advice.text(flag_of) : advice.text(*words_of_host);
+}
 
 std::string text_of(const Note& note) { return note.hint.empty() ? note.text : note.text + "; " + worded(note.hint); }
 

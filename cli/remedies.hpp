@@ -8,8 +8,20 @@
 
 namespace ballast::cli {
 
-// A hint of the library, in the words of the command.
+// A hint of the library, in the words of the command, or of the Host for which this thread runs a verb.
 std::string worded(const Advice& advice);
+
+// As long as one is there, hints are worded so in this thread; not at all differently if `words` is empty.
+class Wording {
+ public:
+  explicit Wording(const Advice::Words& words);
+  ~Wording();
+  Wording(const Wording&) = delete;
+  Wording& operator=(const Wording&) = delete;
+
+ private:
+  const Advice::Words* before_;
+};
 
 // A note with its hint; without the file that the note is about.
 std::string text_of(const Note& note);

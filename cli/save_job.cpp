@@ -1,5 +1,6 @@
 #include "save_job.hpp"
 
+#include <cerrno>
 #include <map>
 
 #include <fmt/format.h>
@@ -168,7 +169,10 @@ OutputFolder::~OutputFolder() {
 
 void refuse_existing(const Session& session, const std::string& path) {
   if (session.save_options().overwrite || !std::filesystem::exists(path)) return;
-  throw Error(Errc::invalid_argument, "already exists").in(path).hint("--force overwrites it");
+  throw Error(Errc::invalid_argument, "already exists")
+      .of_system(EEXIST)
+      .in(path)
+      .hint(Advice::mention(Remedy::overwrite) + " overwrites it");
 }
 
 int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options) {

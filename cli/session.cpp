@@ -49,7 +49,7 @@ std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::s
     for (const auto& [name, tensor] : checkpoint) names.push_back(name);
     if (const auto name = nearest(include[0], names)) return fmt::format("did you mean {}?", *name);
   }
-  return fmt::format("a glob must match the whole name, as in '*weight'; ballast ls lists all {}",
+  return fmt::format("a glob must match the whole name, as in '*weight'; {} lists all {}", Advice::mention(Remedy::ls),
                      plural(checkpoint.size(), "name"));
 }
 
@@ -200,7 +200,7 @@ Checkpoint select_tensors(const Session& session, Checkpoint checkpoint, const s
   if (selected.size() > 0 || checkpoint.size() == 0) return selected;
   const std::string what = selection.include.size() == 1 ? fmt::format("no tensor matches \"{}\"", selection.include[0])
                                                          : std::string("no tensor matches the selection");
-  throw Error(Errc::not_found, what).in(checkpoint.target).hint(no_match_hint(checkpoint, selection.include));
+  throw Error(Errc::not_found, what).about("").in(checkpoint.target).hint(no_match_hint(checkpoint, selection.include));
 }
 
 std::vector<std::size_t> natural_order(const Checkpoint& checkpoint) {

@@ -43,7 +43,8 @@ SaveEmbeddings embeddings_argument(const std::string& text) {
 
 void require_output(const Arguments& arguments) {
   if (!arguments.out.empty()) return;
-  throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+  throw Error(Errc::invalid_argument, "nothing says where to write")
+      .hint("name it with " + Advice::mention(Remedy::output));
 }
 
 Adapter open_adapter(const Session& session, const Arguments& arguments, const Checkpoint* base = nullptr) {

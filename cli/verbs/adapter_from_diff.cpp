@@ -65,7 +65,8 @@ void write_text(Session& session, const FromDiffReport& report) {
 
 int run_from_diff(Session& session, const Arguments& arguments) {
   if (arguments.out.empty() && !arguments.dry_run)
-    throw Error(Errc::invalid_argument, "nothing says where to write").hint("name a folder with -o");
+    throw Error(Errc::invalid_argument, "nothing says where to write")
+        .hint("name a folder with " + Advice::mention(Remedy::output));
   if (!arguments.dry_run)
     refuse_existing(session, (std::filesystem::path(arguments.out) / "adapter_model.safetensors").string());
   const Checkpoint base = open_data(session, arguments.base), tuned = open_data(session, arguments.tuned);

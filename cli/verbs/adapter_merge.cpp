@@ -103,7 +103,9 @@ Checkpoint merged(const Session& session, const Arguments& arguments, Checkpoint
 }
 
 int run_merge(Session& session, const Arguments& given) {
-  if (given.out.empty()) throw Error(Errc::invalid_argument, "nothing says where to write").hint("name it with -o");
+  if (given.out.empty())
+    throw Error(Errc::invalid_argument, "nothing says where to write")
+        .hint("name it with " + Advice::mention(Remedy::output));
   const Arguments arguments = with_base(session, given);
   if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
   const Checkpoint base = opened_base(session, arguments);

@@ -40,6 +40,7 @@ constexpr std::uint64_t kChunkElements = 16384;
   for (const auto& entry : checkpoint) names.push_back(entry.name);
   const auto near = nearest(name, names);
   throw Error(Errc::not_found, fmt::format("no tensor called \"{}\"", name))
+      .about(name)
       .in(checkpoint.target)
       .hint(near ? fmt::format("did you mean {}?", *near)
                  : fmt::format("ballast ls {} lists the names", checkpoint.target));

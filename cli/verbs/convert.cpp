@@ -105,7 +105,7 @@ void change_metadata(const Session& session, Checkpoint& checkpoint, const Argum
   for (const auto& key : arguments.removed_metadata) {
     const bool was_typed = checkpoint.typed_metadata.remove(key), was_text = checkpoint.metadata.erase(key) != 0;
     if (!was_typed && !was_text && key != "format")
-      throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key));
+      throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key)).about(key);
   }
 }
 
@@ -243,7 +243,8 @@ SaveOptions save_options(const Session& session, const Arguments& arguments) {
 void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   if (checkpoint.roots.empty() || checkpoint.roots[0].tensors != checkpoint.size()) return;
   const std::string& root = checkpoint.roots[0].path;
-  session.note(fmt::format("all tensors lie under \"{}\"; --root {} takes them without that prefix", root, root));
+  session.note(worded(fmt::format("all tensors lie under \"{}\"; {} takes them without that prefix", root,
+                                  Advice::mention(Remedy::root, root))));
 }
 
 // The manifest is written last, and would overwrite the file that it describes.
@@ -266,7 +267,7 @@ void check_manifest_path(const Session& session, const Checkpoint& checkpoint, c
 int run_convert(Session& session, const Arguments& arguments) {
   if (arguments.out == "-") {
     throw Error(Errc::invalid_argument, "a checkpoint cannot be written to standard output")
-        .hint("name a file or a folder; ballast cat T NAME -o - streams one tensor");
+        .hint("name a file or a folder; " + Advice::mention(Remedy::cat) + " streams one tensor");
   }
   SaveOptions options = save_options(session, arguments);
   const bool takes_files_along = !arguments.no_sidecars && takes_sidecars(arguments.out, options);

@@ -7,6 +7,7 @@
 #include <ballast/align.hpp>
 #include <ballast/error.hpp>
 #include <ballast/recipe.hpp>
+#include <ballast/remedy.hpp>
 
 #include "../diff_report.hpp"
 #include "../options.hpp"
@@ -68,7 +69,9 @@ Aligned open_sides(Session& session, const Arguments& arguments, DiffView& view)
   const bool is_empty = selected[0].size() + selected[1].size() == 0;
   if (!is_empty) say_unmatched(session, session.selection, {&sides.a, &sides.b});
   if (is_empty && session.selection != Selection{})
-    throw Error(Errc::not_found, "no tensor of either side is selected").hint("ballast ls lists the names");
+    throw Error(Errc::not_found, "no tensor of either side is selected")
+        .about("")
+        .hint(Advice::mention(Remedy::ls) + " lists the names");
   sides.a = std::move(selected[0]);
   sides.b = std::move(selected[1]);
   return sides;

@@ -49,8 +49,9 @@ std::vector<Entry> only(const std::vector<Entry>& entries, const Checkpoint& che
   }
   const auto near = nearest(key, keys);
   throw Error(Errc::not_found, fmt::format("no metadata called \"{}\"", key))
+      .about(key)
       .in(checkpoint.target)
-      .hint(near ? fmt::format("did you mean {}?", *near) : std::string("ballast meta get TARGET lists what there is"));
+      .hint(near ? fmt::format("did you mean {}?", *near) : Advice::mention(Remedy::meta_get) + " lists what there is");
 }
 
 void write_value(JsonWriter& json, const MetadataValue& value) {
@@ -139,8 +140,7 @@ int run_set(Session& session, const Arguments& arguments) {
   if (arguments.assignments.empty()) throw nothing_given("KEY=VALUE", "set");
   MetadataEdit edit;
   for (const auto& text : arguments.assignments) {
-    auto [key, value] =
-        split_assignment(with_text_of_file(session, text), "ballast meta set model.safetensors author=me");
+    auto [key, value] = split_assignment(with_text_of_file(session, text), "author=me");
     edit.set[std::move(key)] = std::move(value);
   }
   return apply(session, arguments.target, edit);

@@ -54,7 +54,9 @@ bool is_last_line(std::string_view line, std::size_t tensors) {
 Manifest read_manifest(const std::string& path) {
   std::ifstream file(path);
   if (!file)
-    throw Error(Errc::not_found, "cannot open the manifest").in(path).hint("ballast hash TARGET > FILE makes one");
+    throw Error(Errc::not_found, "cannot open the manifest")
+        .in(path)
+        .hint(Advice::mention(Remedy::hash_file) + " makes one");
   Manifest manifest;
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
@@ -64,7 +66,7 @@ Manifest read_manifest(const std::string& path) {
     if (!entry) {
       throw Error(Errc::malformed, fmt::format("line {} is no digest and name", number))
           .in(path)
-          .hint("a manifest is what `ballast hash TARGET` prints");
+          .hint("a manifest is what " + Advice::mention(Remedy::hash_file) + " makes");
     }
     manifest.insert(*entry);
   }

@@ -51,13 +51,26 @@ class Error : public std::exception {
   // A layer adds the facts that it knows; the innermost fact wins.
   Error& in(std::string_view where);
   Error& at_byte(std::uint64_t offset);
+  Error& about(std::string_view name);
+  Error& of_system(int number);
+  Error& because(std::exception_ptr cause);
   Error& hint(Advice what_to_do);
+
+  // The same error with another message: "tensor "w": " + message(), with every fact that is known.
+  Error saying(std::string message) const;
 
   Errc code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& where() const noexcept { return where_; }  // a path, "model.pt!/data.pkl", a URL; empty if unknown
   std::optional<std::uint64_t> offset() const noexcept { return offset_; }
   const Advice& hint() const noexcept { return hint_; }
+
+  // The tensor, the key or the adapter that the error is about: none if it is about a file, and empty if it is about
+  // several. A name that is not found is a KeyError in Python; a file that is not found is a FileNotFoundError.
+  const std::optional<std::string>& name() const noexcept { return name_; }
+
+  int system_code() const noexcept { return system_code_; }  // EACCES, EEXIST, …; 0 if the system has no say
+  const std::exception_ptr& cause() const noexcept { return cause_; }  // what a caller's own Source threw, or null
 
   // "model.safetensors: tensor "w" ends at byte 16 but the data has 12 bytes (byte 23)"; without the hint.
   const char* what() const noexcept override { return what_.c_str(); }
@@ -69,6 +82,9 @@ class Error : public std::exception {
   std::string message_, where_, what_;
   Advice hint_;
   std::optional<std::uint64_t> offset_;
+  std::optional<std::string> name_;
+  std::exception_ptr cause_;
+  int system_code_ = 0;
 };
 
 }  // namespace ballast

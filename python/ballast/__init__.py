@@ -87,7 +87,10 @@ def open(
         safety: "inert", or "strict" to refuse what torch.load(weights_only=True) refuses
         cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
         lenient: forgive what real files are known to get wrong, with a note for each
-        limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}
+        limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}: max_header_bytes,
+            max_index_bytes, max_tensors, max_metadata_keys, max_rank, max_json_depth, max_shards, max_archive_members,
+            max_archive_depth, max_inflated_bytes, max_pickle_bytes, max_pickle_nodes, max_values, max_expansion_bytes,
+            max_expansion_ratio
         variant: of a folder with several: "fp16" takes model.fp16.safetensors
         subfolder: of the target
         token, cache_dir, offline: of the Hugging Face Hub; by default what HF_TOKEN, HF_HUB_CACHE and the like say
@@ -146,8 +149,15 @@ def _repr_html_(self):
     return html_table(self)
 
 
+def _equals(self, other, /):
+    if self is other or not isinstance(other, Mapping):
+        return True if self is other else NotImplemented
+    raise TypeError("== does not compare checkpoints: ballast.diff(a, b).equal does, by their tensors' values")
+
+
 Checkpoint._repr_html_ = _repr_html_
-del _repr_html_
+Checkpoint.__eq__, Checkpoint.__hash__ = _equals, object.__hash__
+del _equals, _repr_html_
 
 
 def __getattr__(name):

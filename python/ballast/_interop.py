@@ -20,6 +20,11 @@ TORCH = {
     "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F4": "float4_e2m1fn_x2",
 }  # fmt: skip
+# The release of torch that first had it, where there are releases without it.
+TORCH_SINCE = {
+    "U16": "2.3", "U32": "2.3", "U64": "2.3", "F8_E4M3": "2.1", "F8_E5M2": "2.1", "F8_E4M3FNUZ": "2.2",
+    "F8_E5M2FNUZ": "2.2", "F8_E8M0": "2.7", "F4": "2.8",
+}  # fmt: skip
 # The letters of the buffer protocol and of the module struct.
 LETTERS = {
     "BOOL": "?", "U8": "B", "I8": "b", "U16": "H", "I16": "h", "U32": "I", "I32": "i", "U64": "Q", "I64": "q",
@@ -70,28 +75,45 @@ def to_array(tensor, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
+def fits_torch(torch, tensor):
+    """Whether this torch has the dtype; two values of F4 are one there, so that a dimension must be even."""
+    is_odd = tensor.dtype == "F4" and (tensor.ndim == 0 or tensor.shape[-1] % 2 != 0)
+    return hasattr(torch, TORCH.get(tensor.dtype, "no dtype")) and not is_odd
+
+
 def _torch_dtype(torch, tensor):
     name = TORCH.get(tensor.dtype)
-    dtype = getattr(torch, name, None) if name else None
-    if dtype is None:
-        raise TypeError(
-            f"this torch ({torch.__version__}) has no dtype for {tensor.dtype}: "
-            't.to("F32").torch() is its values, and t.bitcast("U8").torch() its bytes'
-        )
-    return dtype
+    if name is not None and hasattr(torch, name):
+        return getattr(torch, name)
+    since = f": torch.{name} came with torch {TORCH_SINCE[tensor.dtype]}" if tensor.dtype in TORCH_SINCE else ""
+    raise TypeError(
+        f"this torch ({torch.__version__}) has no dtype for {tensor.dtype}{since}; "
+        't.to("F32").torch() is its values, and t.bitcast("U8").torch() its bytes'
+    )
 
 
 def to_torch(tensor):
     import torch
 
     dtype = _torch_dtype(torch, tensor)
-    shape = tensor.shape
-    if tensor.dtype == "F4":  # torch counts pairs
-        if shape[-1] % 2:
-            raise TypeError(f"torch keeps two F4 values in a byte, and the last dimension of {list(shape)} is odd")
+    if tensor.dtype == "F4":
+        torch_shape(tensor)
         pairs = tensor.bitcast("U8")
         return _torch_of_memory(torch, pairs, torch.uint8).view(dtype).to(_device(tensor))
     return _torch_of_memory(torch, tensor, dtype).to(_device(tensor))
+
+
+def torch_shape(tensor):
+    """The shape that torch gives the tensor, which counts pairs of F4."""
+    shape = tensor.shape
+    if tensor.dtype != "F4":
+        return shape
+    if not shape or shape[-1] % 2:
+        raise TypeError(
+            f"torch keeps two F4 values in a byte, and the last dimension of {list(shape)} is not even: "
+            't.to("F32").torch() is its values'
+        )
+    return (*shape[:-1], shape[-1] // 2)
 
 
 def _device(tensor):
@@ -107,6 +129,24 @@ def _torch_of_memory(torch, tensor, dtype):
         return _torch_of_memory(torch, tensor.contiguous(), dtype)
     flat = torch.frombuffer(memory, dtype=dtype)
     return flat.reshape(tensor.shape) if tensor.is_contiguous else flat.as_strided(tensor.shape, strides)
+
+
+def compared(tensor, other, comparison):
+    """t == other, element by element: an array of NumPy's, or of torch's if `other` is one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(other, torch.Tensor):
+        names = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+        return getattr(torch, names[comparison])(tensor.torch(), other)
+    is_of_numbers = isinstance(other, (_native.Tensor, int, float, complex, list, tuple))
+    if not is_of_numbers and not hasattr(other, "__array__") and not hasattr(other, "__array_interface__"):
+        return NotImplemented  # None, a text: no tensor is equal to them
+    try:
+        import numpy
+    except ImportError:
+        raise TypeError("comparing a tensor needs NumPy; t.tolist() and t.tobytes() can be compared without it") from None
+    values = to_numpy(tensor)  # a TypeError with the ways out, if NumPy has no such dtype
+    others = to_numpy(other) if isinstance(other, _native.Tensor) else other
+    return getattr(numpy, comparison)(values, others)  # == of NumPy 1.24 is False for shapes that do not fit
 
 
 def to_list(tensor):

@@ -42,7 +42,7 @@ class Composite(dict):
         self.layout, self.shape = layout, shape
 
 
-def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
+def load(path, map_location=None, *, weights_only=True, mmap=None, root=None, limits=None):
     """The object in a checkpoint of any format and age, as torch.load gives it.
 
     Tensors are torch's if torch is installed and has their dtype, and Ballast's own if not; they are mapped, and may be
@@ -52,6 +52,7 @@ def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
         weights_only: always True; False would mean to run what the file says
         mmap: False copies the tensors into memory
         root: a subtree of the object ("state_dict")
+        limits: limits on input that are raised or lowered, as open() takes them: {"max_pickle_nodes": 100_000_000}
     """
     if not weights_only:
         raise ValueError(
@@ -62,7 +63,7 @@ def load(path, map_location=None, *, weights_only=True, mmap=None, root=None):
         name = getattr(path, "name", None)
         at_its_beginning = not hasattr(path, "tell") or path.tell() == 0
         path = name if isinstance(name, str) and at_its_beginning and os.path.exists(name) else path.read()
-    with _open(path, cache="ignore") as checkpoint:
+    with _open(path, cache="ignore", limits=limits) as checkpoint:
         if checkpoint.dangerous:
             _refuse(checkpoint)
         makers = _Makers(map_location, mmap)
@@ -124,12 +125,11 @@ class _Makers:
     def tensor(self, tensor, is_parameter=False, is_array=False, has_gradient=False):
         if is_array:
             return tensor.numpy() if self._has_numpy() else tensor
-        if self.torch is None:
+        from ._interop import fits_torch
+
+        if self.torch is None or not fits_torch(self.torch, tensor):
             return tensor
-        try:
-            made = self._placed(tensor)
-        except TypeError:  # a dtype that this torch has not
-            return tensor
+        made = self._placed(tensor)
         if is_parameter:
             return self.torch.nn.Parameter(made, requires_grad=has_gradient)
         return made.requires_grad_() if has_gradient else made
@@ -137,9 +137,9 @@ class _Makers:
     def _placed(self, tensor):
         where = self.map_location
         if str(where) == "meta" or not tensor.has_data:
-            from ._interop import _torch_dtype
+            from ._interop import _torch_dtype, torch_shape
 
-            return self.torch.empty(tensor.shape, dtype=_torch_dtype(self.torch, tensor), device="meta")
+            return self.torch.empty(torch_shape(tensor), dtype=_torch_dtype(self.torch, tensor), device="meta")
         made = self._copied(tensor) if self.mmap is False else tensor.torch()
         if where is None:
             return made

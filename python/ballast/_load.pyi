@@ -24,4 +24,5 @@ def load(
     weights_only: Literal[True] = True,
     mmap: bool | None = None,
     root: str | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Any: ...

@@ -143,10 +143,8 @@ def _tried(run, *states):
         listed = result[0] if isinstance(result, tuple) else result
         if all(origin is not None for origin, _ in listed.values()):
             return result
-    except _native.Unsupported as error:
-        if "are not known" in str(error):  # PEFT raises ValueError for a type that it does not know
-            raise ValueError(f"Unknown PEFT type passed: {error}") from None
-        # A tensor was read, which has no values here.
+    except _native.Unsupported:
+        pass  # a tensor was read, which has no values here
     from ._interop import to_tensor
 
     return run(*[{name: to_tensor(tensor, name) for name, tensor in state.items()} for state in states])

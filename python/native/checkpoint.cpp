@@ -62,9 +62,9 @@ PyTensor at(const PyCheckpoint& self, py::handle key) {
   std::vector<std::string_view> names;
   for (const auto& [other, tensor] : self.get()) names.push_back(other);
   Error error(Errc::not_found, "there is no tensor " + quote(name));
-  error.in(self.get().target);
+  error.about(name).in(self.get().target);
   if (const auto near = nearest(name, names)) error.hint("did you mean " + quote(*near) + "?");
-  raise_no_tensor(error, name);
+  throw error;
 }
 
 std::string repr_of(const PyCheckpoint& self) {
@@ -110,9 +110,22 @@ py::dict metadata_of(const PyCheckpoint& self) {
 
 py::list notes_of(const PyCheckpoint& self) {
   py::list notes;
-  for (const Note& note : self.get().notes)
-    notes.append(to_text(note.where.empty() ? note.text : note.where + ": " + note.text));
+  for (const Note& note : self.get().notes) {
+    std::string text = note.where.empty() ? note.text : note.where + ": " + note.text;
+    if (!note.hint.empty()) text += "; " + note.hint.text(words_for(Caller::module));
+    notes.append(to_text(text));
+  }
   return notes;
+}
+
+Error unknown_limit(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const cli::LimitField& field : cli::limit_fields()) names.push_back(field.name);
+  Error error(Errc::invalid_argument, "there is no limit called " + quote(name));
+  if (const auto near = nearest(name, names)) return error.hint("did you mean " + quote(*near) + "?");
+  std::string list = "there are";
+  for (const std::string_view one : names) list.append(one == names.front() ? " " : ", ").append(one);
+  return error.hint(list);
 }
 
 Limits limits_of(const py::dict& given) {
@@ -121,7 +134,7 @@ Limits limits_of(const py::dict& given) {
   for (const auto& [key, value] : given) {
     const auto name = py::str(key).cast<std::string>();
     const auto field = std::ranges::find(fields, name, &cli::LimitField::name);
-    if (field == fields.end()) throw Error(Errc::invalid_argument, "there is no limit called " + quote(name));
+    if (field == fields.end()) throw unknown_limit(name);
     if (PyLong_Check(value.ptr()) == 0) throw py::type_error("limits[" + quote(name) + "] is a number");
     limits.*field->field = PyLong_AsUnsignedLongLong(value.ptr());
     if (PyErr_Occurred() != nullptr) {

@@ -3,11 +3,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <memory>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "checkpoint.hpp"
+#include "memory.hpp"
 #include "words.hpp"
 
 namespace py = pybind11;
@@ -57,8 +58,28 @@ PyObject* make_class(py::module_& module, const char* name, const char* doc, con
   return made;
 }
 
-[[noreturn]] void raise_as(PyObject* type, const Error& error, const std::string& name) {
-  const std::string hint = in_keywords(error.hint().text(keyword_of));
+// Kept by an Error as its cause. The exception is let go of with the interpreter's lock, whichever thread does it.
+struct RaisedInPython {
+  std::shared_ptr<const void> exception;
+};
+
+py::object raised_in_python(const Error& error) {
+  try {
+    if (error.cause()) std::rethrow_exception(error.cause());
+  } catch (const RaisedInPython& raised) {
+    return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(const_cast<void*>(raised.exception.get())));
+  } catch (...) {  // of C++, which Python has no name for
+  }
+  return py::none();
+}
+
+[[noreturn]] void raise_again(const py::object& exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  throw py::error_already_set();
+}
+
+[[noreturn]] void raise_as(PyObject* type, const Error& error, Caller caller) {
+  const std::string hint = in_keywords(error.hint().text(words_for(caller)));
   // What is quoted, such as a path, stays as it is.
   std::string text = error.where().empty() ? "" : error.where() + ": ";
   text += in_keywords(error.message());
@@ -71,12 +92,14 @@ PyObject* make_class(py::module_& module, const char* name, const char* doc, con
   value.attr("where") = error.where().empty() ? py::object(py::none()) : to_text(error.where());
   value.attr("offset") = error.offset() ? py::object(py::int_(*error.offset())) : py::object(py::none());
   value.attr("hint") = hint.empty() ? py::object(py::none()) : to_text(hint);
-  value.attr("name") = name.empty() ? py::object(py::none()) : to_text(name);
+  value.attr("name") = error.name().value_or("").empty() ? py::object(py::none()) : to_text(*error.name());
   const auto is_a = [&](PyObject* base) { return PyObject_IsInstance(value.ptr(), base) == 1; };
   if (is_a(PyExc_OSError) && !error.where().empty()) value.attr("filename") = to_text(error.where());
   if (is_a(PyExc_FileNotFoundError)) value.attr("errno") = ENOENT;
   if (is_a(PyExc_FileExistsError)) value.attr("errno") = EEXIST;
   if (is_a(PyExc_PermissionError)) value.attr("errno") = EACCES;
+  if (const py::object cause = raised_in_python(error); !cause.is_none())
+    PyException_SetCause(value.ptr(), py::object(cause).release().ptr());  // "raise … from cause"
   PyErr_SetObject(type, value.ptr());
   throw py::error_already_set();
 }
@@ -104,9 +127,8 @@ void add_errors(py::module_& module) {
   for (std::size_t i = 0; i < kRows.size(); ++i) {
     const Row& row = kRows[i];
     // Ctrl-C itself is raised as KeyboardInterrupt; Cancelled is for a program that stops a job by its callback.
-    const py::tuple bases = row.code == Errc::cancelled
-                                ? py::make_tuple(base)
-                                : py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
+    py::tuple bases = py::make_tuple(base, builtins.attr(info(row.code).python_exception.data()));
+    if (row.code == Errc::cancelled) bases = py::make_tuple(base);
     classes[i] = make_class(module, row.name, row.doc, bases);
     py::handle(classes[i]).attr("code") = to_text(info(row.code).name);
   }
@@ -133,19 +155,24 @@ void add_errors(py::module_& module) {
   });
 }
 
-void raise(const Error& error, const std::string& name) {
-  if (error.code() == Errc::cancelled) raise_what_a_signal_raised();
-  const auto says = [&](std::string_view words) { return error.message().find(words) != std::string::npos; };
-  if (error.code() == Errc::invalid_argument && says("already exists")) raise_as(already_exists, error, name);
-  const bool is_about_a_file = says("such file") || says("be opened") || says("folder") || says("weights") ||
-                               says("no file") || says("repository") || says("revision") || says("in the cache");
-  if (error.code() == Errc::not_found && !is_about_a_file) raise_as(no_tensor, error, name);
-  // The system's words are part of the message.
-  const bool is_denied = error.code() == Errc::io && error.message().find(std::strerror(EACCES)) != std::string::npos;
-  if (is_denied) raise_as(no_permission, error, name);
-  raise_as(classes[static_cast<std::size_t>(error.code())], error, name);
+std::exception_ptr cause_of(const py::error_already_set& error) {
+  py::object exception = error.value();
+  if (error.trace()) PyException_SetTraceback(exception.ptr(), error.trace().ptr());
+  return std::make_exception_ptr(RaisedInPython{keep(std::move(exception))});
 }
 
-void raise_no_tensor(const Error& error, const std::string& name) { raise_as(no_tensor, error, name); }
+void raise(const Error& error, Caller caller) {
+  if (error.code() == Errc::cancelled) {
+    if (const py::object exception = raised_in_python(error); !exception.is_none()) raise_again(exception);
+    raise_what_a_signal_raised();
+  }
+  const bool exists = error.code() == Errc::invalid_argument && error.system_code() == EEXIST;
+  if (exists) raise_as(already_exists, error, caller);
+  const bool is_a_file = !error.name() || error.system_code() != 0;
+  if (error.code() == Errc::not_found && !is_a_file) raise_as(no_tensor, error, caller);
+  const bool is_denied = error.system_code() == EACCES || error.system_code() == EPERM;
+  if (error.code() == Errc::io && is_denied) raise_as(no_permission, error, caller);
+  raise_as(classes[static_cast<std::size_t>(error.code())], error, caller);
+}
 
 }  // namespace ballast::python

@@ -12,6 +12,7 @@
 
 #include <ballast/error.hpp>
 
+#include "errors.hpp"
 #include "gil.hpp"
 #include "tensor.hpp"
 
@@ -61,11 +62,11 @@ class PySource final : public Source {
       }
       std::memcpy(out.data(), bytes.data(), out.size());
     } catch (py::error_already_set& error) {
-      if (!error.matches(PyExc_Exception)) {  // Ctrl-C: it is raised again where Python goes on
-        PyErr_SetInterrupt();
-        throw Error(Errc::cancelled, "interrupted").in(name_);
-      }
-      throw Error(Errc::io, std::string("cannot read: ") + error.what()).in(name_);
+      // Ctrl-C and sys.exit() are no errors: they are raised again, as they are, where Python goes on.
+      if (!error.matches(PyExc_Exception))
+        throw Error(Errc::cancelled, "interrupted").in(name_).because(cause_of(error));
+      const auto what = py::repr(error.value()).cast<std::string>();
+      throw Error(Errc::io, "cannot read: " + what).in(name_).because(cause_of(error));
     }
   }
 

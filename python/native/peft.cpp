@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,8 +11,10 @@
 
 #include <ballast/adapter.hpp>
 #include <ballast/error.hpp>
+#include <ballast/merge.hpp>
 
 #include "checkpoint.hpp"
+#include "errors.hpp"
 #include "gil.hpp"
 #include "remote.hpp"
 #include "tensor.hpp"
@@ -67,17 +70,25 @@ py::tuple load(const std::string& path, const std::string& subfolder,
   options.open.remote = remote_files_of(remote);
   options.subfolder = subfolder;
   for (const auto& [pattern, replacement] : key_mapping) options.key_mapping.push_back({pattern, replacement});
-  Adapter adapter;
-  {
+  const Adapter adapter = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    adapter = load_adapter(path, options);
-  }
+    return load_adapter(path, options);
+  });
   py::dict tensors;
   const auto maps = std::make_shared<PrivateMaps>();
   for (const auto& [name, tensor] : adapter.tensors) tensors[to_text(name)] = PyTensor(tensor, maps);
   py::list notes;
   for (const Note& note : adapter.notes) notes.append(to_text(note.text));
   return py::make_tuple(tensors, to_text(to_string(adapter.config)), notes);
+}
+
+// The configuration of a type that is known; others are a ValueError, as PEFT has it.
+AdapterConfig config_of(const std::string& text) {
+  AdapterConfig config = AdapterConfig::parse(text);
+  const std::string type = config.peft_type();
+  if (std::ranges::find(merge_rules(), type, &MergeRule::peft_type) == merge_rules().end())
+    throw py::value_error("Unknown PEFT type passed: " + type);
+  return config;
 }
 
 py::dict get(const py::dict& state, const std::string& config, const std::string& name, const std::string& embeddings,
@@ -88,11 +99,11 @@ py::dict get(const py::dict& state, const std::string& config, const std::string
                        : embeddings == "never" ? SaveEmbeddings::never
                                                : SaveEmbeddings::automatic;
   options.base_vocabulary = base_vocabulary;
-  StateDict found;
-  {
+  const AdapterConfig known = config_of(config);
+  const StateDict found = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    found = get_adapter_state_dict(named.state, AdapterConfig::parse(config), name, options);
-  }
+    return get_adapter_state_dict(named.state, known, name, options);
+  });
   return listed(found, {&named});
 }
 
@@ -102,11 +113,11 @@ py::tuple set(const py::dict& state, const py::dict& adapter, const std::string&
   const Named base = named_of(state), added = named_of(adapter);
   SetAdapterOptions options;
   options.ignore_mismatched_sizes = ignore_mismatched_sizes;
-  SetAdapterResult result;
-  {
+  const AdapterConfig known = config_of(config);
+  const SetAdapterResult result = for_caller(Caller::peft, [&] {
     const Unlocked unlocked;
-    result = set_adapter_state_dict(base.state, added.state, AdapterConfig::parse(config), name, options);
-  }
+    return set_adapter_state_dict(base.state, added.state, known, name, options);
+  });
   return py::make_tuple(listed(result.state, {&base, &added}), result.missing, result.unexpected, result.mismatched);
 }
 

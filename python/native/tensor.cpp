@@ -66,6 +66,24 @@ py::tuple memory_of(PyTensor& self) {
 // The module of the Python side, which is imported when somebody first needs it.
 py::object interop(const char* function) { return py::module_::import("ballast._interop").attr(function); }
 
+// t == 3 is an array, element by element, as NumPy and torch have it. A tensor is hashed by its identity, as there.
+void add_comparisons(const py::object& type) {
+  struct Row {
+    const char *method, *function;
+  };
+  constexpr Row kComparisons[] = {{"__eq__", "equal"},      {"__ne__", "not_equal"}, {"__lt__", "less"},
+                                  {"__le__", "less_equal"}, {"__gt__", "greater"},   {"__ge__", "greater_equal"}};
+  const py::object object = py::module_::import("builtins").attr("object");
+  for (const auto& [method, function] : kComparisons) {
+    type.attr(method) = py::cpp_function(
+        [function = function](const py::object& self, const py::object& other) {
+          return interop("compared")(self, other, function);
+        },
+        py::name(method), py::is_method(type));
+  }
+  type.attr("__hash__") = object.attr("__hash__");
+}
+
 py::object refuse_pickling(const PyTensor&, const py::object&) {
   throw py::type_error("a ballast.Tensor cannot be pickled: it is a view of a file; pickle t.numpy() or t.torch()");
 }
@@ -224,6 +242,7 @@ void add_tensor(py::module_& module) {
       .def("__reduce_ex__", &refuse_pickling)
       .def("_memory", &memory_of);
   forbid_making(module.attr("Tensor"));
+  add_comparisons(module.attr("Tensor"));
   add_tensor_buffer(module.attr("Tensor"));
 
   py::class_<MemorySpan>(module, "MemorySpan", py::buffer_protocol(), "Bytes that may be written to.")

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint.hpp"
+#include "errors.hpp"
 #include "host.hpp"
 #include "job.hpp"
 #include "words.hpp"
@@ -23,11 +24,14 @@ py::tuple run(const std::vector<std::string>& words, const py::dict& targets, co
     host.targets.emplace(py::str(name).cast<std::string>(), checkpoint.cast<const PyCheckpoint&>().get());
   std::vector<std::string> said;
   host.say = [&](std::string_view text) { said.emplace_back(text); };
+  host.words = words_for(Caller::verb);
   cli::Answered answered;
-  run_job(progress, [&](const Progress& told) {
-    host.progress = told;
-    host.keep_going = [&told] { return told({}); };
-    answered = cli::run_for(host, words);
+  for_caller(Caller::verb, [&] {
+    run_job(progress, [&](const Progress& told) {
+      host.progress = told;
+      host.keep_going = [&told] { return told({}); };
+      answered = cli::run_for(host, words);
+    });
   });
   py::list notes;
   for (const std::string& text : said) notes.append(to_text(in_keywords(text)));

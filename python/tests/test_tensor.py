@@ -247,3 +247,106 @@ def test_any_producer_of_dlpack_is_saved(tmp_path):
     assert np.array_equal(opened["plain"].numpy(), array)
     assert np.array_equal(opened["strided"].numpy(), array.transpose(2, 0, 1)[::2])
     assert np.array_equal(opened["new"].numpy(), array)
+
+
+# --- comparisons
+
+
+def test_a_comparison_goes_element_by_element(tmp_path):
+    array = np.arange(6, dtype="f4").reshape(2, 3)
+    ballast.save({"a": array, "b": array[::-1].copy()}, tmp_path / "a.safetensors")
+    opened = ballast.open(tmp_path / "a.safetensors")
+    a, b = opened["a"], opened["b"]
+    for other in (3, 3.0, np.float32(3), array[0], array.tolist(), np.ones((2, 1), "f4")):
+        assert np.array_equal(a == other, array == np.asarray(other))
+        assert np.array_equal(a != other, array != np.asarray(other))
+        assert np.array_equal(other == a, np.asarray(other) == array)
+    assert np.array_equal(a == b, array == array[::-1]) and np.array_equal(a < 3, array < 3)
+    assert np.array_equal(a >= b, array >= array[::-1])
+    assert (a == opened["a"]).all(), "two objects that stand for one tensor have equal values"
+    assert (a == a).all()
+    assert opened["a"][0, 0] == 0 and not opened["a"][0, 1] == 0
+
+
+def test_a_comparison_never_is_a_silent_false(tmp_path):
+    ballast.save({"a": np.ones((2, 3), "f4"), "n": np.full(1, np.nan, "f4")}, tmp_path / "a.safetensors")
+    ballast.save({"a": np.ones((2, 3), "f4")}, tmp_path / "b.safetensors", dtype="BF16")
+    a = ballast.open(tmp_path / "a.safetensors")["a"]
+    with pytest.raises(ValueError, match="broadcast"):
+        a == np.ones(4, "f4")
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(a == a)
+    with pytest.raises(ValueError, match="ambiguous"):
+        {"a": a} == {"a": a[:]}
+    n = ballast.open(tmp_path / "a.safetensors")["n"]
+    assert not (n == n).any(), "NaN is not equal to itself"
+    bf16 = ballast.open(tmp_path / "b.safetensors")["a"]
+    try:
+        import ml_dtypes  # noqa: F401
+
+        assert (bf16 == 1).all()
+    except ImportError:
+        with pytest.raises(TypeError, match='t.to\\("F32"\\)'):
+            bf16 == 1
+    with pytest.raises(TypeError):
+        a < "text"
+
+
+def test_a_tensor_is_not_equal_to_what_is_no_tensor(tmp_path):
+    ballast.save({"a": np.ones(3, "f4")}, tmp_path / "a.safetensors")
+    a = ballast.open(tmp_path / "a.safetensors")["a"]
+    for other in (None, "auto", b"x", {}, object()):
+        assert (a == other) is False and (a != other) is True
+    assert a not in (None, "auto")
+
+
+def test_tensors_are_keys_of_dicts_by_their_identity(tmp_path):
+    ballast.save({"a": np.ones(3, "f4"), "b": np.ones(3, "f4")}, tmp_path / "a.safetensors")
+    opened = ballast.open(tmp_path / "a.safetensors")
+    a, b = opened["a"], opened["b"]
+    named = {a: "a", b: "b"}
+    assert named[a] == "a" and named[b] == "b" and a in named and opened["a"] not in named
+    assert a in [a, b] and len({a, b, a}) == 2
+
+
+def test_a_tensor_is_compared_with_torchs_as_torch_does(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed: ./dev setup oracles")
+    given = torch.arange(4.0).to(torch.bfloat16)
+    ballast.save({"a": given}, tmp_path / "a.safetensors")
+    a = ballast.open(tmp_path / "a.safetensors")["a"]
+    for got in (a == given, given == a):
+        assert isinstance(got, torch.Tensor) and got.all()
+    assert (a < torch.tensor(2.0)).tolist() == [True, True, False, False]
+
+
+def test_without_numpy_a_comparison_names_the_way_out(tmp_path):
+    import subprocess
+    import sys
+
+    ballast.save({"a": np.ones(3, "f4")}, tmp_path / "a.safetensors")
+    code = f"""
+import sys, ballast
+sys.modules["numpy"] = sys.modules["torch"] = None
+a = ballast.open({str(tmp_path / "a.safetensors")!r})["a"]
+try:
+    a == 3
+except TypeError as error:
+    assert "t.tolist()" in str(error), error
+else:
+    raise SystemExit("no error")
+assert (a == None) is False and a in {{a: 1}}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_checkpoints_are_compared_by_diff_and_not_in_silence(model):
+    path, _ = model
+    one, two = ballast.open(path), ballast.open(path)
+    assert one == one and one in {one: 1} and (one == None) is False  # noqa: E711
+    for other in (two, dict(two)):
+        with pytest.raises(TypeError, match="ballast.diff"):
+            one == other
+        with pytest.raises(TypeError, match="ballast.diff"):
+            other != one
+    assert ballast.diff(one, two).equal

@@ -82,7 +82,7 @@ std::uint64_t digest_of(const OpenOptions& options) {
 
 std::vector<std::string> files_of_index(const std::string& index, const Limits& limits) {
   std::vector<std::string> files;
-  const ShardIndex shards = parse_shard_index(io::read_text_file(index, limits.max_index_bytes), limits);
+  const ShardIndex shards = parse_shard_index(io::read_text_file(index, limits), limits);
   for (const std::string& shard : shards.files) files.push_back((fs::path(index).parent_path() / shard).string());
   files.push_back(index);
   return files;

@@ -27,7 +27,7 @@ fs::path path_of_whole(const SavePlan& plan) {
 
 std::vector<std::string> named_by(const std::string& index, const Limits& limits) {
   try {
-    return parse_shard_index(io::read_text_file(index, limits.max_index_bytes), limits).files;
+    return parse_shard_index(io::read_text_file(index, limits), limits).files;
   } catch (const Error&) {
     return {};  // it is not there, or cannot be relied on
   }

@@ -8,6 +8,7 @@
 #include "checkpoint/agreements/ggml_blocks.hpp"
 #include "checkpoint/agreements/values.hpp"
 #include "checkpoint/archive.hpp"
+#include "core/remedy.hpp"
 #include "formats/all.hpp"
 #include "formats/torch/read.hpp"
 #include "formats/torch/zip_names.hpp"
@@ -44,7 +45,9 @@ Checkpoint unfold_agreements(Checkpoint checkpoint, const Limits& limits) {
 
 Checkpoint read_source(const SourcePtr& source, const OpenOptions& options, std::uint64_t depth) {
   if (depth > options.limits.max_archive_depth) {
-    throw Error(Errc::limit, "archives and checkpoints lie inside each other too deep").in(source->name());
+    throw Error(Errc::limit, "archives and checkpoints lie inside each other too deep")
+        .in(source->name())
+        .hint(raise_limit("max_archive_depth"));
   }
   return read_recognized(recognize(source, options.limits, options.checks_end), options, depth);
 }

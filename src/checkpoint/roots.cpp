@@ -76,6 +76,7 @@ Checkpoint take_root(Checkpoint checkpoint, const std::string& root) {
   checkpoint = rename_names(std::move(checkpoint), below_root);
   if (checkpoint.size() == 0) {
     throw Error(Errc::not_found, "no tensor lies below " + quote(root))
+        .about(root)
         .in(checkpoint.target)
         .hint(roots_hint(checkpoint));
   }

@@ -4,6 +4,7 @@
 #include <ballast/save.hpp>
 #include <ballast/scan.hpp>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "checkpoint/agreements/aliases.hpp"
@@ -34,11 +35,13 @@ void refuse_to_overwrite(const SavePlan& plan) {
   for (const SavePlan::File& file : plan.files) {
     if (io::is_name_taken(file.path))
       throw Error(Errc::invalid_argument, "already exists")
+          .of_system(EEXIST)
           .in(file.path)
           .hint(mention(Remedy::overwrite) + " overwrites it");
   }
   if (io::is_name_taken(plan.rival))
     throw Error(Errc::invalid_argument, "is there already, and would be taken for what is written beside it")
+        .of_system(EEXIST)
         .in(plan.rival)
         .hint("write into another folder; " + mention(Remedy::overwrite) + " removes it");
 }
@@ -56,6 +59,7 @@ void refuse_empty(const Checkpoint& checkpoint) {
   throw Error(Errc::not_found, values == 0 ? std::string("there is no tensor to write")
                                            : fmt::format("there is no tensor to write, only {} plain {}", values,
                                                          values == 1 ? "value" : "values"))
+      .about("")
       .in(checkpoint.target)
       .hint(mention(Remedy::info) + " shows what is in it; " + mention(Remedy::allow_empty) +
             " writes a file without tensors");

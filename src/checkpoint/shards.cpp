@@ -13,6 +13,7 @@
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "io/section.hpp"
@@ -179,7 +180,8 @@ Checkpoint merged(const std::vector<std::string>& paths, std::vector<Checkpoint>
   std::size_t count = 0;
   for (const Checkpoint& shard : shards) count += shard.size();
   if (count > options.limits.max_tensors)
-    throw Error(Errc::limit, "the shards have more than " + std::to_string(options.limits.max_tensors) + " tensors");
+    throw Error(Errc::limit, "the shards have more than " + std::to_string(options.limits.max_tensors) + " tensors")
+        .hint(raise_limit("max_tensors"));
   Merger merger(index, *options.files);
   merger.merge(paths, std::move(shards));
   return merger.finish();
@@ -265,7 +267,7 @@ Checkpoint open_shards(const std::vector<std::string>& paths, const OpenOptions&
 }
 
 Checkpoint open_index(const SourcePtr& source, const OpenOptions& options) try {
-  const auto text = io::read_text(*source, options.limits.max_index_bytes);
+  const auto text = io::read_text(*source, options.limits);
   ShardIndex index;
   EarlyShards early(source->name(), options);
   ThreadPool pool(threads_of(options));

@@ -54,9 +54,31 @@ Error& Error::at_byte(std::uint64_t offset) {
   return *this;
 }
 
+Error& Error::about(std::string_view name) {
+  if (!name_) name_ = name;
+  return *this;
+}
+
+Error& Error::of_system(int number) {
+  if (system_code_ == 0) system_code_ = number;
+  return *this;
+}
+
+Error& Error::because(std::exception_ptr cause) {
+  if (!cause_) cause_ = std::move(cause);
+  return *this;
+}
+
 Error& Error::hint(Advice what_to_do) {
   if (hint_.empty()) hint_ = std::move(what_to_do);
   return *this;
+}
+
+Error Error::saying(std::string message) const {
+  Error other = *this;
+  other.message_ = std::move(message);
+  other.compose();
+  return other;
 }
 
 void Error::compose() {

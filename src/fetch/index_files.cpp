@@ -13,7 +13,7 @@ bool is_index(std::string_view name) {
 
 std::vector<std::string> files_of_index(const Source& index) {
   const Limits limits;
-  return parse_shard_index(io::read_text(index, limits.max_index_bytes), limits).files;
+  return parse_shard_index(io::read_text(index, limits), limits).files;
 }
 
 }  // namespace ballast::fetching

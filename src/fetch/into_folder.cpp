@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -73,6 +74,7 @@ There look_at(const std::string& path, const std::optional<Metadata>& metadata, 
 
 void refuse_to_replace(const std::string& path) {
   throw Error(Errc::invalid_argument, "already exists")
+      .of_system(EEXIST)
       .in(path)
       .hint("replace it with " + Advice::mention(Remedy::overwrite));
 }

@@ -106,7 +106,8 @@ Manifest::Entry entry_from_json(const Json& element, const Limits& limits) {
   std::vector<std::uint64_t> dims;
   for (const Json& dim : element.at("shape").list()) dims.push_back(dim.count());
   if (dims.size() > limits.max_rank)
-    throw Error(Errc::limit, "a tensor of " + std::to_string(dims.size()) + " dimensions");
+    throw Error(Errc::limit, "a tensor of " + std::to_string(dims.size()) + " dimensions")
+        .hint(raise_limit("max_rank"));
   Manifest::Entry entry{element.at("name").text(), *dtype, Shape(dims), std::nullopt};
   if (const Json& digest = element.at("xxh3"); !digest.is_null()) entry.digest = digest_from_hex(digest.text());
   return entry;
@@ -145,7 +146,7 @@ void save_manifest(const Manifest& manifest, const std::string& path, const Save
 }
 
 Manifest load_manifest(const std::string& path, const Limits& limits) try {
-  const auto text = io::read_text_file(path, limits.max_index_bytes);
+  const auto text = io::read_text_file(path, limits);
   const Json root = Json::parse(text->view());
   if (const Json* schema = root.find("schema"); schema == nullptr || *schema != Json(kSchema)) {
     throw Error(Errc::malformed, fmt::format("is no manifest: it has no schema \"{}\"", kSchema))

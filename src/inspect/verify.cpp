@@ -116,7 +116,7 @@ class Verifier {
   // Every tensor must be in the shard that the index says, and the index must list every tensor.
   void check_index(const std::string& path) try {
     const Files& files = *options_.open.files;
-    const auto text = io::read_text(*files.open(path), options_.open.limits.max_index_bytes);
+    const auto text = io::read_text(*files.open(path), options_.open.limits);
     const ShardIndex index = parse_shard_index(text, options_.open.limits);
     std::vector<std::optional<Checkpoint>> shards;
     std::uint64_t total = 0, stored = 0, listed = 0, held = 0;

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cassert>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -46,7 +47,9 @@ Destination split(const std::string& path) {
 }
 
 Error already_exists() {
-  return Error(Errc::invalid_argument, "already exists").hint(mention(Remedy::overwrite) + " overwrites it");
+  return Error(Errc::invalid_argument, "already exists")
+      .of_system(EEXIST)
+      .hint(mention(Remedy::overwrite) + " overwrites it");
 }
 
 UniqueFd open_folder(const std::string& folder) {

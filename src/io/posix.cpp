@@ -46,6 +46,7 @@ std::string lower_case_reason(int error) {
 Error system_error(std::string_view what, int error) {
   const bool is_missing = error == ENOENT || error == ENOTDIR;
   Error failure(is_missing ? Errc::not_found : Errc::io, std::string(what) + ": " + lower_case_reason(error));
+  failure.of_system(error);
   for (const auto& hint : kHints)
     if (hint.error == error) failure.hint(hint.text);
   return failure;

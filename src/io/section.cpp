@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 
 namespace ballast::io {
 namespace {
@@ -119,6 +120,17 @@ std::shared_ptr<const PaddedText> read_text(const Source& source, std::uint64_t 
 
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit) {
   return read_text(*file_source(path), limit);
+}
+
+std::shared_ptr<const PaddedText> read_text(const Source& source, const Limits& limits) try {
+  return read_text(source, limits.max_index_bytes);
+} catch (Error& error) {
+  if (error.code() == Errc::limit) error.hint(raise_limit("max_index_bytes"));
+  throw;
+}
+
+std::shared_ptr<const PaddedText> read_text_file(const std::string& path, const Limits& limits) {
+  return read_text(*file_source(path), limits);
 }
 
 }  // namespace ballast::io

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <ballast/limits.hpp>
 #include <ballast/source.hpp>
 
 #include "core/padded_text.hpp"
@@ -42,5 +43,9 @@ std::vector<Range> shifted(std::span<const Range> ranges, std::uint64_t by) {
 // Reads a whole small text; `limit` is a cap on its size (Errc::limit).
 std::shared_ptr<const PaddedText> read_text(const Source& source, std::uint64_t limit);
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::uint64_t limit);
+
+// The same for an index, whose cap the caller can raise.
+std::shared_ptr<const PaddedText> read_text(const Source& source, const Limits& limits);
+std::shared_ptr<const PaddedText> read_text_file(const std::string& path, const Limits& limits);
 
 }  // namespace ballast::io

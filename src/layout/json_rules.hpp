@@ -15,7 +15,7 @@
 namespace ballast {
 
 inline Error in_rule(std::size_t place, const Error& error) {
-  return Error(error.code(), "rule " + std::to_string(place) + ": " + error.message()).hint(error.hint());
+  return error.saying("rule " + std::to_string(place) + ": " + error.message());
 }
 
 // `what` completes the sentence: "a rule".

@@ -185,6 +185,7 @@ Checkpoint take_slice(Checkpoint checkpoint, const RankSlice& slice) {
     for (const auto& [name, cut] : slice) {
       if (!checkpoint.contains(name))
         throw Error(Errc::not_found, "the plan has tensor " + quote(name) + ", which is not there")
+            .about(name)
             .hint("make the plan of this checkpoint");
     }
   }

@@ -161,7 +161,7 @@ class Pass {
                           : changed(parts.front(), rule_);
       insert(result, to_.front().fill(group.places), std::move(tensor));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("tensor {}: {}", quote(first), error.message())).hint(error.hint());
+      throw error.saying(fmt::format("tensor {}: {}", quote(first), error.message())).about(first);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -97,7 +98,7 @@ class Partial {
       take_lock(http);
       if (!download_.replaces && io::is_name_taken(download_.path)) {
         // Somebody else was faster. Only a digest tells that it is the same file.
-        if (!is_there()) throw Error(Errc::invalid_argument, "already exists").in(download_.path);
+        if (!is_there()) throw Error(Errc::invalid_argument, "already exists").of_system(EEXIST).in(download_.path);
         return is_done_.assign(pieces(), true);
       }
       is_ours_ = true;

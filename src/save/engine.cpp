@@ -226,9 +226,7 @@ class FileWriter {
     } catch (const Error& error) {
       const std::string& name = file_.items[part.item].name;
       if (error.code() != Errc::unsupported || name.empty()) throw;
-      throw Error(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()))
-          .in(error.where())
-          .hint(error.hint());
+      throw error.saying(fmt::format("tensor {}: {}", quote(name), error.message())).about(name);
     }
     const Overflows found = counter.total();
     if (found.count == 0) return;
@@ -388,9 +386,9 @@ namespace {
 void leave_finished_files(Error& error, std::span<const std::unique_ptr<io::Sink>> sinks, bool is_far) {
   const auto finished = std::ranges::count_if(sinks, [](const auto& sink) { return sink->leave_to_next_run(); });
   if (finished == 0) return;
-  if (is_far) return void(error.hint("what is written is kept; the same command goes on from there"));
-  error.hint(fmt::format("{} of {} files are finished and kept; the same command goes on with the others", finished,
-                         sinks.size()));
+  if (is_far) return void(error.hint("what is written is kept; starting the same again goes on from there"));
+  error.hint(fmt::format("{} of {} files are finished and kept; starting the same again goes on with the others",
+                         finished, sinks.size()));
 }
 
 SaveReport write_all(const SavePlan& plan, const SaveOptions& options,

@@ -43,7 +43,7 @@ const Tensor* StateDict::find(std::string_view name) const noexcept {
 
 const Tensor& StateDict::at(std::string_view name) const {
   if (const Tensor* tensor = find(name)) return *tensor;
-  throw Error(Errc::not_found, "no tensor is called " + quote(name));
+  throw Error(Errc::not_found, "no tensor is called " + quote(name)).about(name);
 }
 
 void StateDict::reserve(std::size_t count) {
@@ -92,7 +92,8 @@ std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others) {
 
 void StateDict::replace(std::string_view name, Tensor tensor) {
   const Slot* slot = slots_.empty() ? nullptr : &slots_[find_slot(name, short_name_hash(name))];
-  if (slot == nullptr || slot->number == 0) throw Error(Errc::not_found, "no tensor is called " + quote(name));
+  if (slot == nullptr || slot->number == 0)
+    throw Error(Errc::not_found, "no tensor is called " + quote(name)).about(name);
   entries_[slot->number - 1].tensor = std::move(tensor);
 }
 

@@ -68,6 +68,7 @@ Checkpoint strip_prefix(Checkpoint checkpoint, std::string_view prefix) {
   const auto begins = [&](const StateDict::Entry& entry) { return entry.name.starts_with(prefix); };
   if (std::none_of(checkpoint.begin(), checkpoint.end(), begins)) {
     throw Error(Errc::not_found, "no tensor's name begins with " + quote(prefix))
+        .about(prefix)
         .in(checkpoint.target)
         .hint("a prefix is taken as it is, with its dot: " + mention(Remedy::strip_prefix, "module."));
   }

@@ -55,7 +55,7 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
     try {
       tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
     } catch (Error& error) {
-      throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).hint(leave_it_out());
+      throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).about(name).hint(leave_it_out());
     }
   }
   tie_aliases(checkpoint, tensors);

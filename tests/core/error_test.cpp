@@ -25,6 +25,35 @@ TEST(Error, KeepsTheFactsOfTheInnermostLayer) {
   EXPECT_EQ(error.hint().text(), "first");
 }
 
+TEST(Error, KnowsTheNameTheSystemsNumberAndTheCause) {
+  Error error(Errc::not_found, "no tensor is called \"w\"");
+  EXPECT_EQ(error.name(), std::nullopt);
+  EXPECT_EQ(error.system_code(), 0);
+  EXPECT_EQ(error.cause(), nullptr);
+  error.about("w").of_system(2).because(std::make_exception_ptr(1));
+  error.about("outer").of_system(3).because(nullptr);
+  EXPECT_EQ(error.name(), "w");
+  EXPECT_EQ(error.system_code(), 2);
+  EXPECT_THROW(std::rethrow_exception(error.cause()), int);
+}
+
+TEST(Error, SayingSomethingElseKeepsEveryFact) {
+  const Error inner = Error(Errc::io, "cannot be read")
+                          .in("a.pt")
+                          .at_byte(7)
+                          .about("w")
+                          .of_system(5)
+                          .because(std::make_exception_ptr(1))
+                          .hint("try again");
+  const Error outer = inner.saying("tensor \"w\": " + inner.message());
+  EXPECT_STREQ(outer.what(), "a.pt: tensor \"w\": cannot be read (byte 7)");
+  EXPECT_EQ(outer.code(), Errc::io);
+  EXPECT_EQ(outer.name(), "w");
+  EXPECT_EQ(outer.system_code(), 5);
+  EXPECT_EQ(outer.cause(), inner.cause());
+  EXPECT_EQ(outer.hint().text(), "try again");
+}
+
 TEST(Error, CanBeThrownWithItsFacts) {
   try {
     throw Error(Errc::limit, "too many").at_byte(0);

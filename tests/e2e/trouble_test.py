@@ -92,7 +92,7 @@ class Interrupted(TestCase):
         if process.returncode == OK:
             self.skipTest("this machine is too fast to be interrupted")
         self.assertEqual(process.returncode, INTERRUPTED, err)
-        self.assertRegex(err.decode(), r"interrupted\n  hint: \d+ of 41 files are finished and kept; the same command goes on")
+        self.assertRegex(err.decode(), r"interrupted\n  hint: \d+ of 41 files are finished and kept; starting the same again goes on")
         left = kept()
         self.assertGreaterEqual(len(left), 3)
         self.assertEqual(len(list((self.folder / "out").iterdir())), len(left), "nothing is left of the unfinished one")

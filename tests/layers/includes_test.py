@@ -212,11 +212,19 @@ class TheMessages(unittest.TestCase):
     """A program that links the library has no flags: what its messages suggest is a Remedy, which the command words."""
 
     FLAG = re.compile(r'"(?:[^"\\\n]|\\.)*?(?<![\w-])--[a-z][a-z-]+')
+    VERB = re.compile(r'"(?:[^"\\\n]|\\.)*?(?:\bballast [a-z]+|\b(?:same|the|this) command\b)')
+
+    def found_in_the_library(self, words):
+        return [f"{path.relative_to(ROOT)}: {match.group()}" for path in sources()
+                if path.relative_to(ROOT).parts[0] != "cli"
+                for match in words.finditer(re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")))]
 
     def test_of_the_library_name_no_flag_of_the_command(self):
-        found = [f"{path.relative_to(ROOT)}: {match.group()}" for path in sources()
-                 if path.relative_to(ROOT).parts[0] != "cli"
-                 for match in self.FLAG.finditer(re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")))]
+        found = self.found_in_the_library(self.FLAG)
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def test_of_the_library_name_no_verb_of_the_command(self):
+        found = self.found_in_the_library(self.VERB)
         self.assertEqual(found, [], "\n" + "\n".join(found))
 
 

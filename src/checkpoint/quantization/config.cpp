@@ -25,7 +25,7 @@ constexpr ConfigPlace kConfigPlaces[] = {
 
 std::optional<Json> read_json(const std::string& path, const OpenOptions& options) try {
   if (!options.files->exists(path)) return std::nullopt;
-  return Json::parse(io::read_text(*options.files->open(path), options.limits.max_index_bytes)->view());
+  return Json::parse(io::read_text(*options.files->open(path), options.limits)->view());
 } catch (const Error&) {
   return std::nullopt;  // the user did not ask for this file, so its errors do not matter
 }

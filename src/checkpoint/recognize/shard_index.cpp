@@ -10,6 +10,7 @@
 
 #include "core/json_text.hpp"
 #include "core/name_hash.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -72,7 +73,8 @@ class IndexParser {
       json_.return_to(start);
       if (index_.metadata.size() == limits_.max_metadata_keys)
         throw Error(Errc::limit, "the index has more than " + std::to_string(limits_.max_metadata_keys) + " metadata")
-            .at_byte(json_.byte());
+            .at_byte(json_.byte())
+            .hint(raise_limit("max_metadata_keys"));
       index_.metadata.emplace(std::move(key), json_.string("a value").value);
       return;
     }
@@ -142,7 +144,8 @@ class IndexParser {
     }
     if (index_.files.size() == limits_.max_shards) {
       throw Error(Errc::limit, "the index names more than " + std::to_string(limits_.max_shards) + " files")
-          .at_byte(byte);
+          .at_byte(byte)
+          .hint(raise_limit("max_shards"));
     }
     last_file_ = static_cast<std::uint32_t>(index_.files.size());
     index_.files.emplace_back(file);

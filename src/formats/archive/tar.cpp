@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/repeated_names.hpp"
 #include "formats/archive/tar_header.hpp"
@@ -143,7 +144,8 @@ class TarReader {
     if (name.empty() || name.ends_with('/') || name.find('\0') != name.npos)
       fail(Errc::malformed, fmt::format("a file is called {}", quote(name)));
     if (members_.size() >= limits_.max_archive_members)
-      fail(Errc::limit, fmt::format("has more members than the {} allowed", limits_.max_archive_members));
+      fail(Errc::limit, fmt::format("has more members than the {} allowed", limits_.max_archive_members),
+           raise_limit("max_archive_members"));
     members_.push_back({std::move(name), data_offset, bytes});
   }
 
@@ -173,8 +175,8 @@ class TarReader {
     }
   }
 
-  [[noreturn]] void fail(Errc code, std::string what) const {
-    throw Error(code, "a tar archive: " + what).at_byte(header_offset_);
+  [[noreturn]] void fail(Errc code, std::string what, Advice hint = {}) const {
+    throw Error(code, "a tar archive: " + what).at_byte(header_offset_).hint(std::move(hint));
   }
 
   const Source& source_;

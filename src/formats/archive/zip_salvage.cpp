@@ -11,6 +11,7 @@
 
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/archive/inflate_storage.hpp"
 #include "formats/archive/zip_format.hpp"
@@ -132,7 +133,8 @@ class Salvage {
       report_.add(
           Error(Errc::malformed, fmt::format("member {} is not in the directory", quote(member.name))).at_byte(offset));
     if (members_.size() >= limits_.max_archive_members)
-      throw Error(Errc::limit, fmt::format("has more members than the {} allowed", limits_.max_archive_members));
+      throw Error(Errc::limit, fmt::format("has more members than the {} allowed", limits_.max_archive_members))
+          .hint(raise_limit("max_archive_members"));
     const std::uint64_t behind_name = offset + kLocalHeaderBytes + member.name.size();
     members_.push_back(std::move(member));
     return behind_name;

@@ -49,7 +49,7 @@ EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits&
   const EditableHeader header = read_editable(*source, limits);
   TypedMetadata fields = header.fields;
   for (const std::string& key : edit.unset) {
-    if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key));
+    if (!fields.remove(key)) throw Error(Errc::not_found, "the metadata has no " + quote(key)).about(key);
   }
   for (const auto& [key, value] : edit.set) assign(fields, key + "=" + value);
   if (fields == header.fields) return {};

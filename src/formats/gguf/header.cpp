@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/gguf/canonical.hpp"
 #include "tensor/doors.hpp"
@@ -44,10 +45,7 @@ constexpr std::array kAncestors = {
 
 // Adds to an error the key or the tensor in which it occurred.
 [[noreturn]] void rethrow_about(const std::string& thing, const Error& error) {
-  Error named(error.code(), thing + ": " + error.message());
-  if (error.offset()) named.at_byte(*error.offset());
-  if (!error.hint().empty()) named.hint(error.hint());
-  throw named;
+  throw error.saying(thing + ": " + error.message());
 }
 
 class HeaderReader {
@@ -119,13 +117,14 @@ void HeaderReader::check_counts() {
   const std::uint64_t smallest_field = length_bytes() + 1 + 4 + 1, smallest_tensor = length_bytes() + 4 + 4 + 8;
   in_.require_room_for(key_count_, smallest_field, "key count");
   in_.require_room_for(tensor_count_, smallest_tensor, "tensor count");
-  const auto check_limit = [&](std::uint64_t count, std::uint64_t most, std::string_view what) {
+  const auto check_limit = [&](std::uint64_t count, std::uint64_t most, std::string_view what, std::string_view field) {
     if (count <= most) return;
     throw Error(Errc::limit, fmt::format("{} {} are more than the {} that are allowed", count, what, most))
-        .at_byte(in_.position());
+        .at_byte(in_.position())
+        .hint(raise_limit(field));
   };
-  check_limit(key_count_, limits_.max_metadata_keys, "keys");
-  check_limit(tensor_count_, limits_.max_tensors, "tensors");
+  check_limit(key_count_, limits_.max_metadata_keys, "keys", "max_metadata_keys");
+  check_limit(tensor_count_, limits_.max_tensors, "tensors", "max_tensors");
 }
 
 TextRange HeaderReader::string(std::string_view what) {

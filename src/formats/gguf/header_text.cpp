@@ -8,6 +8,7 @@
 #include <ballast/error.hpp>
 
 #include "core/huge_pages.hpp"
+#include "core/remedy.hpp"
 
 namespace ballast::gguf {
 namespace {
@@ -37,7 +38,8 @@ void HeaderText::load(std::uint64_t size, std::string_view what) {
   }
   if (size > max_bytes_ - at_) {
     throw Error(Errc::limit, fmt::format("the header has more than the {} bytes that are allowed", max_bytes_))
-        .at_byte(at_);
+        .at_byte(at_)
+        .hint(raise_limit("max_header_bytes"));
   }
   const std::uint64_t far = source_.bytes_per_round_trip();
   const std::uint64_t more = far == 0 ? loaded_ / 2 : std::max(loaded_, far);

@@ -18,7 +18,7 @@ namespace {
 
 [[noreturn]] void fail(const TensorInfo& tensor, Errc code, const std::string& what, const Advice& hint = {}) {
   Error error(code, "tensor " + quote(tensor.name) + " " + what);
-  error.at_byte(tensor.position);
+  error.about(tensor.name).at_byte(tensor.position);
   if (!hint.empty()) error.hint(hint);
   throw error;
 }
@@ -121,7 +121,8 @@ class Placer {
     // A header of a megabyte could list ten thousand tensors that each take all of the data.
     shared_bytes_ = fits(checked_add(shared_bytes_, all()[number].size), "what tensors share");
     if (expands_too_much(options_.limits, shared_bytes_, data_bytes_))
-      fail(tensor, Errc::limit, what + ", and so much is shared that it would grow beyond the limits");
+      fail(tensor, Errc::limit, what + ", and so much is shared that it would grow beyond the limits",
+           raise_limit("max_expansion_bytes"));
     result_.end = std::max(result_.end, aligned_end(number));
   }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/doors.hpp"
 
@@ -110,7 +111,8 @@ std::vector<std::string> set_of(const std::string& path, const Limits& limits) {
   if (name->count > limits.max_shards) {
     throw Error(Errc::limit,
                 fmt::format("{} parts are more than the {} that are allowed", name->count, limits.max_shards))
-        .in(path);
+        .in(path)
+        .hint(raise_limit("max_shards"));
   }
   std::vector<std::string> parts;
   for (name->number = 1; name->number <= name->count; ++name->number) parts.push_back(name->text());

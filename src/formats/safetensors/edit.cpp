@@ -60,7 +60,7 @@ EditedHead edit(const SourcePtr& source, const MetadataEdit& edit, const Limits&
   const EditableHeader header = read_editable(source, limits);
   Metadata metadata = header.metadata;
   for (const std::string& key : edit.unset) {
-    if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key));
+    if (metadata.erase(key) == 0) throw Error(Errc::not_found, "the metadata has no " + quote(key)).about(key);
   }
   for (const auto& [key, value] : edit.set) metadata.insert_or_assign(key_of_text(key), value);
   if (metadata == header.metadata) return {};

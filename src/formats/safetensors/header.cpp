@@ -13,6 +13,7 @@
 
 #include "core/huge_pages.hpp"
 #include "core/json_text.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/doors.hpp"
 
@@ -70,7 +71,9 @@ class HeaderParser {
       return;
     }
     if (entries_.size() == limits_.max_tensors) {
-      throw Error(Errc::limit, "more than " + std::to_string(limits_.max_tensors) + " tensors").at_byte(byte);
+      throw Error(Errc::limit, "more than " + std::to_string(limits_.max_tensors) + " tensors")
+          .at_byte(byte)
+          .hint(raise_limit("max_tensors"));
     }
     if (entries_.size() == kSample) reserve(byte);
     tensor(name.in_text ? name.value : keep(name.value), byte);
@@ -103,7 +106,8 @@ class HeaderParser {
       if (header_.metadata.size() == limits_.max_metadata_keys) {
         throw Error(Errc::limit,
                     "\"__metadata__\" has more than " + std::to_string(limits_.max_metadata_keys) + " keys")
-            .at_byte(key_byte);
+            .at_byte(key_byte)
+            .hint(raise_limit("max_metadata_keys"));
       }
       std::string key(json_.string("a key of \"__metadata__\"").value);
       json_.expect(':', "after a key");
@@ -131,7 +135,7 @@ class HeaderParser {
     return all_fields();
   } catch (const Error& error) {
     // The error knows the byte, but not the tensor.
-    throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).at_byte(error.offset().value_or(0));
+    throw error.saying("tensor " + quote(name) + ": " + error.message()).about(name).at_byte(0);
   }
 
   // Reads the fields as every known writer puts them: in this order, without a space. Returns false if they differ; the
@@ -237,7 +241,9 @@ class HeaderParser {
   }
 
   [[noreturn, gnu::noinline]] void refuse_rank() const {
-    throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions").at_byte(json_.byte());
+    throw Error(Errc::limit, "more than " + std::to_string(limits_.max_rank) + " dimensions")
+        .at_byte(json_.byte())
+        .hint(raise_limit("max_rank"));
   }
 
   void offsets(Fields& fields) {

@@ -26,7 +26,8 @@ std::uint64_t header_bytes(const Source& source, const Limits& limits) {
   if (length > limits.max_header_bytes) {
     throw Error(Errc::limit, "the header is said to have " + std::to_string(length) + " bytes, more than the " +
                                  std::to_string(limits.max_header_bytes) + " that are allowed")
-        .at_byte(0);
+        .at_byte(0)
+        .hint(raise_limit("max_header_bytes"));
   }
   if (length > source.size_bytes() - kLengthBytes) {
     throw Error(Errc::malformed, "the header is said to have " + std::to_string(length) + " bytes, but only " +

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
 #include "formats/pickle/joblib.hpp"
 #include "formats/torch/arguments.hpp"
 #include "formats/torch/calls.hpp"
@@ -62,7 +63,9 @@ std::optional<NumpyArray> wrapped(const Graph& graph, NodeId node, const Limits&
   if (!type || !type->dtype) return std::nullopt;
   const Arguments dims(graph, shape, "joblib array");
   if (graph.length(shape) > limits.max_rank)
-    throw Error(Errc::limit, "an array of joblib's has too many dimensions").at_byte(graph[node].offset);
+    throw Error(Errc::limit, "an array of joblib's has too many dimensions")
+        .at_byte(graph[node].offset)
+        .hint(raise_limit("max_rank"));
   std::vector<std::uint64_t> sizes;
   for (std::size_t i = 0; i < graph.length(shape); ++i) sizes.push_back(dims.count(i, "shape of an array"));
   const bool is_fortran = order != kNoNode && graph.kind(order) == Kind::text && graph.chars(order) == "F";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/remedy.hpp"
 #include "formats/torch/calls.hpp"
 #include "formats/torch/latin1_storage.hpp"
 #include "io/section.hpp"
@@ -93,7 +94,8 @@ SourcePtr pickled_bytes_source(const Graph& graph, NodeId node, const Limits& li
   if (length > limits.max_inflated_bytes) {
     throw Error(Errc::limit, fmt::format("{} bytes of text hold a file of their own, more than the {} allowed", length,
                                          limits.max_inflated_bytes))
-        .at_byte(chars.offset);
+        .at_byte(chars.offset)
+        .hint(raise_limit("max_inflated_bytes"));
   }
   return memory_source(decode_latin1(graph.read_chars(spelling->chars)), name);
 }

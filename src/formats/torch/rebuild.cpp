@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/checked.hpp"
+#include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "formats/pickle/joblib.hpp"
 #include "formats/torch/arguments.hpp"
@@ -340,7 +341,8 @@ Tensor Rebuilder::meta(const Call& call, std::size_t dtype_argument) {
   const auto dtype = global ? dtype_global(global->module, global->name) : std::nullopt;
   if (!dtype) throw Error(Errc::unsupported, "a tensor without data of an unknown dtype");
   const auto sizes = arguments.counts(dtype_argument + 1, "shape of a tensor");
-  if (sizes.size() > limits_.max_rank) throw Error(Errc::limit, "a tensor without data has too many dimensions");
+  if (sizes.size() > limits_.max_rank)
+    throw Error(Errc::limit, "a tensor without data has too many dimensions").hint(raise_limit("max_rank"));
   Shape shape(sizes);
   const auto count = shape.numel();
   const auto bytes = count ? bytes_of(*dtype, *count) : std::nullopt;

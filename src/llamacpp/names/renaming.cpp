@@ -138,7 +138,7 @@ class Renaming {
     } catch (const Error& error) {
       const bool is_blocks = error.code() == Errc::unsupported && info(tensor.dtype()).kind == DTypeKind::ggml;
       Error named(error.code(), fmt::format("tensor {}: {}", quote(name), error.message()));
-      named.hint(is_blocks ? decode_it_first() : error.hint());
+      named.about(name).hint(is_blocks ? decode_it_first() : error.hint());
       const bool may_wait = options_.allow_unknown_heads && error.code() == Errc::invalid_argument;
       if (!may_wait || group.parts.size() != 1) throw named;
       results.assign(new_names(group, 1).size(), unreadable(tensor, named));

@@ -131,6 +131,7 @@ class Getter {
     const Embeddings embeddings(state_);
     if (embeddings.empty() && (options_.embeddings == SaveEmbeddings::always || options_.base_vocabulary != 0)) {
       throw Error(Errc::not_found, "no tensor of the state dict is called like embeddings, such as embed_tokens or wte")
+          .about("")
           .hint("they cannot be saved along: leave out " + mention(Remedy::save_embeddings) + " and " +
                 mention(Remedy::base_vocabulary));
     }
@@ -153,6 +154,7 @@ class Getter {
     }
     Error error(Errc::not_found, "the state dict has no tensors of an adapter " + quote(adapter_) + " of the type " +
                                      std::string(type_.name));
+    error.about(adapter_);
     if (others.empty()) throw error.hint("it is a base without an adapter, or the configuration is of another type");
     std::string names;
     for (const std::string& other : others) names += (names.empty() ? "" : ", ") + quote(other);

@@ -139,7 +139,10 @@ std::vector<AdapterProblem> find_problems(const Adapter& adapter) { return peft:
 
 void check_adapter(const Adapter& adapter) {
   for (const AdapterProblem& problem : find_problems(adapter)) {
-    if (!problem.is_harmless) throw Error(problem.code, problem.text).in(adapter.source).hint(problem.hint);
+    if (problem.is_harmless) continue;
+    Error error(problem.code, problem.text);
+    if (problem.code == Errc::not_found) error.about("");  // its tensors, since its file is there
+    throw error.in(adapter.source).hint(problem.hint);
   }
 }
 

@@ -118,6 +118,7 @@ StateDict prompt_of(const StateDict& state, const PeftType& type, const AdapterC
   if (state.find(prefix + std::string(first_of_encoder(type))) == nullptr) {
     throw Error(Errc::not_found, "there is no prompt encoder " + quote(adapter) + " of the type " +
                                      std::string(type.name) + " in the state dict")
+        .about(adapter)
         .hint("choose the adapter with " + mention(Remedy::adapter_name));
   }
   StateDict file;

@@ -145,7 +145,8 @@ class Encoder {
   std::size_t take(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const Tensor* tensor = find(name);
-      if (tensor == nullptr) throw Error(Errc::not_found, "the prompt encoder has no " + quote(prefix_ + name));
+      if (tensor == nullptr)
+        throw Error(Errc::not_found, "the prompt encoder has no " + quote(prefix_ + name)).about(prefix_ + name);
       tensors_.push_back(*tensor);
     }
     return tensors_.size() - names.size();

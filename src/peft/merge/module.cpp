@@ -56,6 +56,7 @@ const Tensor& Base::at(std::string_view name) const {
   std::vector<std::string_view> names;
   for (const auto& entry : checkpoint_) names.push_back(entry.name);
   Error error(Errc::not_found, fmt::format("the adapter changes {}, which the base does not have", quote(name)));
+  error.about(name);
   if (const auto near = nearest(name, names)) {
     error.hint(fmt::format("did you mean {}? The adapter may belong to another model", quote(*near)));
   } else {
@@ -151,7 +152,7 @@ void Base::finish(bool round_between) {
       const Tensor merged = merged_tensor(at(names.front()), std::move(edits), round_between);
       for (const std::string& name : names) checkpoint_.tensors.replace(name, merged);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("tensor {}: {}", quote(names.front()), error.message())).hint(error.hint());
+      throw error.saying(fmt::format("tensor {}: {}", quote(names.front()), error.message())).about(names.front());
     }
   }
 }
