@@ -64,12 +64,12 @@ class HubCase(unittest.TestCase):
 
 class Sidecars(HubCase):
     def test_files_beside_the_weights_go_along(self):
-        evil = {"tokenizer.json": b"{}" * 100000, "sub/README.md": b"x", "pytorch_model.bin": b"x"}
-        self.hub.add("org/model", self.files | evil)
+        beside = {"tokenizer.json": b"{}" * 100000, "sub/README.md": b"x", "pytorch_model.bin": b"x", "merges.txt": b""}
+        self.hub.add("org/model", self.files | beside)
         done = self.succeeds("convert", "hf://org/model", f"{self.folder}/out/")
         found = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
-        self.assertEqual(sorted(found), ["README.md", "config.json", "model.safetensors", "tokenizer.json"])
-        self.assertEqual(found["tokenizer.json"], evil["tokenizer.json"])
+        self.assertEqual(sorted(found), ["README.md", "config.json", "merges.txt", "model.safetensors", "tokenizer.json"])
+        self.assertEqual(found["tokenizer.json"], beside["tokenizer.json"])
         self.assertEqual(found["README.md"], self.files["README.md"])
         self.assertIn('left in the folder of the source: "pytorch_model.bin", "sub/"', done.err)
 
