@@ -47,7 +47,8 @@ Sidecars find_sidecars(const Checkpoint& model, const OpenOptions& options = {})
 // neither is quantization_config. All else in config.json stays as it was, to the byte; so does a config.json that is
 // no JSON, with a note. If the model lies in the folder that is written to, only a config.json that changes is written.
 //
-// Notes of the plan say which files are taken along, which are not, and what does not fit any more.
+// A name that leads out of the folder is Errc::unsafe. Notes of the plan say which files are taken along, which are
+// not, and what does not fit any more.
 void add_sidecars(SavePlan& plan, Sidecars sidecars, const Checkpoint& model, const Checkpoint& written);
 
 }  // namespace ballast

@@ -62,6 +62,23 @@ class HubCase(unittest.TestCase):
         return self.cache / "models--org--model"
 
 
+class Sidecars(HubCase):
+    def test_files_beside_the_weights_go_along(self):
+        beside = {"tokenizer.json": b"{}" * 100000, "sub/README.md": b"x", "pytorch_model.bin": b"x", "merges.txt": b""}
+        self.hub.add("org/model", self.files | beside)
+        done = self.succeeds("convert", "hf://org/model", f"{self.folder}/out/")
+        found = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        self.assertEqual(sorted(found), ["README.md", "config.json", "merges.txt", "model.safetensors", "tokenizer.json"])
+        self.assertEqual(found["tokenizer.json"], beside["tokenizer.json"])
+        self.assertEqual(found["README.md"], self.files["README.md"])
+        self.assertIn('left in the folder of the source: "pytorch_model.bin", "sub/"', done.err)
+
+    def test_files_come_from_the_cache_too(self):
+        folder = self.succeeds("fetch", "hf://org/model").out.strip()
+        self.succeeds("convert", folder, f"{self.folder}/out/")
+        self.assertEqual((self.folder / "out/config.json").read_bytes(), self.files["config.json"])
+
+
 class Addresses(HubCase):
     def test_a_repository_is_opened_by_every_spelling_of_its_address(self):
         commit = self.commit()

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
 #include "checkpoint/sidecars/config_text.hpp"
 #include "checkpoint/sidecars/names.hpp"
 #include "core/name_list.hpp"
@@ -58,6 +59,17 @@ std::string whole_text(const Source& source) {
   return text;
 }
 
+// The caller may have made the list.
+void refuse_to_leave(const fs::path& folder, const std::string& name) {
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    if (!is_basename(name.substr(begin, end - begin)))
+      throw Error(Errc::unsafe, fmt::format("the file {} would not be in the model's folder", quote(name)))
+          .in(folder.string());
+    begin = end + 1;
+  }
+}
+
 class SidecarAdder {
  public:
   SidecarAdder(SavePlan& plan, const Checkpoint& model, const Checkpoint& written)
@@ -78,10 +90,12 @@ class SidecarAdder {
     }
     say(sidecars);
     if (!plan_.key.empty()) plan_.key = plan_key(plan_, sources_);
+    plan_.is_far = plan_.is_far && !plan_.key.empty();
   }
 
  private:
   void add(Sidecar& file) {
+    refuse_to_leave(folder_, file.name);
     SavePlan::File planned;
     planned.path = (folder_ / file.name).string();
     if (taken_.contains(fs::path(planned.path).lexically_normal())) return;

@@ -11,7 +11,7 @@ namespace ballast {
 
 class ConfigText {
  public:
-  // Errc::malformed if the text is not a JSON object, as Python reads it; Errc::limit if it is nested too deeply.
+  // Errc::malformed if the text is not a JSON object, as Python reads it, or is nested too deeply.
   explicit ConfigText(std::string text);
 
   const std::string& text() const noexcept { return text_; }

@@ -83,10 +83,9 @@ constexpr std::array kOtherWeights = {".h5"sv,     ".msgpack"sv, ".onnx"sv,    "
 
 const SidecarName* sidecar_name(std::string_view name) {
   if (is_weights_name(name)) return nullptr;
-  const bool is_in_folder = name.find('/') != name.npos;
+  const auto depth = [](std::string_view path) { return std::ranges::count(path, '/'); };
   const auto row = std::ranges::find_if(kSidecarNames, [&](const SidecarName& candidate) {
-    return (candidate.pattern.find('/') != candidate.pattern.npos) == is_in_folder &&
-           glob_match(candidate.pattern, name);
+    return depth(candidate.pattern) == depth(name) && glob_match(candidate.pattern, name);
   });
   return row == std::end(kSidecarNames) ? nullptr : row;
 }

@@ -247,6 +247,15 @@ TEST_F(SidecarsTest, ComeBeforeTheIndexOfShards) {
   EXPECT_EQ(plan.key.size(), key.size());
 }
 
+TEST_F(SidecarsTest, AreNotWrittenOutsideOfTheFolder) {
+  const Checkpoint model = open(source_.string());
+  for (const char* name : {"../x", "/x", "a/../../x", "", ".", "a//b"}) {
+    SavePlan plan = plan_save(model, out_.string() + "/");
+    EXPECT_ERROR(add_sidecars(plan, {{{name, memory_source({})}}, {}, {}}, model, model), Errc::unsafe, "folder")
+        << name;
+  }
+}
+
 TEST_F(SidecarsTest, SayThatTheNamesAreOthers) {
   const Checkpoint model = open(source_.string()), written = add_prefix(model, "x.");
   SavePlan plan = plan_save(written, out_.string() + "/");
