@@ -326,6 +326,11 @@ std::vector<std::string> model_lines(const Terminal& screen, const Checkpoint& c
   return {line};
 }
 
+std::vector<std::string> escaped(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = escape_for_terminal(line);
+  return lines;
+}
+
 std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   if (!checkpoint.quantization) return {};
   const Quantization& found = *checkpoint.quantization;
@@ -337,7 +342,7 @@ std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   return {line, "its parts can be copied, not cast, merged or quantized"};
 }
 
-void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary) {
+void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary, const TrainingParts& training) {
   InfoText text(session);
   const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(checkpoint.target));
@@ -354,6 +359,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
   text.list("roots", root_lines(session, checkpoint));
+  text.list("training", escaped(training_lines(training)));
   text.list("values", value_lines(session, checkpoint));
   text.list("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
@@ -374,9 +380,10 @@ int run_info(Session& session, const std::string& target) {
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
   const TrainingParts training = is_training_checkpoint(checkpoint) ? training_parts(checkpoint) : TrainingParts();
-  if (auto note = training_note(target, training))
+  if (auto note = session.json ? training_note(target, training) : std::nullopt)
     checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
-  session.json ? write_json(session, checkpoint, summary, training) : write_text(session, checkpoint, summary);
+  session.json ? write_json(session, checkpoint, summary, training)
+               : write_text(session, checkpoint, summary, training);
   return 0;
 }
 
