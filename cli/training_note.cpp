@@ -38,29 +38,41 @@ std::string place_of_model(const TrainingParts& parts) {
   return place.empty() ? place : " (" + place + ")";
 }
 
-}  // namespace
-
-std::optional<std::string> training_note(const std::string& target, const TrainingParts& parts) {
+// `command` gives just the model.
+std::vector<std::string> lines_with(const std::string& command, const TrainingParts& parts) {
   const Total optimizer = total_of(parts.optimizers), averages = total_of(parts.averages),
               others = total_of(parts.others);
   if (parts.model.tensors == 0 && optimizer.tensors != 0)
-    return "this is the state of an optimizer; there is no model in it";
-  if (optimizer.tensors == 0 && averages.tensors == 0) return std::nullopt;
+    return {"this is the state of an optimizer; there is no model in it"};
+  if (optimizer.tensors == 0 && averages.tensors == 0) return {};
+  std::vector<std::string> lines;
   const std::uint64_t all = parts.model.bytes + optimizer.bytes + averages.bytes + others.bytes;
-  std::string text = "this is a training checkpoint";
   if (optimizer.tensors != 0)
-    text += fmt::format(": {} of {} are optimizer state", format_bytes(optimizer.bytes), format_bytes(all));
-  text += fmt::format("; ballast convert {} OUT --model-only gives just the model{}", shell_word(target),
-                      place_of_model(parts));
-  if (!parts.averages.empty())
-    text += fmt::format("; \"{}\" is an average of it (--root {})", parts.averages.front().root,
-                        shell_word(parts.averages.front().root));
-  if (parts.is_average) text += "; it is an average, since no other weights are there";
+    lines.push_back(fmt::format("{} of {} are optimizer state", format_bytes(optimizer.bytes), format_bytes(all)));
+  lines.push_back(fmt::format("{} gives just the model{}", command, place_of_model(parts)));
+  if (!parts.averages.empty()) {
+    const std::string& root = parts.averages.front().root;
+    lines.push_back(fmt::format("\"{}\" is an average of it (--root {})", root, shell_word(root)));
+  }
+  if (parts.is_average) lines.emplace_back("it is an average, since no other weights are there");
   if (!parts.tied.empty())
-    text += fmt::format("; {} tied to others (--dedupe writes their bytes once)",
-                        parts.tied.size() == 1 ? fmt::format("\"{}\" is", parts.tied.front())
-                                               : fmt::format("{} are", plural(parts.tied.size(), "name")));
-  return text;
+    lines.push_back(fmt::format("{} tied to others (--dedupe writes their bytes once)",
+                                parts.tied.size() == 1 ? fmt::format("\"{}\" is", parts.tied.front())
+                                                       : fmt::format("{} are", plural(parts.tied.size(), "name"))));
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> training_lines(const TrainingParts& parts) {
+  return lines_with("convert --model-only", parts);
+}
+
+std::optional<std::string> training_note(const std::string& target, const TrainingParts& parts) {
+  const auto lines = lines_with(fmt::format("ballast convert {} OUT --model-only", shell_word(target)), parts);
+  if (lines.empty()) return std::nullopt;
+  if (parts.model.tensors == 0) return lines.front();
+  return fmt::format("this is a training checkpoint: {}", fmt::join(lines, "; "));
 }
 
 }  // namespace ballast::cli

@@ -344,7 +344,7 @@ void add_convert(Command& verb, Session& session) {
   verb.group("The output");
   verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
   verb.option("--metadata,--meta", "KEY[:TYPE]=VALUE", &arguments->metadata,
-              "set metadata: author=me, card=@FILE; with a type in a GGUF: llama.block_count:u32=2");
+              "set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2");
   verb.option("--remove-metadata,--remove-meta", "KEY", &arguments->removed_metadata, "leave metadata out");
   verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
   verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although the file names something dangerous");

@@ -179,6 +179,11 @@ std::vector<std::string> estimate_lines(const Terminal& screen, const Estimates&
   return {line};
 }
 
+std::vector<std::string> escaped(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = escape_for_terminal(line);
+  return lines;
+}
+
 std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   if (!checkpoint.quantization) return {};
   const Quantization& found = *checkpoint.quantization;
@@ -190,8 +195,8 @@ std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   return {line, "its parts can be copied, not cast, merged or quantized"};
 }
 
-void write_text(Session& session, const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
-                const Estimates& estimates) {
+void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts& facts) {
+  const auto& [summary, model, estimates, training] = facts;
   InfoText text(session);
   const Terminal& screen = session.screen;
   text.line("target", escape_for_terminal(checkpoint.target));
@@ -212,6 +217,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const Summary& s
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
   text.list("roots", root_lines(session, checkpoint));
+  text.list("training", escaped(training_lines(training)));
   text.list("values", value_lines(session, checkpoint));
   text.list("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
@@ -297,12 +303,12 @@ void say_info(Session& session, const std::string& target, const InfoArguments& 
   Summary summary = summarize(checkpoint);
   summary.wasted_bytes = wasted_bytes.value_or(summary.wasted_bytes);
   const TrainingParts training = is_training_checkpoint(checkpoint) ? training_parts(checkpoint) : TrainingParts();
-  if (auto note = training_note(target, training))
+  if (auto note = session.json ? training_note(target, training) : std::nullopt)
     checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
   const ModelInfo model = model_info(checkpoint, session.open_options());
   const Estimates estimates = estimate(checkpoint, summary, model, arguments);
-  json ? write_info(*json, checkpoint, {summary, model, estimates, training})
-       : write_text(session, checkpoint, summary, model, estimates);
+  const InfoFacts facts{summary, model, estimates, training};
+  json ? write_info(*json, checkpoint, facts) : write_text(session, checkpoint, facts);
 }
 
 void say_all_as_json(Session& session, const InfoArguments& arguments) {

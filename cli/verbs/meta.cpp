@@ -165,14 +165,14 @@ void add_meta(Command& verb, Session& session) {
 
   Command& set = verb.verb("set", "add or replace keys");
   set.positional("TARGET", &arguments->target, "a file");
-  set.positional("KEY=VALUE", &arguments->assignments,
-                 "what to set; KEY=@FILE is the text of a file, and KEY=@@TEXT a text that begins with @");
+  set.positional("KEY=VALUE", &arguments->assignments, "what to set");
   add_sync_option(set, session);
   add_json_option(set, session);
   set.examples = R"(  ballast meta set model.safetensors author='A. Author' license=mit card=@README.md
   ballast meta set model.gguf tokenizer.chat_template=@chat.jinja llama.context_length:u32=8192
   ballast meta set model.gguf 'general.tags:[string]=chat,tiny' 'general.languages=["en", "de"]'
 
+KEY=@FILE sets the text of a file, and KEY=@@TEXT a text that begins with @.
 The metadata of a GGUF have types: KEY:TYPE=VALUE, and KEY:[TYPE]=a,b,c or a JSON array for arrays.
 A type is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool or string; without one, a key keeps its own.
 )";
