@@ -326,7 +326,7 @@ def convert(
         keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
         compress: safetensors: what shrinks as zstd frames, which ballast opens as it is
         max_shard_size: split into shards of at most this much
-        metadata: set metadata: author=me, card=@FILE; with a type in a GGUF: llama.block_count:u32=2
+        metadata: set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2
         remove_metadata: leave metadata out
         memory: for all buffers together; 64MiB by default
         allow_dangerous: go on although the file names something dangerous

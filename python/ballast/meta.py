@@ -42,7 +42,7 @@ def set(
     """Add or replace keys.
 
         target: a file
-        metadata: what to set; KEY=@FILE is the text of a file, and KEY=@@TEXT a text that begins with @
+        metadata: what to set
         no_sync: do not wait until the disk has it (still whole or not at all)
     """
     return _run(
