@@ -78,7 +78,8 @@ def stats(
         globs: only tensors whose whole name matches one of these
         problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
             are any
-        outlier_factor: how many times the median of its pattern (or less than one part of X) is odd: 8
+        outlier_factor: with problems, a spread is odd beyond X times the median of its pattern, or below a part of
+            X; 8
         quantiles: such as 0.01,0.5,0.99, exact; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
         long: norms, and the share of values farther than 6 std from the mean
         axis: for each index of dimension N; -1 is the last one
