@@ -204,6 +204,7 @@ void write_channels_table(Session& session, const Checkpoint& checkpoint, std::s
     }
   }
   table.finish();
+  session.out.flush();  // before the note on stderr
   say_hidden_channels(session, hidden);
 }
 

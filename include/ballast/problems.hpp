@@ -76,7 +76,7 @@ struct ProblemReport {
 };
 
 // ggml's blocks are decoded as they are read. Integers and booleans, which are no weights, are looked at for `zeros`
-// alone.
+// alone; a single one is a counter, which may be 0.
 ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& options = {});
 
 }  // namespace ballast

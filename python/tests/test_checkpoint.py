@@ -253,6 +253,19 @@ def test_targets_are_paths_open_checkpoints_or_dicts_of_tensors(path, tmp_path):
         ballast.info(3)
 
 
+def test_stats_hunts_as_the_command_does(path):
+    arrays = {name: tensor.numpy() for name, tensor in ballast.open(path).items()}
+    arrays["layer.0.weight"][0, 1] = float("nan")
+    report = ballast.stats(arrays, problems=True, outlier_factor=100)
+    assert report.exit_code == 1 and not report.ok
+    found = [problem for problem in report.problems if problem.kind == "nan"]
+    assert [(problem.name, problem.first) for problem in found] == [("layer.0.weight", [0, 1])]
+    asked = ballast.stats(arrays, globs="layer.0.*", quantiles=[0, 0.5, 1], long=True, axis=-1).tensors[0]
+    assert [q.quantile for q in asked.quantiles] == [0, 0.5, 1] and asked.outliers == 0
+    assert len(asked.channels) == asked.shape[-1] and asked.channels[1].nans == 1
+    assert len(ballast.stats(arrays, globs="layer.0.*", quantiles=True).tensors[0].quantiles) == 7
+
+
 def test_convert_takes_every_kind_of_option(path, tmp_path):
     out = tmp_path / "out.gguf"
     report = ballast.convert(

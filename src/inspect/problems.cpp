@@ -70,7 +70,8 @@ void add_not_finite(const Looked& looked, std::vector<Problem>& problems) {
 }
 
 void add_zeros(const Looked& looked, std::vector<Problem>& problems) {
-  if (!looked.is_all_zeros()) return;
+  const bool is_counter = looked.moments().count == 1 && !looked.is_weight();  // "num_batches_tracked"
+  if (!looked.is_all_zeros() || is_counter) return;
   Problem problem = problem_at(looked, ProblemKind::zeros, looked.moments().count, 0);
   problem.text =
       looked.moments().count == 1 ? "the only value is 0" : fmt::format("all {} values are 0", looked.moments().count);

@@ -253,6 +253,12 @@ TEST(Problems, OfIntegersAreZerosAlone) {
             ProblemKind::zeros);
 }
 
+TEST(Problems, OfACounterAreNone) {
+  EXPECT_TRUE(
+      problems_of(SafetensorsFile().values<std::int64_t>("num_batches_tracked", "I64", {}, {0}).open()).empty());
+  EXPECT_EQ(only(problems_of(with("F32", {}, {0}))).text, "the only value is 0");
+}
+
 TEST(Problems, AreNotLookedForWithoutData) {
   Checkpoint checkpoint;
   checkpoint.tensors.insert("w", Tensor(DType::f32, {2}, meta_storage(8)));
