@@ -3,9 +3,10 @@
 // Plain functions: several threads may call them for different metadata.
 //
 // Example:
-//   assign(checkpoint.typed_metadata, "llama.block_count:u32=2");
-//   assign(checkpoint.typed_metadata, "general.tags:[string]=chat,tiny");
-//   assign(checkpoint.typed_metadata, R"(general.languages=["en", "de"])");
+//   TypedMetadata metadata;
+//   assign(metadata, "llama.block_count:u32=2");
+//   assign(metadata, "general.tags:[string]=chat,tiny");
+//   assign(metadata, R"(general.languages=["en", "de"])");
 #pragma once
 
 #include <string>
