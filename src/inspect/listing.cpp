@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kUnknownGgml = "GGML_";
 
-using Numbers = std::vector<std::size_t>;
+using TensorNumbers = std::vector<std::size_t>;
 // Whether the first tensor goes before the second one.
 using Before = std::function<bool(std::size_t, std::size_t)>;
 
@@ -28,11 +28,11 @@ bool is_listed(const Checkpoint& checkpoint, std::size_t number, const ListOptio
   return options.dtypes.empty() || std::ranges::count(options.dtypes, describe_tensor(checkpoint, number).dtype) > 0;
 }
 
-Numbers in_natural_order(const Checkpoint& checkpoint, const Numbers& numbers) {
+TensorNumbers in_natural_order(const Checkpoint& checkpoint, const TensorNumbers& numbers) {
   std::vector<std::string_view> names;
   names.reserve(numbers.size());
   for (const std::size_t number : numbers) names.push_back(checkpoint.tensors[number].name);
-  Numbers sorted;
+  TensorNumbers sorted;
   sorted.reserve(numbers.size());
   for (const std::size_t place : natural_order(names)) sorted.push_back(numbers[place]);
   return sorted;
@@ -40,7 +40,7 @@ Numbers in_natural_order(const Checkpoint& checkpoint, const Numbers& numbers) {
 
 // For each tensor, the place of its text among the different texts.
 template <class TextOf>
-std::vector<std::size_t> ranks(const Checkpoint& checkpoint, const Numbers& numbers, const TextOf& text_of) {
+std::vector<std::size_t> ranks(const Checkpoint& checkpoint, const TensorNumbers& numbers, const TextOf& text_of) {
   std::map<std::string, std::size_t, std::less<>> places;
   std::vector<std::map<std::string, std::size_t, std::less<>>::iterator> found;
   found.reserve(numbers.size());
@@ -75,7 +75,7 @@ class FileOf {
   mutable std::string file_;
 };
 
-Before order_of(const Checkpoint& checkpoint, const Numbers& numbers, SortBy key) {
+Before order_of(const Checkpoint& checkpoint, const TensorNumbers& numbers, SortBy key) {
   const auto smallest_first = [](std::vector<std::size_t> places) -> Before {
     return [places = std::move(places)](std::size_t a, std::size_t b) { return places[a] < places[b]; };
   };
@@ -102,7 +102,7 @@ Before order_of(const Checkpoint& checkpoint, const Numbers& numbers, SortBy key
 }
 
 // The numbers come in natural order, and a stable sort keeps that order among tensors with equal keys.
-void sort_numbers(const Checkpoint& checkpoint, Numbers& numbers, SortBy key, bool reverse) {
+void sort_numbers(const Checkpoint& checkpoint, TensorNumbers& numbers, SortBy key, bool reverse) {
   const Before before = order_of(checkpoint, numbers, key);
   if (before && reverse)
     std::ranges::stable_sort(numbers, [&](std::size_t a, std::size_t b) { return before(b, a); });
@@ -115,7 +115,7 @@ void sort_numbers(const Checkpoint& checkpoint, Numbers& numbers, SortBy key, bo
 }  // namespace
 
 std::vector<std::size_t> list_tensors(const Checkpoint& checkpoint, const ListOptions& options) {
-  Numbers numbers = all_numbers(checkpoint);
+  TensorNumbers numbers = all_numbers(checkpoint);
   const ListOptions all;
   if (!options.dtypes.empty() || options.min_bytes != all.min_bytes || options.max_bytes != all.max_bytes)
     std::erase_if(numbers, [&](std::size_t number) { return !is_listed(checkpoint, number, options); });
