@@ -77,7 +77,8 @@ def open(
     """Opens a checkpoint of any format: a file, a folder, an index, an address (https://…, hf://org/name, s3://…), bytes,
     or an object with read(offset, size).
 
-    Only headers are read. The result is a mapping of names to lazy tensors, and a context manager.
+    Only headers are read. The result is a mapping of names to lazy tensors, and a context manager. What the read() of an
+    object raises is the __cause__ of the error.
 
         >>> len(open("examples/tiny.safetensors"))
         12
