@@ -9,6 +9,7 @@
 #include <ballast/check.hpp>            // whether checkpoints are fit to ship
 #include <ballast/checkpoint.hpp>       // a state dict and everything else that a file says
 #include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
+#include <ballast/dequantize.hpp>       // weights that other programs keep quantized, as numbers
 #include <ballast/device.hpp>           // where tensors are to be
 #include <ballast/diff.hpp>             // comparisons
 #include <ballast/dtype.hpp>            // element types

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <ballast/global.hpp>
+#include <ballast/json.hpp>
 #include <ballast/remedy.hpp>
 #include <ballast/source.hpp>
 #include <ballast/state_dict.hpp>
@@ -84,7 +85,7 @@ struct UnknownGgml {
 };
 
 // Weights that a scheme such as GPTQ keeps in several tensors. These tensors are listed as the file has them, and none
-// of them is a weight: they can be copied, and nothing else is done to them.
+// of them is a weight: they can be copied, and nothing else is done to them. dequantize() makes the weights.
 struct Quantization {
   std::string scheme;                      // as quantization_config calls it: "gptq", "awq", "bitsandbytes", "fp8", ...
   std::string evidence;                    // what says so: a file, or the names of the tensors
@@ -92,6 +93,9 @@ struct Quantization {
   std::optional<std::int64_t> group_size;  // values that share a scale, if a configuration says it
   std::uint64_t modules = 0;               // how many weights are kept in this way
   StateDict parts;                         // the tensors as they were opened, whatever their names are now
+  std::vector<Composite> weights;          // what they make up, under the names of then; `layout` is the scheme's name
+  Json config;                             // the quantization_config, as the file beside the weights has it; or null
+  DType dtype = DType::bf16;               // of the model, as its config.json says; if it does not, BF16
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;

@@ -44,6 +44,7 @@ struct LoadStateDictOptions {
   DTypePolicy dtype_policy = DTypePolicy::keep;
   DType dtype = DType::f32;               // for DTypePolicy::to_one
   std::optional<RankSlice> slice{};       // for a parallel model: only what one rank needs; see plan_ranks()
+  std::string conversions{};              // transformers' own, before the map: "auto", or a model_type; docs/maps.md
   WeightMap map{};                        // applied to the checkpoint's tensors: split, stacked, transposed, ...
   std::vector<RenameRule> key_mapping{};  // applied after the map, in order, to the names; see reversed()
   std::string strip_prefix{}, add_prefix{};

@@ -28,6 +28,8 @@ struct OpenOptions {
   bool single = false;                // for a split GGUF: open only the file that was named
   bool little_endian_blocks = false;  // for a big-endian GGUF: its blocks are as they would be in a little-endian file
   bool lenient = false;  // forgive errors that real files are known to have (trailing bytes), with a note for each
+  // Weights that are kept quantized are given as the numbers that they stand for; see dequantize.hpp.
+  bool dequantize = false;
   unsigned threads = 0;  // for many shards, and for making a cache; 0 is one a core
   Cache cache = Cache::use;
   bool compress_cache = false;  // compress a cache that is made, see SaveOptions::compress
