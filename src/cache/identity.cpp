@@ -68,8 +68,8 @@ SourceIdentity identify(const std::string& name, const std::string& path) try {
 
 // The options are named one by one, so that whoever adds one has to decide here whether it changes what is read.
 std::uint64_t digest_of(const OpenOptions& options) {
-  const auto& [limits, safety, root, variant, single, little_endian_blocks, lenient, threads, cache, compress, progress,
-               files, remote, checks_end] = options;
+  const auto& [limits, safety, root, variant, single, little_endian_blocks, lenient, dequantize, threads, cache,
+               compress, progress, files, remote, checks_end] = options;
   const std::array<std::uint8_t, 4> choices = {static_cast<std::uint8_t>(safety), single, little_endian_blocks,
                                                lenient};
   static_assert(std::has_unique_object_representations_v<Limits>);
