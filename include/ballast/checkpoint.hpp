@@ -93,7 +93,6 @@ struct Quantization {
   std::optional<std::int64_t> group_size;  // values that share a scale, if a configuration says it
   std::uint64_t modules = 0;               // how many weights are kept in this way
   StateDict parts;                         // the tensors as they were opened, whatever their names are now
-  std::vector<Composite> weights;          // what they make up, under the names of then; `layout` is the scheme's name
   Json config;                             // the quantization_config, as the file beside the weights has it; or null
   DType dtype = DType::bf16;               // of the model, as its config.json says; if it does not, BF16
 };

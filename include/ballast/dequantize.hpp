@@ -10,15 +10,20 @@
 
 namespace ballast {
 
-// Every weight of Checkpoint::quantization becomes one tensor in the place of its parts, with the bits that the
-// reference program of its scheme gives; torch's own quantized tensors become their F32 values, as densify() makes
+struct DequantizeOptions {
+  Limits limits{};
+  bool lenient = false;  // weights whose parts contradict each other stay as their parts, with a note for each
+};
+
+// Every weight that Checkpoint::quantization speaks of becomes one tensor in the place of its parts, with the bits that
+// the reference program of its scheme gives; torch's own quantized tensors become their F32 values, as densify() makes
 // them. Tensors that quantize activations are left out, with a note that counts them. docs/quantized.md says which
 // schemes there are, and what each gives.
 //
 // Lazy: the small parts that say how a weight is packed are read by this call, all others with the weight, range by
 // range. Parts that contradict each other are Errc::malformed, naming the weight; a scheme that is known and not
-// decoded is Errc::unsupported. What the weights are more than their parts must keep to limits.max_expansion_bytes or
-// limits.max_expansion_ratio, weight by weight.
-Checkpoint dequantize(Checkpoint checkpoint, const Limits& limits = {});
+// decoded is Errc::unsupported. A weight of which a part is missing stays as it is, with a note. What a weight has more
+// than its parts must keep to limits.max_expansion_bytes, or to 1 bit becoming 32.
+Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options = {});
 
 }  // namespace ballast
