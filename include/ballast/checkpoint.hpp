@@ -95,6 +95,7 @@ struct Quantization {
   StateDict parts;                         // the tensors as they were opened, whatever their names are now
   Json config;                             // the quantization_config, as the file beside the weights has it; or null
   DType dtype = DType::bf16;               // of the model, as its config.json says; if it does not, BF16
+  std::string model_type;                  // as its config.json says
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
