@@ -25,6 +25,7 @@ constexpr std::array kRows = {
     Row{Remedy::cat, "ballast cat T NAME -o -"},
     Row{Remedy::compress, "--compress"},
     Row{Remedy::dense, "--dense"},
+    Row{Remedy::dequantize, "--dequantize"},
     Row{Remedy::dialect, "--to"},
     Row{Remedy::diff, "ballast diff"},
     Row{Remedy::exclude, "--exclude"},

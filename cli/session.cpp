@@ -63,6 +63,7 @@ OpenOptions Session::open_options() const {
   options.single = single;
   options.little_endian_blocks = little_endian_blocks;
   options.lenient = lenient;
+  options.dequantize = dequantize;
   options.threads = threads;
   options.cache = ignore_cache ? Cache::ignore : Cache::use;
   options.variant = remote.variant;

@@ -29,6 +29,7 @@ struct Session {
   bool quiet = false;
   bool verbose = false;
   bool lenient = false;
+  bool dequantize = false;
   bool weights_only = false;
   bool single = false;
   bool little_endian_blocks = false;

@@ -69,6 +69,7 @@ struct Composite {
   double scale = 1;
   std::int64_t zero_point = 0;
   std::optional<std::size_t> axis;
+  std::optional<DType> dtype{};  // of the whole, if the file says it and no part has it
 };
 
 // A subtree that holds tensors and that `OpenOptions::root` can name.
@@ -94,8 +95,8 @@ struct Quantization {
   std::uint64_t modules = 0;               // how many weights are kept in this way
   StateDict parts;                         // the tensors as they were opened, whatever their names are now
   Json config;                             // the quantization_config, as the file beside the weights has it; or null
+  Json model;                              // the config.json beside the weights; or null
   DType dtype = DType::bf16;               // of the model, as its config.json says; if it does not, BF16
-  std::string model_type;                  // as its config.json says
 };
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
@@ -125,6 +126,7 @@ struct Checkpoint {
   std::vector<Composite> composites;                             // in the file's order
   std::map<std::string, UnknownGgml, std::less<>> unknown_ggml;  // by name
   std::optional<Quantization> quantization;                      // if weights are kept in parts that are not weights
+  std::string dequantized;        // the scheme that weights were kept in before dequantize(); empty if there was none
   std::vector<Root> roots;        // the likeliest state dict first; empty if names are not nested
   std::vector<Global> dangerous;  // what save() and load_state_dict() refuse to go on with
   std::vector<Note> notes;

@@ -25,6 +25,7 @@ enum class Remedy : std::uint8_t {
   cat,
   compress,
   dense,
+  dequantize,
   dialect,
   diff,
   exclude,

@@ -40,6 +40,7 @@ constexpr std::array kRows = {
     Row{Remedy::cat, "ballast.open(…)[NAME].tobytes()"},
     Row{Remedy::compress, "compress=True"},
     Row{Remedy::dense, "dense=True"},
+    Row{Remedy::dequantize, "dequantize=True"},
     Row{Remedy::dialect, "to=", Value::words},
     Row{Remedy::diff, "ballast.diff()"},
     Row{Remedy::exclude, "exclude="},

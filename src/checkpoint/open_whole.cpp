@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <ballast/dequantize.hpp>
 #include <ballast/error.hpp>
 
 #include "checkpoint/quantization/schemes.hpp"
@@ -66,7 +67,9 @@ Checkpoint open_whole(const SourcePtr& source, const OpenOptions& options) {
 
 Checkpoint take_asked_for(Checkpoint whole, const OpenOptions& options, const std::string& beside) {
   if (!options.root.empty()) whole = take_root(std::move(whole), options.root);
-  return recognize_quantization(std::move(whole), beside, options);
+  whole = recognize_quantization(std::move(whole), beside, options);
+  if (!options.dequantize) return whole;
+  return dequantize(std::move(whole), {.limits = options.limits, .lenient = options.lenient});
 }
 
 }  // namespace ballast

@@ -26,6 +26,7 @@ constexpr std::array kRows = {
     Row{Remedy::cat, "Tensor::read"},
     Row{Remedy::compress, "SaveOptions::compress"},
     Row{Remedy::dense, "densify()"},
+    Row{Remedy::dequantize, "OpenOptions::dequantize"},
     Row{Remedy::dialect, "AdapterSaveOptions::dialect", "AdapterSaveOptions::dialect {}"},
     Row{Remedy::diff, "diff()"},
     Row{Remedy::exclude, "Selection::exclude"},

@@ -64,8 +64,8 @@ void rename_unknown_types(Checkpoint& checkpoint, const NewName& renamed) {
 void rename_what_is_said(Checkpoint& checkpoint, const NewName& renamed) {
   // Each member is named here, so that a member that Checkpoint gains has to be thought of. Quantization holds the
   // tensors as they were opened; the values, metadata and roots are named by paths, which stay as they are.
-  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, roots, dangerous,
-         notes, unused_bytes, files, target, format, shards] = checkpoint;
+  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, dequantized, roots,
+         dangerous, notes, unused_bytes, files, target, format, shards] = checkpoint;
   if (!aliases.empty()) rename_aliases(checkpoint, renamed);
   if (!composites.empty()) rename_composites(checkpoint, renamed);
   if (!unknown_ggml.empty()) rename_unknown_types(checkpoint, renamed);
@@ -113,8 +113,8 @@ MetadataEntry with_key(const MetadataEntry& field, std::string key) {
 void take_over(Checkpoint& all, Checkpoint& part) {
   // Each member is named here, so that a member that Checkpoint gains has to be thought of. Quantization is recognized
   // in the whole, when all of it is there; the others are named in the comment of this function.
-  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, roots, dangerous,
-         notes, unused_bytes, files, target, format, shards] = part;
+  auto& [tensors, metadata, typed_metadata, aliases, values, composites, unknown_ggml, quantization, dequantized, roots,
+         dangerous, notes, unused_bytes, files, target, format, shards] = part;
   all.aliases.merge(aliases);
   all.unknown_ggml.merge(unknown_ggml);
   std::ranges::move(values, std::back_inserter(all.values));

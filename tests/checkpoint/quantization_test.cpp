@@ -19,12 +19,10 @@ namespace fs = std::filesystem;
 using test::SafetensorsFile;
 using test::TempDir;
 
-constexpr const char* kQuantized = "../vectors/quantized";  // these vectors lie beside the fixtures
-
 // Lists the vectors, one folder each. Each is opened as it is, and without the configuration beside it.
 std::vector<fs::path> quantized_vectors() {
   std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(test::fixture_path(kQuantized)))
+  for (const auto& entry : fs::directory_iterator(test::vector_path("quantized")))
     folders.push_back(entry.path() / "in");
   return folders;
 }
@@ -37,7 +35,6 @@ void copy_without_configuration(const fs::path& from, const TempDir& to) {
 }
 
 TEST(Quantization, IsRecognisedInEveryVectorWithAndWithoutItsConfiguration) {
-  SKIP_WITHOUT_FIXTURES(kQuantized);
   for (const fs::path& folder : quantized_vectors()) {
     const TempDir alone;
     copy_without_configuration(folder, alone);
@@ -55,17 +52,12 @@ TEST(Quantization, IsRecognisedInEveryVectorWithAndWithoutItsConfiguration) {
 }
 
 TEST(Quantization, IsRefusedByEverythingButACopy) {
-  SKIP_WITHOUT_FIXTURES(kQuantized);
   const TempDir folder;
   for (const fs::path& vector : quantized_vectors()) {
     const Checkpoint checkpoint = open(vector);
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::q8_0})
       EXPECT_ERROR(cast(checkpoint, dtype), Errc::unsupported, "quantized with") << vector;
     EXPECT_ERROR(save(checkpoint, folder / "out.gguf"), Errc::unsupported, "quantized with") << vector;
-    if (vector.parent_path().string().ends_with("-bin")) {
-      EXPECT_ERROR(save(checkpoint, folder / "out.safetensors"), Errc::unsupported, "quantized with torchao");
-      continue;
-    }
     save(checkpoint, folder / "out.safetensors", {.overwrite = true, .durable = false});
     EXPECT_TRUE(diff(checkpoint, open(folder / "out.safetensors")).equal()) << vector;
   }

@@ -14,10 +14,11 @@ namespace {
 struct ConfigPlace {
   std::string_view file, member, scheme;
 };
+constexpr std::string_view kModelConfig = "config.json";
 constexpr ConfigPlace kConfigPlaces[] = {
-    {"config.json", "quantization_config", ""},
-    {"config.json", "compression_config", "compressed-tensors"},
-    {"config.json", "quantization", "mlx"},
+    {kModelConfig, "quantization_config", ""},
+    {kModelConfig, "compression_config", "compressed-tensors"},
+    {kModelConfig, "quantization", "mlx"},
     {"quantize_config.json", "", "gptq"},  // AutoGPTQ
     {"quant_config.json", "", "awq"},      // AutoAWQ
     {"hf_quant_config.json", "quantization", "modelopt"},
@@ -47,6 +48,23 @@ std::optional<Number> number_at(const Json& config, std::string_view key) {
   }
 }
 
+// Newer programs write "dtype", and models of several parts write it into the part that speaks.
+DType model_dtype(const Json& model) {
+  constexpr DType kDTypes[] = {DType::f16, DType::bf16, DType::f32};
+  const Json* text = model.find("text_config");
+  for (const Json* config : {&model, text}) {
+    for (const std::string_view key : {"dtype", "torch_dtype"}) {
+      const Json* found = config != nullptr ? config->find(key) : nullptr;
+      if (found == nullptr || !found->is_text()) continue;
+      std::string_view word = found->text();
+      if (word.starts_with("torch.")) word.remove_prefix(6);
+      for (const DType dtype : kDTypes)
+        if (info(dtype).torch_name == word) return dtype;
+    }
+  }
+  return DType::bf16;
+}
+
 // Older files of bitsandbytes have no method.
 std::string scheme_in(const Json& config, std::string_view otherwise) {
   if (const Json* method = config.find("quant_method"); method != nullptr && method->is_text()) return method->text();
@@ -56,9 +74,9 @@ std::string scheme_in(const Json& config, std::string_view otherwise) {
 
 }  // namespace
 
-std::optional<QuantizationConfig> find_quantization_config(const std::string& target, const OpenOptions& options) {
+QuantizationConfig find_quantization_config(const std::string& target, const OpenOptions& options) {
   const bool is_folder = options.files->list(target).has_value();
-  std::optional<QuantizationConfig> found;
+  QuantizationConfig found;
   std::string_view last;
   std::optional<Json> root;
   for (const ConfigPlace& place : kConfigPlaces) {
@@ -66,12 +84,17 @@ std::optional<QuantizationConfig> find_quantization_config(const std::string& ta
     if (place.file != last)
       root = read_json(is_folder ? options.files->inside(target, file) : options.files->beside(target, file), options);
     last = place.file;
+    if (root && found.model.is_null() && place.file == kModelConfig) {
+      found.model = *root;
+      found.dtype = model_dtype(*root);
+    }
     const Json* config = root ? object_at(*root, place.member) : nullptr;
     if (config == nullptr) continue;
-    if (!found) found = QuantizationConfig{"", std::string(place.file), {}, {}};
-    if (found->scheme.empty()) found->scheme = scheme_in(*config, place.scheme);
-    if (!found->bits) found->bits = number_at<std::uint64_t>(*config, "bits");
-    if (!found->group_size) found->group_size = number_at<std::int64_t>(*config, "group_size");
+    if (found.file.empty()) found.file = file;
+    if (found.scheme.empty()) found.scheme = scheme_in(*config, place.scheme);
+    if (found.config.is_null()) found.config = *config;
+    if (!found.bits) found.bits = number_at<std::uint64_t>(*config, "bits");
+    if (!found.group_size) found.group_size = number_at<std::int64_t>(*config, "group_size");
   }
   return found;
 }

@@ -96,12 +96,13 @@ struct Rebuilder::Call {
   NodeId arguments = kNoNode;  // a tuple
   Function function = Function::none;
   std::string_view name;
+  NodeId state = kNoNode;  // the attributes that a wrapper was given beside its arguments
 };
 
 Rebuilder::Call Rebuilder::call_of(NodeId node) const {
   const auto callee = callee_of(graph_, node);
   if (!callee) return {};
-  return {node, graph_.object(node).arguments, function_of(*callee), callee->name};
+  return {node, graph_.object(node).arguments, function_of(*callee), callee->name, kNoNode};
 }
 
 // Goes from a call that wraps a tensor to the call that it wraps. Returns false if there is nothing to follow.
@@ -122,12 +123,12 @@ bool Rebuilder::follow(Call& call) const {
     arguments.require(3);
     const auto inner = global_of(graph_, arguments[0]);
     if (!inner) throw Error(Errc::unsupported, "a tensor rebuilt by something that is no global");
-    call = {call.node, arguments[2], function_of(*inner), inner->name};
+    call = {call.node, arguments[2], function_of(*inner), inner->name, arguments.has(3) ? arguments[3] : kNoNode};
     return true;
   } else {
     return false;
   }
-  call = graph_.kind(next) == Kind::object ? call_of(next) : Call{next, kNoNode, Function::none, {}};
+  call = graph_.kind(next) == Kind::object ? call_of(next) : Call{next, kNoNode, Function::none, {}, kNoNode};
   return true;
 }
 
@@ -323,16 +324,44 @@ Rebuilt Rebuilder::sparse(const Call& call) {
 }
 
 // A tensor of a class that keeps its values in attributes, which are part of its state: it has a shape and a dtype, but
-// no data here. The class is named if it quantizes (torchao).
+// no data here. If the class quantizes (torchao), the tensors among its attributes are listed as its parts.
 Rebuilt Rebuilder::wrapped(const Call& call) {
   Rebuilt rebuilt{{{"", meta(call, 1)}}, std::nullopt};
   const auto wrapper = global_of(graph_, Arguments(graph_, call.arguments, call.name)[0]);
   if (!wrapper || !wrapper->module.starts_with("torchao.")) return rebuilt;
   rebuilt.composite.emplace();
-  rebuilt.composite->layout = fmt::format("{}.{}", wrapper->module, wrapper->name);
-  rebuilt.composite->shape = rebuilt.parts[0].tensor.shape();
-  rebuilt.composite->parts = {""};
+  Composite& composite = *rebuilt.composite;
+  composite.layout = fmt::format("{}.{}", wrapper->module, wrapper->name);
+  composite.shape = rebuilt.parts[0].tensor.shape();
+  composite.dtype = rebuilt.parts[0].tensor.dtype();
+  std::vector<Rebuilt::Part> attributes = attribute_tensors(call.state);
+  if (!attributes.empty()) rebuilt.parts = std::move(attributes);
+  for (const Rebuilt::Part& part : rebuilt.parts) composite.parts.push_back(part.suffix);
+  const NodeId swizzled = call.state == kNoNode ? kNoNode : find_key(graph_, call.state, "is_swizzled_scales");
+  if (swizzled != kNoNode && graph_.kind(swizzled) == Kind::boolean && graph_[swizzled].integer != 0)
+    composite.layout += " with swizzled scales";
   return rebuilt;
+}
+
+// The plain tensors of a dict of attributes.
+std::vector<Rebuilt::Part> Rebuilder::attribute_tensors(NodeId state) {
+  constexpr std::size_t kMostAttributes = 64;
+  std::vector<Rebuilt::Part> parts;
+  if (state == kNoNode || graph_.kind(state) != Kind::dict || graph_.length(state) > kMostAttributes) return parts;
+  NodeId key = kNoNode;  // keys and values follow each other
+  for (const NodeId node : graph_.pairs(state)) {
+    if (key == kNoNode) {
+      key = node;
+      continue;
+    }
+    const NodeId name = std::exchange(key, kNoNode);
+    if (graph_.kind(name) != Kind::text || graph_.kind(node) != Kind::object) continue;
+    const Call made = call_of(node);
+    if (made.function == Function::tensor || made.function == Function::tensor_v2 ||
+        made.function == Function::tensor_v3)
+      parts.push_back({std::string(graph_.chars(name)), one_tensor(made)});
+  }
+  return parts;
 }
 
 Tensor Rebuilder::meta(const Call& call, std::size_t dtype_argument) {

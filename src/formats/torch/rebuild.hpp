@@ -57,6 +57,7 @@ class Rebuilder {
   Rebuilt sparse(const Call& call);
   Rebuilt nested_tensor(const Call& call);
   Rebuilt wrapped(const Call& call);
+  std::vector<Rebuilt::Part> attribute_tensors(pickle::NodeId state);
   Tensor meta(const Call& call, std::size_t dtype_argument);
   Tensor legacy_tensor(const Call& call);
   Tensor plain_tensor(pickle::NodeId node, std::string_view what);

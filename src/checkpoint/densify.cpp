@@ -1,3 +1,5 @@
+#include "checkpoint/densify.hpp"
+
 #include <ballast/densify.hpp>
 #include <ballast/error.hpp>
 
@@ -51,7 +53,10 @@ class Expansion {
 
 class Densifier {
  public:
-  Densifier(Checkpoint& checkpoint, const Limits& limits) : checkpoint_(checkpoint), expansion_(limits) {}
+  enum class Which : std::uint8_t { all, quantized };
+
+  Densifier(Checkpoint& checkpoint, Which which, const Limits& limits)
+      : checkpoint_(checkpoint), which_(which), expansion_(limits) {}
 
   void run() {
     make_wholes();
@@ -68,7 +73,7 @@ class Densifier {
   void make_wholes() {
     for (const Composite& composite : checkpoint_.composites) {
       const bool is_sparse = is_sparse_layout(composite.layout);
-      if (!is_sparse && composite.layout != "quantized") continue;
+      if (is_sparse ? which_ != Which::all : composite.layout != "quantized") continue;
       std::vector<Tensor> parts;
       for (const std::string& part : composite.parts) {
         if (const Tensor* tensor = checkpoint_.find(part)) parts.push_back(*tensor);
@@ -121,6 +126,7 @@ class Densifier {
   }
 
   Checkpoint& checkpoint_;
+  Which which_;
   Expansion expansion_;
   std::vector<Whole> wholes_;
   NameMap<std::uint64_t> last_number_;  // the last number that was given to a name that was taken
@@ -130,7 +136,12 @@ class Densifier {
 }  // namespace
 
 Checkpoint densify(Checkpoint checkpoint, const Limits& limits) {
-  Densifier(checkpoint, limits).run();
+  Densifier(checkpoint, Densifier::Which::all, limits).run();
+  return checkpoint;
+}
+
+Checkpoint densify_quantized(Checkpoint checkpoint, const Limits& limits) {
+  Densifier(checkpoint, Densifier::Which::quantized, limits).run();
   return checkpoint;
 }
 

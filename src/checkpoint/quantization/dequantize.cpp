@@ -1,0 +1,211 @@
+#include <ballast/dequantize.hpp>
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "checkpoint/densify.hpp"
+#include "checkpoint/quantization/find_packed.hpp"
+#include "checkpoint/quantization/schemes.hpp"
+#include "checkpoint/quantization/weights/module.hpp"
+#include "core/checked.hpp"
+#include "core/name_list.hpp"
+#include "core/remedy.hpp"
+#include "core/text.hpp"
+#include "tensor/checkpoint_parts.hpp"
+
+namespace ballast {
+namespace {
+
+constexpr std::uint64_t kMostForABit = 32;  // bits of F32
+
+class Dequantizer {
+ public:
+  Dequantizer(Checkpoint& checkpoint, const DequantizeOptions& options)
+      : checkpoint_(checkpoint),
+        options_(options),
+        quantization_(*checkpoint.quantization),
+        source_(checkpoint_, quantization_),
+        packed_(checkpoint_) {}
+
+  void run() {
+    for (const PackedWeight& weight : packed_.all()) make(weight);
+    refuse_unknown_wrappers();
+    if (wholes_.empty() && kept_.empty()) keep_all();
+    if (!wholes_.empty()) {
+      drop_activations();
+      place_wholes();
+      forget_parts();
+    }
+    say_kept();
+  }
+
+ private:
+  struct Whole {
+    std::string name;
+    Tensor tensor;
+    bool is_placed = false;
+  };
+
+  void make(const PackedWeight& weight) {
+    // quantization_config says what names and dtypes leave open.
+    const bool is_refined = weight.scheme != weight.row->name;
+    PackedModule module(source_, weight.base,
+                        is_refined || quantization_.scheme.empty() ? weight.scheme : quantization_.scheme);
+    try {
+      if (weight.row->read == nullptr) refuse_scheme(weight.scheme);
+      check_smoothing(module, weight);
+      Tensor whole = weight.row->read(module);
+      if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
+      check_expansion(module, whole);
+      for (const std::string& part : module.parts()) whole_of_part_[part] = wholes_.size();
+      wholes_.push_back({module.weight(), std::move(whole)});
+      is_made_.insert(module.weight());
+    } catch (const MissingPart& missing) {
+      keep(module.weight(), quote(missing.name) + " is missing");
+    } catch (const Error& error) {
+      const bool is_forgiven = error.code() == Errc::malformed || error.code() == Errc::unsupported;
+      if (!options_.lenient || !is_forgiven) throw;
+      keep(module.weight(), error.message());
+    }
+  }
+
+  // A tensor of the weight's own name that is not one of its parts: the floats that somebody put beside the codes.
+  bool is_taken(const PackedModule& module) const {
+    const auto& parts = module.parts();
+    if (is_made_.contains(module.weight())) return true;
+    return checkpoint_.contains(module.weight()) && std::ranges::find(parts, module.weight()) == parts.end();
+  }
+
+  void keep(const std::string& weight, std::string why) {
+    if (kept_.insert(weight).second) kept_list_.add(weight);
+    if (why_.empty()) why_ = std::move(why);
+  }
+
+  // A scheme of which only the configuration speaks.
+  void keep_all() {
+    if (!options_.lenient) refuse_scheme(quantization_.scheme);
+    for (const auto& [name, tensor] : quantization_.parts)
+      keep(std::string(name), quantization_.scheme + " is not decoded");
+  }
+
+  // Factors that were moved from the activations into the weight: what the layer computes is not of its weight alone.
+  void check_smoothing(const PackedModule& module, const PackedWeight& weight) const {
+    const bool is_module = weight.row->of == PackingScheme::Of::module;
+    const std::string layer(is_module ? std::string_view(weight.base) : module_of(weight.base));
+    for (const char* factor : {".pre_quant_scale", ".act_pre_scale", ".smooth", ".input_smooth_scale"}) {
+      if (checkpoint_.contains(layer + factor))
+        module.refuse(fmt::format("goes with factors for its inputs ({})", quote(layer + factor)));
+    }
+  }
+
+  void check_expansion(const PackedModule& module, const Tensor& whole) const {
+    std::uint64_t real = 0;
+    for (const std::string& name : module.parts()) {
+      const Tensor& part = checkpoint_.at(name);
+      const std::uint64_t bytes = part.storage() ? std::min(part.nbytes(), part.storage()->size_bytes()) : 0;
+      real = checked_add(real, bytes).value_or(UINT64_MAX);
+    }
+    const std::uint64_t made = whole.nbytes();
+    if (made <= real || made - real <= options_.limits.max_expansion_bytes || made / kMostForABit <= real) return;
+    throw Error(Errc::limit, fmt::format("the quantized weight {} would become {}, far more than its parts have",
+                                         quote(module.weight()), format_bytes(made)))
+        .in(checkpoint_.target)
+        .hint(raise_limit("max_expansion_bytes"));
+  }
+
+  [[noreturn]] void refuse_scheme(std::string_view scheme) const {
+    throw Error(Errc::unsupported, fmt::format("the weights are quantized with {}, which is not decoded", scheme))
+        .in(checkpoint_.target)
+        .hint("the tensors can be copied as they are, without " + mention(Remedy::dequantize));
+  }
+
+  // A class of torchao whose attributes are other ones.
+  void refuse_unknown_wrappers() {
+    for (const Composite& composite : checkpoint_.composites) {
+      if (!composite.layout.starts_with("torchao.")) continue;
+      const bool is_read =
+          std::ranges::any_of(composite.parts, [&](const std::string& part) { return whole_of_part_.contains(part); });
+      if (is_read || kept_.contains(composite.name)) continue;
+      if (!options_.lenient) refuse_scheme(composite.layout);
+      keep(composite.name, "it is a " + composite.layout);
+    }
+  }
+
+  // As long as a weight stays packed, so do the numbers for the activations.
+  void drop_activations() {
+    if (!kept_.empty()) return;
+    NameList dropped;
+    for (const auto& [name, tensor] : checkpoint_) {
+      if (whole_of_part_.contains(name) || !packed_.has_of_activations(name)) continue;
+      dropped.add(name);
+      dropped_.emplace(name);
+    }
+    if (dropped.empty()) return;
+    note(dropped.count() == 1
+             ? fmt::format("{} is for activations and left out", dropped.text())
+             : fmt::format("{} tensors are for activations and left out: {}", dropped.count(), dropped.text()));
+  }
+
+  // Each weight stands where the first of its parts stood. A weight may have the name of a part, and is another tensor.
+  void place_wholes() {
+    StateDict tensors;
+    tensors.reserve(checkpoint_.size());
+    for (const auto& [name, tensor] : checkpoint_.tensors) {
+      const auto part = whole_of_part_.find(name);
+      if (part == whole_of_part_.end()) {
+        if (!dropped_.contains(name)) tensors.insert(name, tensor);
+        continue;
+      }
+      Whole& whole = wholes_[part->second];
+      if (!std::exchange(whole.is_placed, true)) tensors.insert(whole.name, whole.tensor);
+    }
+    replace_tensors(checkpoint_, std::move(tensors), [&](std::string_view name) { return is_untouched(name); });
+  }
+
+  // What is still packed stays so, for everybody who asks.
+  void forget_parts() {
+    checkpoint_.dequantized = quantization_.scheme;
+    if (kept_.empty()) return checkpoint_.quantization.reset();
+    StateDict parts;
+    for (const auto& [name, tensor] : quantization_.parts)
+      if (is_untouched(name)) parts.insert(name, tensor);
+    checkpoint_.quantization->parts = std::move(parts);
+    checkpoint_.quantization->modules = kept_.size();
+  }
+
+  bool is_untouched(std::string_view name) const { return !whole_of_part_.contains(name) && !dropped_.contains(name); }
+
+  void say_kept() {
+    if (kept_.empty()) return;
+    note(kept_.size() == 1 ? fmt::format("the quantized weight {} stays as its parts: {}", kept_list_.text(), why_)
+                           : fmt::format("{} quantized weights stay as their parts: {} (the first one because {})",
+                                         kept_.size(), kept_list_.text(), why_));
+  }
+
+  void note(std::string text) { checkpoint_.notes.push_back({"", std::move(text), Note::Kind::remark}); }
+
+  Checkpoint& checkpoint_;
+  const DequantizeOptions& options_;
+  const Quantization quantization_;  // a copy: the checkpoint's own changes
+  PackedSource source_;
+  PackedWeights packed_;
+  std::vector<Whole> wholes_;
+  NameMap<std::size_t> whole_of_part_;
+  std::set<std::string, std::less<>> is_made_, kept_, dropped_;
+  NameList kept_list_;
+  std::string why_;  // of the first one that is kept
+};
+
+}  // namespace
+
+Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options) {
+  checkpoint = densify_quantized(std::move(checkpoint), options.limits);
+  if (checkpoint.quantization) Dequantizer(checkpoint, options).run();
+  return checkpoint;
+}
+
+}  // namespace ballast

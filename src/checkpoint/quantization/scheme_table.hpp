@@ -1,0 +1,50 @@
+// The table of the schemes in which other programs keep weights quantized: how each is recognized, and what reads it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include <ballast/dtype.hpp>
+
+#include "checkpoint/quantization/weights/readers.hpp"
+
+namespace ballast {
+
+class DTypes {
+ public:
+  constexpr DTypes(std::initializer_list<DType> dtypes) {
+    for (const DType dtype : dtypes) bits_ |= std::uint64_t{1} << static_cast<unsigned>(dtype);
+  }
+  constexpr bool contain(DType dtype) const { return (bits_ >> static_cast<unsigned>(dtype) & 1) != 0; }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+// A scheme is recognized by two tensors whose names begin alike and have these endings, the first of which has one of
+// these dtypes. The common beginning of their names is a module, of which everything but the bias is packed, or a
+// parameter ("weight"), with the endings that is_ending_of_parameter() knows. The first row that fits counts.
+struct PackingScheme {
+  std::string_view name, ending;
+  DTypes dtypes;
+  std::string_view partner;
+  enum class Of : std::uint8_t { module, parameter } of;
+  WeightReader read;  // null if the scheme is known and not decoded
+};
+
+std::span<const PackingScheme> packing_schemes() noexcept;
+
+// Whether weights may be packed in a dtype. In every scheme at least one part of a weight has such a dtype.
+bool is_packed_dtype(DType dtype) noexcept;
+
+// What may follow the name of a packed parameter in the name of a part.
+std::span<const std::string_view> endings_of_parameters() noexcept;
+
+// Whether a name is that of a number for the activations of a module whose weight is packed: of a part of the module,
+// or of keys and values, which may stand one level higher.
+bool is_of_activations(std::string_view name) noexcept;
+bool is_of_cached_keys(std::string_view name) noexcept;
+
+}  // namespace ballast

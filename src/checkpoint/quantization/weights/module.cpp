@@ -1,0 +1,311 @@
+#include "checkpoint/quantization/weights/module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/checked.hpp"
+#include "core/text.hpp"
+#include "kernels/cast.hpp"
+#include "tensor/concat_storage.hpp"
+
+namespace ballast {
+
+PackedSource::PackedSource(const Checkpoint& from, const Quantization& how) : checkpoint(from), quantization(how) {
+  for (const PlainValue& value : checkpoint.values) values.emplace(value.path, &value);
+}
+
+const Tensor* PackedModule::find(std::string_view ending) {
+  std::string name = base_ + std::string(ending);
+  const Tensor* found = checkpoint().find(name);
+  if (found != nullptr && std::ranges::find(parts_, name) == parts_.end()) parts_.push_back(std::move(name));
+  return found;
+}
+
+const Tensor& PackedModule::need(std::string_view ending) {
+  const Tensor* found = find(ending);
+  if (found == nullptr) throw MissingPart{base_ + std::string(ending)};
+  return *found;
+}
+
+std::string_view PackedModule::text(std::string_view key) const {
+  const Json* value = quantization().config.find(key);
+  return value != nullptr && value->is_text() ? std::string_view(value->text()) : std::string_view();
+}
+
+std::optional<std::int64_t> PackedModule::integer(std::string_view key) const {
+  const Json* value = quantization().config.find(key);
+  if (value == nullptr || !value->is_integer()) return std::nullopt;
+  try {
+    return value->integer();
+  } catch (const Error&) {
+    return std::nullopt;  // it does not fit 64 bits with a sign
+  }
+}
+
+std::string_view PackedModule::model_type() const {
+  const Json* value = quantization().model.find("model_type");
+  return value != nullptr && value->is_text() ? std::string_view(value->text()) : std::string_view();
+}
+
+std::vector<const Json*> PackedModule::weight_settings() const {
+  std::vector<const Json*> settings;
+  const Json* groups = quantization().config.find("config_groups");
+  if (groups == nullptr || !groups->is_object()) return settings;
+  for (const auto& [name, group] : groups->members()) {
+    const Json* weights = group.find("weights");
+    if (weights != nullptr && weights->is_object()) settings.push_back(weights);
+  }
+  return settings;
+}
+
+// The layers of a decoder, by the names that most models give them.
+std::uint64_t PackedModule::inputs_by_name(std::string_view module) const {
+  const auto size = [&](std::string_view key) -> std::uint64_t {
+    const Json* text = quantization().model.find("text_config");
+    for (const Json* config : {&quantization().model, text}) {
+      const Json* found = config != nullptr ? config->find(key) : nullptr;
+      if (found != nullptr && found->is_integer() && found->number() > 0) return found->count();
+    }
+    return 0;
+  };
+  const std::string_view last = module.substr(module.rfind('.') + 1);
+  if (last == "down_proj" || last == "fc2") return size("intermediate_size");
+  if (last == "o_proj") {
+    const std::uint64_t width = size("head_dim");
+    return width != 0 ? checked_mul(size("num_attention_heads"), width).value_or(0) : size("hidden_size");
+  }
+  for (const std::string_view name :
+       {"q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "lm_head", "fc1"})
+    if (last == name) return size("hidden_size");
+  return 0;
+}
+
+const PlainValue* PackedModule::value(std::string_view ending) const {
+  const auto found = source_.values.find(base_ + std::string(ending));
+  return found == source_.values.end() ? nullptr : found->second;
+}
+
+std::int64_t PackedModule::setting(std::string_view ending) {
+  if (const Tensor* tensor = find(ending)) return number(ending, *tensor);
+  const PlainValue* found = value(ending);
+  const auto* integer = found != nullptr ? std::get_if<std::int64_t>(&found->value) : nullptr;
+  if (integer == nullptr) throw MissingPart{base_ + std::string(ending)};
+  return *integer;
+}
+
+std::vector<std::int64_t> PackedModule::setting_list(std::string_view ending) {
+  constexpr std::uint64_t kMost = 8;
+  std::vector<std::int64_t> list;
+  if (const Tensor* tensor = find(ending)) {
+    if (tensor->numel() > kMost) complain(fmt::format("has {} of {} numbers", quote(ending), tensor->numel()));
+    for (std::size_t i = 0; i < tensor->numel(); ++i) list.push_back(number(ending, *tensor, i));
+    return list;
+  }
+  for (std::size_t i = 0; i < kMost; ++i) {
+    const PlainValue* found = value(fmt::format("{}.{}", ending, i));
+    if (found == nullptr || !std::holds_alternative<std::int64_t>(found->value)) break;
+    list.push_back(std::get<std::int64_t>(found->value));
+  }
+  if (list.empty()) throw MissingPart{base_ + std::string(ending)};
+  return list;
+}
+
+std::string PackedModule::setting_text(std::string_view ending) {
+  constexpr std::uint64_t kMost = 256;
+  if (const Tensor* tensor = find(ending)) {
+    const std::vector<std::byte> read = bytes(*tensor, kMost);
+    return {reinterpret_cast<const char*>(read.data()), read.size()};
+  }
+  const PlainValue* found = value(ending);
+  const auto* text = found != nullptr ? std::get_if<std::string>(&found->value) : nullptr;
+  if (text == nullptr) throw MissingPart{base_ + std::string(ending)};
+  return *text;
+}
+
+std::vector<std::byte> PackedModule::bytes(const Tensor& part, std::uint64_t at_most) const {
+  if (part.nbytes() > at_most)
+    complain(fmt::format("has a part of {} bytes where at most {} are known", part.nbytes(), at_most));
+  std::vector<std::byte> read(static_cast<std::size_t>(part.nbytes()));
+  part.read(0, read);
+  return read;
+}
+
+std::int64_t PackedModule::number(std::string_view ending, const Tensor& part, std::size_t at) const {
+  const DTypeInfo& type = info(part.dtype());
+  const bool is_integer = type.kind == DTypeKind::signed_integer || type.kind == DTypeKind::unsigned_integer;
+  if (!is_integer || type.block_elements != 1 || at >= part.numel())
+    complain(fmt::format("has {} of {} {}", quote(ending), type.name, to_string(part.shape())));
+  std::int64_t value = 0;
+  part.read(at * type.block_bytes, std::as_writable_bytes(std::span(&value, 1)).first(type.block_bytes));
+  if (type.kind == DTypeKind::signed_integer) {
+    const unsigned unused = 64u - 8u * type.block_bytes;
+    value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused;
+  }
+  return value;
+}
+
+void PackedModule::complain(const std::string& what) const {
+  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight_), what)).in(checkpoint().target);
+}
+
+void PackedModule::refuse(const std::string& what) const {
+  throw Error(Errc::unsupported, fmt::format("the quantized weight {} {}", quote(weight_), what))
+      .in(checkpoint().target)
+      .hint("the tensors can be copied as they are, without dequantizing them");
+}
+
+void PackedModule::check_shape(std::string_view ending, const Tensor& part, const Shape& shape) const {
+  if (part.shape() == shape) return;
+  complain(
+      fmt::format("has {} of shape {}, but {} would fit", quote(ending), to_string(part.shape()), to_string(shape)));
+}
+
+void PackedModule::check_numbers(std::string_view ending, const Tensor& part) const {
+  const DTypeInfo& type = info(part.dtype());
+  if (type.block_elements == 1 && kernels::can_cast(part.dtype(), DType::f32)) return;
+  complain(fmt::format("has {} of {}, which are not numbers", quote(ending), type.name));
+}
+
+Tensor byte_view(const PackedModule& module, const Tensor& part) {
+  if (!part.is_contiguous()) module.refuse("has a part that is not contiguous");
+  return Tensor(DType::u8, {part.nbytes()}, part.storage(), part.offset());
+}
+
+Tensor byte_view(const Tensor& bytes, std::uint64_t first, std::uint64_t size) {
+  return Tensor(DType::u8, {size}, bytes.storage(), bytes.offset() + first);
+}
+
+namespace {
+
+// How many blocks of `size` cover `count`, or nothing that fits `blocks`.
+std::optional<std::uint64_t> block_of(std::uint64_t count, std::uint64_t blocks, std::uint64_t configured) {
+  if (configured != 0 && count / configured + (count % configured != 0) == blocks) return configured;
+  if (blocks != 0 && count % blocks == 0) return count / blocks;
+  return std::nullopt;
+}
+
+// Numbers for each index of the leading dimensions: everything below such an index shares its number.
+std::optional<GroupNumbers> leading_numbers(const Tensor& numbers, const Shape& weight) {
+  std::uint64_t rows_each = 1;  // of rows, which the last dimension makes
+  std::size_t rank = numbers.rank();
+  while (rank > 0 && numbers.shape()[rank - 1] == 1) --rank;
+  if (rank >= weight.rank()) return std::nullopt;
+  for (std::size_t i = 0; i < rank; ++i)
+    if (numbers.shape()[i] != weight[i]) return std::nullopt;
+  for (std::size_t i = rank; i + 1 < weight.rank(); ++i) rows_each *= weight[i];  // fits: the size of the weight does
+  return GroupNumbers{
+      .values = numbers, .columns_each = GroupNumbers::kAll, .rows_each = std::max<std::uint64_t>(rows_each, 1)};
+}
+
+}  // namespace
+
+GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view ending, const Tensor& numbers,
+                              const Shape& weight, std::optional<BlockSize> block) {
+  module.check_numbers(ending, numbers);
+  if (numbers.numel() == 1) return one_number(numbers);
+  const Shape& shape = numbers.shape();
+  if (auto leading = leading_numbers(numbers, weight)) {
+    leading->columns_each = weight[weight.rank() - 1];  // so that they are flat, if they can be
+    return *leading;
+  }
+  const std::size_t rank = weight.rank();
+  const bool is_alike = rank >= 2 && shape.rank() == rank && std::equal(shape.begin(), shape.end() - 2, weight.begin());
+  const std::uint64_t rows = is_alike ? weight[rank - 2] : 0, columns = is_alike ? weight[rank - 1] : 0;
+  const auto rows_each = is_alike ? block_of(rows, shape[rank - 2], block ? block->rows : 0) : std::nullopt;
+  const auto columns_each = is_alike ? block_of(columns, shape[rank - 1], block ? block->columns : 0) : std::nullopt;
+  if (!rows_each || !columns_each)
+    module.complain(fmt::format("of shape {} has {} of shape {}, which does not divide it", to_string(weight),
+                                quote(ending), to_string(shape)));
+  GroupNumbers groups{
+      .values = numbers, .in_line = shape[rank - 1], .columns_each = *columns_each, .rows_each = *rows_each};
+  if (rank > 2 && rows % *rows_each != 0) {
+    groups.period = rows;
+    groups.lines_in_period = shape[rank - 2];
+  }
+  return groups;
+}
+
+Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, PackedRows rows) {
+  if (shape.empty()) module.complain("has no dimension");
+  rows.columns = shape[shape.rank() - 1];
+  rows.packed = byte_view(module, packed);
+  rows.scheme = module.scheme();
+  rows.weight = module.weight();
+  if (rows.row_bytes == 0) rows.row_bytes = rows.codes.bytes_of(rows.columns);
+  const auto numel = shape.numel();
+  const std::uint64_t count = rows.columns == 0 || !numel ? 0 : *numel / rows.columns;
+  if (!numel || checked_mul(count, rows.row_bytes) != rows.packed.nbytes())
+    module.complain(fmt::format("of shape {} is kept in {} bytes", to_string(shape), rows.packed.nbytes()));
+  return unpacked_rows(std::move(rows)).reshape(shape);
+}
+
+Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t row_count, std::uint64_t columns,
+                      const std::vector<PackedCodes>& blocks, const PackedRows& rows) {
+  if (packed.rank() != 2 || packed.shape()[1] != columns || packed.shape()[0] == 0)
+    module.complain(fmt::format("is kept in codes of shape {}", to_string(packed.shape())));
+  const std::uint64_t each = packed.shape()[0];
+  if (row_count == 0 || row_count > checked_mul(each, blocks.size()).value_or(UINT64_MAX) ||
+      row_count <= each * (blocks.size() - 1))
+    module.complain(fmt::format("has {} rows in codes of shape {}", row_count, to_string(packed.shape())));
+  const auto lines_of = [](GroupNumbers& numbers, std::uint64_t first, std::uint64_t count) {
+    if (numbers.rows_each != 1) return;  // one line for all rows
+    const auto from = static_cast<std::int64_t>(first), to = static_cast<std::int64_t>(first + count);
+    numbers.values = numbers.values.slice({SliceIndex::range(from, to)});
+  };
+  std::vector<Tensor> parts;
+  for (std::uint64_t i = 0, first = 0; i < blocks.size(); ++i, first += each) {
+    const std::uint64_t count = std::min(each, row_count - first);
+    PackedRows some = rows;
+    some.codes = blocks[i];
+    lines_of(some.scale, first, count);
+    if (some.zero) lines_of(*some.zero, first, count);
+    if (some.bias) lines_of(*some.bias, first, count);
+    const Tensor here = packed.slice({SliceIndex::range(0, static_cast<std::int64_t>(count))});
+    parts.push_back(rows_of(module, here, {count, columns}, std::move(some)));
+  }
+  return parts.size() == 1 ? parts.front() : concatenated(std::move(parts), 0);
+}
+
+Shape widened(const PackedModule& module, const Shape& shape, std::uint64_t times) {
+  if (shape.empty()) module.complain("has no dimension");
+  std::vector<std::uint64_t> sizes(shape.begin(), shape.end());
+  const auto columns = checked_mul(shape[shape.rank() - 1], times);
+  if (!columns) module.complain(fmt::format("of shape {} does not fit 64 bits", to_string(shape)));
+  sizes.back() = *columns;
+  return Shape(sizes);
+}
+
+Tensor flat_groups(PackedModule& module, const Tensor& packed, std::uint64_t count, std::uint64_t group,
+                   PackedRows rows) {
+  const Tensor bytes = byte_view(module, packed);
+  rows.scheme = module.scheme();
+  rows.weight = module.weight();
+  const Tensor numbers = rows.scale.values.reshape({rows.scale.values.numel()});
+  const std::uint64_t whole = count / group, rest = count % group;
+  if (group * rows.codes.bits % 8 != 0) module.refuse(fmt::format("has groups of {}, which end inside a byte", group));
+  const std::uint64_t needed = rows.codes.bytes_of(count);
+  if (bytes.nbytes() < needed || bytes.nbytes() - needed >= info(packed.dtype()).block_bytes)
+    module.complain(fmt::format("of {} elements is kept in {} bytes", count, bytes.nbytes()));
+  if (numbers.numel() != whole + (rest != 0))
+    module.complain(fmt::format("has {} scales for {} groups", numbers.numel(), whole + (rest != 0)));
+
+  const auto make = [&](std::uint64_t first, std::uint64_t groups, std::uint64_t columns) {
+    PackedRows some = rows;
+    some.columns = columns;
+    some.row_bytes = rows.codes.bytes_of(columns);
+    some.packed = byte_view(bytes, first * rows.codes.bytes_of(group), groups * some.row_bytes);
+    const auto from = static_cast<std::int64_t>(first), to = static_cast<std::int64_t>(first + groups);
+    some.scale.values = numbers.slice({SliceIndex::range(from, to)});
+    some.scale.columns_each = columns;
+    return unpacked_rows(std::move(some)).reshape({groups * columns});
+  };
+  std::vector<Tensor> parts;
+  if (whole != 0 || rest == 0) parts.push_back(make(0, whole, group));
+  if (rest != 0) parts.push_back(make(whole, 1, rest));
+  return parts.size() == 1 ? parts.front() : concatenated(std::move(parts), 0);
+}
+
+}  // namespace ballast

@@ -1,0 +1,116 @@
+// PackedModule: the tensors that one quantized weight is kept in, as the reader of its scheme asks for them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ballast/checkpoint.hpp>
+#include <ballast/error.hpp>
+
+#include "core/name_hash.hpp"
+#include "tensor/packed/group_numbers.hpp"
+#include "tensor/packed/packed_rows.hpp"
+
+namespace ballast {
+
+// Thrown if a weight is not complete; it then stays as it is.
+struct MissingPart {
+  std::string name;
+};
+
+// What all modules of a checkpoint are read from. It must outlive them, and the checkpoint it.
+struct PackedSource {
+  PackedSource(const Checkpoint& checkpoint, const Quantization& quantization);
+
+  const Checkpoint& checkpoint;
+  const Quantization& quantization;
+  NameViewMap<const PlainValue*> values;  // of the checkpoint, by their paths
+};
+
+class PackedModule {
+ public:
+  // `base` is what the names of the parts begin with.
+  PackedModule(const PackedSource& source, std::string base, std::string_view scheme)
+      : source_(source), base_(std::move(base)), weight_(base_), scheme_(scheme) {}
+
+  // Both remember that the tensor is a part.
+  const Tensor* find(std::string_view ending);
+  const Tensor& need(std::string_view ending);  // throws MissingPart
+
+  const std::string& base() const noexcept { return base_; }
+  const std::string& weight() const noexcept { return weight_; }  // its name: `base`, unless the reader says another
+  void set_weight(std::string name) { weight_ = std::move(name); }
+  const std::string& scheme() const noexcept { return scheme_; }  // as its configuration calls it
+  const Checkpoint& checkpoint() const noexcept { return source_.checkpoint; }
+  const Quantization& quantization() const noexcept { return source_.quantization; }
+  const std::vector<std::string>& parts() const noexcept { return parts_; }
+
+  // A value of quantization_config: a text, or empty; an integer.
+  std::string_view text(std::string_view key) const;
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  std::string_view model_type() const;  // of config.json
+
+  // What compressed-tensors' configuration says of weights, for each of its groups of modules.
+  std::vector<const Json*> weight_settings() const;
+
+  // How many inputs config.json says a module of this name has; 0 if it does not.
+  std::uint64_t inputs_by_name(std::string_view module) const;
+
+  // Settings that a file keeps beside the codes: as small tensors, or as the values of a pickle.
+  std::int64_t setting(std::string_view ending);
+  std::vector<std::int64_t> setting_list(std::string_view ending);
+  std::string setting_text(std::string_view ending);
+
+  // Small parts, read now.
+  std::vector<std::byte> bytes(const Tensor& part, std::uint64_t at_most) const;
+  std::int64_t number(std::string_view ending, const Tensor& part, std::size_t at = 0) const;
+
+  [[noreturn]] void complain(const std::string& what) const;  // Errc::malformed: "the weight "x" …"
+  [[noreturn]] void refuse(const std::string& what) const;    // Errc::unsupported
+
+  // Complains about a part of another dtype or shape than its weight needs.
+  void check_shape(std::string_view ending, const Tensor& part, const Shape& shape) const;
+  void check_numbers(std::string_view ending, const Tensor& part) const;  // something that a float can be made of
+
+ private:
+  const PlainValue* value(std::string_view ending) const;
+
+  const PackedSource& source_;
+  std::string base_, weight_, scheme_;
+  std::vector<std::string> parts_;
+};
+
+// The bytes of a part, [nbytes]; of a part of them, from byte `first` on.
+Tensor byte_view(const PackedModule& module, const Tensor& part);
+Tensor byte_view(const Tensor& bytes, std::uint64_t first, std::uint64_t size);
+
+// Scales of a weight, by their shape: one for all, one for each of the leading dimensions, or a matrix of them, of
+// which each is for a block. `block` is what a configuration says of blocks that do not divide the weight.
+struct BlockSize {
+  std::uint64_t rows, columns;
+};
+GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view ending, const Tensor& numbers,
+                              const Shape& weight, std::optional<BlockSize> block = {});
+
+// A weight whose elements lie in rows of codes, by the last dimension of `shape`. A row takes rows.row_bytes, or if
+// that is 0 what its codes take.
+Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, PackedRows rows);
+
+// A matrix whose rows lie in several blocks in the same bytes: block i in the codes blocks[i]. The numbers of `rows`
+// are for the whole matrix; each is for all rows, or has a line for each row. The last block may have rows too many.
+Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t row_count, std::uint64_t columns,
+                      const std::vector<PackedCodes>& blocks, const PackedRows& rows);
+
+// The last dimension, `times` times as long.
+Shape widened(const PackedModule& module, const Shape& shape, std::uint64_t times);
+
+// `count` elements in groups of `group` that do not care for rows: the last group may have fewer. The scale has one
+// number for each group.
+Tensor flat_groups(PackedModule& module, const Tensor& packed, std::uint64_t count, std::uint64_t group,
+                   PackedRows rows);
+
+}  // namespace ballast

@@ -1,0 +1,115 @@
+// torchao's tensors: a class keeps the data of a weight in attributes, which a file has as tensors of their own.
+//
+//   in a safetensors file           in a pickle       holds
+//   M._weight_qdata                 M.weight.qdata    the elements: integers, FP8, or FP4 in bytes
+//   M._weight_scale                 M.weight.scale    scales: one, one a row, or one a block
+//   M._weight_zero_point            …                 integers that are taken away first
+//   M._weight_per_tensor_scale      …                 NVFP4: a number that multiplies the scales
+//   metadata "M.weight": JSON       the class         which class it is, and what it says of itself
+#include <fmt/format.h>
+
+#include <array>
+
+#include "checkpoint/quantization/weights/readers.hpp"
+#include "core/text.hpp"
+
+namespace ballast {
+namespace {
+
+enum class Step : std::uint8_t { once, twice };  // whether the difference from the zero point is rounded by itself
+
+struct Class {
+  std::string_view name;
+  Step step;
+  bool may_be_fp4;
+};
+constexpr std::array kClasses = {
+    Class{"Int8Tensor", Step::once, false},
+    Class{"Float8Tensor", Step::once, false},
+    Class{"IntxUnpackedToInt8Tensor", Step::twice, false},
+    Class{"MXTensor", Step::once, true},
+    Class{"NVFP4Tensor", Step::once, true},
+};
+
+// What a file says of a weight.
+struct Wrapper {
+  std::string type;
+  DType dtype = DType::bf16;
+  bool is_swizzled = false;
+};
+
+std::string last_component(std::string_view text) { return std::string(text.substr(text.rfind('.') + 1)); }
+
+DType float_dtype(const PackedModule& module, std::string_view word) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+    if (info(dtype).torch_name == word) return dtype;
+  module.complain(fmt::format("has the dtype {}", quote(word)));
+}
+
+const Json* inside(const Json* json, std::string_view key) { return json != nullptr ? json->find(key) : nullptr; }
+
+Wrapper described_by(const PackedModule& module, const std::string& text) {
+  try {
+    const Json json = Json::parse_python(text);
+    Wrapper wrapper{.type = json.at("_type").text()};
+    const Json& data = json.at("_data");
+    for (const char* key : {"dtype", "orig_dtype"}) {
+      const Json* dtype = inside(inside(&data, key), "_data");
+      if (dtype != nullptr && dtype->is_text()) wrapper.dtype = float_dtype(module, dtype->text());
+    }
+    const Json* swizzled = data.find("is_swizzled_scales");
+    wrapper.is_swizzled = swizzled != nullptr && !(*swizzled == Json(false));
+    return wrapper;
+  } catch (const Error& error) {
+    if (error.message().starts_with("the quantized weight")) throw;
+    module.complain("is described by metadata that cannot be read: " + error.message());
+  }
+}
+
+Wrapper wrapper_of(PackedModule& module) {
+  for (const Composite& composite : module.checkpoint().composites) {
+    if (composite.name != module.base() || !composite.layout.starts_with("torchao.")) continue;
+    const std::string type = last_component(composite.layout);
+    const auto end = type.find(' ');  // what is special about it follows
+    return {type.substr(0, end), composite.dtype.value_or(DType::bf16), end != std::string::npos};
+  }
+  const auto found = module.checkpoint().metadata.find(module.weight());
+  if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + module.weight()};
+  return described_by(module, found->second);
+}
+
+}  // namespace
+
+Tensor read_torchao(PackedModule& module) {
+  const bool is_attribute = module.find(".qdata") != nullptr;
+  const std::string mark = is_attribute ? "." : "_";
+  if (!is_attribute) {
+    const auto dot = module.base().rfind('.') + 1;
+    if (module.base().substr(dot).starts_with("_"))
+      module.set_weight(module.base().substr(0, dot) + module.base().substr(dot + 1));
+  }
+  const Tensor data = module.need(mark + "qdata"), scale = module.need(mark + "scale");
+  const Wrapper wrapper = wrapper_of(module);
+  const auto row = std::ranges::find(kClasses, std::string_view(wrapper.type), &Class::name);
+  if (row == kClasses.end())
+    module.refuse(fmt::format("is a {} of torchao, whose layout is made for a kernel", wrapper.type));
+  if (wrapper.is_swizzled) module.refuse(fmt::format("is a {} of torchao with swizzled scales", wrapper.type));
+
+  const bool is_fp4 = row->may_be_fp4 && (data.dtype() == DType::u8 || data.dtype() == DType::f4);
+  const Shape shape = is_fp4 && data.dtype() == DType::u8 ? widened(module, data.shape(), 2) : data.shape();
+  PackedRows rows{.codes = is_fp4 ? fp4_codes() : element_codes(data.dtype())};
+  rows.dtype = wrapper.dtype;
+  rows.scale = numbers_by_shape(module, mark + "scale", scale, shape);
+  if (const Tensor* all = module.find(mark + "per_tensor_scale")) {
+    if (all->numel() != 1) module.complain(fmt::format("has a scale for all of shape {}", to_string(all->shape())));
+    module.check_numbers(mark + "per_tensor_scale", *all);
+    rows.scale.multiplier = *all;
+  }
+  if (const Tensor* zero = module.find(mark + "zero_point")) {
+    rows.zero = numbers_by_shape(module, mark + "zero_point", *zero, shape);
+    if (row->step == Step::twice) rows.rounded = wrapper.dtype;
+  }
+  return rows_of(module, data, shape, std::move(rows));
+}
+
+}  // namespace ballast

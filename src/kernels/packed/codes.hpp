@@ -1,0 +1,24 @@
+// Codes of a few bits, which quantized weights are kept in, unpacked and turned into floats.
+//
+// No pointer needs to be aligned, and no two spans overlap. The functions own nothing, and none of them fails.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::kernels {
+
+// Unpacks codes of `bits` each, 1 to 8, from a little-endian stream: code i lies at the bits [i * bits, (i + 1) * bits)
+// of the bytes. `in` has all bits of the codes; what lies behind it is not read.
+void unpack_codes(unsigned bits, std::span<const std::byte> in, std::span<std::uint8_t> codes) noexcept;
+
+// Exchanges the halves of every byte, so that codes of 4 bits that lie high half first become such a stream.
+void swap_halves(std::span<std::byte> bytes) noexcept;
+
+// out[i] = table[codes[i] % 16]
+using CodeTable = std::array<float, 16>;
+void look_up(const CodeTable& table, std::span<const std::uint8_t> codes, float* out) noexcept;
+
+}  // namespace ballast::kernels

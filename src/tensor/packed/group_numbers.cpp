@@ -1,0 +1,84 @@
+#include "tensor/packed/group_numbers.hpp"
+
+#include <fmt/format.h>
+#include <ballast/error.hpp>
+
+#include <cmath>
+#include <utility>
+
+#include "core/text.hpp"
+#include "kernels/cast.hpp"
+
+namespace ballast {
+namespace {
+
+void round_numbers(DType dtype, std::vector<float>& values) {
+  std::vector<std::byte> rounded(values.size() * info(dtype).block_bytes);
+  kernels::cast(DType::f32, dtype, std::as_bytes(std::span(values)), rounded);
+  kernels::cast(dtype, DType::f32, rounded, std::as_writable_bytes(std::span(values)));
+}
+
+}  // namespace
+
+GroupNumbers one_number(Tensor value) {
+  return {.values = std::move(value), .columns_each = GroupNumbers::kAll, .rows_each = GroupNumbers::kAll};
+}
+
+GroupNumbers one_number(float value) {
+  return one_number(Tensor::from_values(DType::f32, {1}, std::span<const float>(&value, 1)));
+}
+
+std::vector<std::uint32_t> read_groups(const Tensor& group_of, std::uint64_t in_line, std::string_view weight) {
+  std::vector<std::int32_t> raw(static_cast<std::size_t>(group_of.numel()));
+  group_of.read(0, std::as_writable_bytes(std::span(raw)));
+  const auto count = static_cast<std::int64_t>(in_line);
+  std::vector<std::uint32_t> groups;
+  groups.reserve(raw.size());
+  for (const std::int64_t group : raw) {
+    if (group < -count || group >= count)
+      throw Error(Errc::malformed, fmt::format("the quantized weight {} has an input of group {}, of {} groups",
+                                               quote(weight), group, count));
+    groups.push_back(static_cast<std::uint32_t>(group < 0 ? group + count : group));
+  }
+  return groups;
+}
+
+std::vector<float> read_floats(const Tensor& tensor, std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t width = info(tensor.dtype()).block_bytes;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * width));
+  tensor.read(first * width, bytes);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  kernels::cast(tensor.dtype(), DType::f32, bytes, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
+                             std::span<const std::uint32_t> groups)
+    : numbers_(&numbers), first_line_(numbers.line_of(first_row)), in_line_(numbers.in_line) {
+  const std::uint64_t lines = numbers.line_of(first_row + rows - 1) - first_line_ + 1;
+  values_ = read_floats(numbers.values, first_line_ * in_line_, lines * in_line_);
+  if (numbers.exponent_bias)
+    for (float& value : values_) value = std::ldexp(1.0F, static_cast<int>(value) - *numbers.exponent_bias);
+  if (numbers.rounded) round_numbers(*numbers.rounded, values_);
+  if (numbers.multiplier) {
+    const float all = read_floats(*numbers.multiplier, 0, 1).front();
+    for (float& value : values_) value *= all;
+  }
+  if (numbers.divisor) {
+    const float all = read_floats(*numbers.divisor, 0, 1).front();
+    for (float& value : values_) value /= all;
+  }
+  if (numbers.group_of) spread(groups);
+}
+
+// Gives each column its own number.
+void LoadedNumbers::spread(std::span<const std::uint32_t> groups) {
+  std::vector<float> spread;
+  spread.reserve(values_.size() / in_line_ * groups.size());
+  for (std::size_t line = 0; line < values_.size(); line += in_line_)
+    for (const std::uint32_t group : groups) spread.push_back(values_[line + group]);
+  values_ = std::move(spread);
+  in_line_ = groups.size();
+}
+
+}  // namespace ballast
