@@ -16,6 +16,7 @@ void bench_torch(Report& report);
 void bench_convert(Report& report);
 void bench_gguf(Report& report);
 void bench_packed(Report& report);
+void bench_quantized(Report& report);
 void bench_ggml_decode(Report& report);
 void bench_ggml_encode(Report& report);
 void bench_merge(Report& report);

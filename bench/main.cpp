@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   ballast::bench::bench_convert(report);
   ballast::bench::bench_gguf(report);
   ballast::bench::bench_packed(report);
+  ballast::bench::bench_quantized(report);
   ballast::bench::bench_ggml_decode(report);
   ballast::bench::bench_ggml_encode(report);
   ballast::bench::bench_merge(report);

@@ -12,6 +12,7 @@
 #include "corpus_llamacpp.hpp"
 #include "corpus_packed.hpp"
 #include "corpus_pickle.hpp"
+#include "corpus_quantized.hpp"
 #include "corpus_tokenizer.hpp"
 #include "corpus_torch.hpp"
 
@@ -197,6 +198,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "safetensors_header", safetensors_headers());
     write(fs::path(argv[1]) / "shard_index", shard_indexes());
     write(fs::path(argv[1]) / "remote", remote_texts());
+    write(fs::path(argv[1]) / "quantized", ballast::fuzz::quantized());
     write(fs::path(argv[1]) / "zip", ballast::fuzz::zips());
     write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
     write(fs::path(argv[1]) / "pickle", pickles());

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <ballast/dequantize.hpp>
 #include <ballast/error.hpp>
 #include <ballast/model_info.hpp>
 #include <ballast/open.hpp>
@@ -184,7 +185,16 @@ std::vector<std::string> escaped(std::vector<std::string> lines) {
   return lines;
 }
 
-std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
+// What the parts of quantized weights stand for.
+std::string dequantized_line(const Terminal& screen, const Checkpoint& checkpoint) {
+  if (const auto result = dequantized_size(checkpoint))
+    return fmt::format("--dequantize makes {} of them, {}", name(result->dtype), screen.bytes_in_words(result->bytes));
+  return "its parts can be copied, and are not decoded";
+}
+
+std::vector<std::string> quantization_lines(const Terminal& screen, const Checkpoint& checkpoint) {
+  if (!checkpoint.dequantized.empty() && !checkpoint.quantization)
+    return {fmt::format("{}, shown as the numbers that it stands for", escape_for_terminal(checkpoint.dequantized))};
   if (!checkpoint.quantization) return {};
   const Quantization& found = *checkpoint.quantization;
   std::string line = escape_for_terminal(found.scheme);
@@ -192,7 +202,7 @@ std::vector<std::string> quantization_lines(const Checkpoint& checkpoint) {
   if (found.group_size) line += fmt::format(", groups of {}", *found.group_size);
   line += fmt::format(": {} in {} ({})", plural(found.modules, "weight"), plural(found.parts.size(), "part"),
                       escape_for_terminal(found.evidence));
-  return {line, "its parts can be copied, not cast, merged or quantized"};
+  return {line, dequantized_line(screen, checkpoint)};
 }
 
 void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts& facts) {
@@ -213,7 +223,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   if (!model.tokenizer.empty()) text.line("tokenizer", escape_for_terminal(model.tokenizer));
   text.list("generation", generation_lines(model));
   if (!model.empty() && !model.adapter) text.list("to run", estimate_lines(screen, estimates));
-  text.list("quantized", quantization_lines(checkpoint));
+  text.list("quantized", quantization_lines(screen, checkpoint));
   text.list("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
   text.list("roots", root_lines(session, checkpoint));

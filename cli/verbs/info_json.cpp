@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <ballast/dequantize.hpp>
 #include <ballast/text.hpp>
 
 #include "../place.hpp"
@@ -89,7 +90,8 @@ void write_composites(JsonWriter& json, const Checkpoint& checkpoint) {
   json.end();
 }
 
-void write_quantization(JsonWriter& json, const Quantization& quantization) {
+void write_quantization(JsonWriter& json, const Checkpoint& checkpoint) {
+  const Quantization& quantization = *checkpoint.quantization;
   json.key("quantization");
   json.begin_object();
   json.field("scheme", quantization.scheme);
@@ -98,6 +100,10 @@ void write_quantization(JsonWriter& json, const Quantization& quantization) {
   if (quantization.group_size) json.field("group_size", *quantization.group_size);
   json.field("modules", quantization.modules);
   json.field("parts", std::uint64_t{quantization.parts.size()});
+  if (const auto size = dequantized_size(checkpoint)) {
+    json.field("bytes_after", size->bytes);
+    json.field("dtype_after", name(size->dtype));
+  }
   json.end();
 }
 
@@ -239,7 +245,8 @@ void write_info(JsonWriter& json, const Checkpoint& checkpoint, const InfoFacts&
   if (training.is_training()) write_training(json, training);
   if (!model.empty()) write_model(json, model);
   if (!model.empty() && !model.adapter) write_estimates(json, estimates);
-  if (checkpoint.quantization) write_quantization(json, *checkpoint.quantization);
+  if (checkpoint.quantization) write_quantization(json, checkpoint);
+  if (!checkpoint.dequantized.empty()) json.field("dequantized", checkpoint.dequantized);
   if (!checkpoint.composites.empty()) write_composites(json, checkpoint);
   if (!checkpoint.dangerous.empty()) {
     json.key("dangerous");

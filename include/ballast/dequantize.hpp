@@ -5,6 +5,9 @@
 // storages of the parts and keeps them alive.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 
@@ -25,5 +28,13 @@ struct DequantizeOptions {
 // decoded is Errc::unsupported. A weight of which a part is missing stays as it is, with a note. What a weight has more
 // than its parts must keep to limits.max_expansion_bytes, or to 1 bit becoming 32.
 Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options = {});
+
+// What the weights of Checkpoint::quantization would be after dequantize(): nothing if the scheme is not decoded, or if
+// parts contradict each other.
+struct DequantizedSize {
+  std::uint64_t weights = 0, bytes = 0;
+  DType dtype = DType::bf16;  // of most of the bytes
+};
+std::optional<DequantizedSize> dequantized_size(const Checkpoint& checkpoint, const Limits& limits = {});
 
 }  // namespace ballast

@@ -152,6 +152,7 @@ def open(
     safety: str,
     cache: str,
     lenient: bool,
+    dequantize: bool,
     limits: dict[str, int],
     threads: int,
     progress: Callable[[str, int, int], object] | None,

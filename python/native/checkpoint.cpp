@@ -163,9 +163,9 @@ Safety safety_of(const std::string& word) {
 // `target` is a path as text, bytes of a whole file, or an object with read(offset, size).
 std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::string& device, const std::string& root,
                                        const std::string& safety, const std::string& cache, bool lenient,
-                                       const py::dict& limits, unsigned threads, const py::object& progress,
-                                       const std::string& variant, const std::string& subfolder,
-                                       const py::dict& remote) {
+                                       bool dequantize, const py::dict& limits, unsigned threads,
+                                       const py::object& progress, const std::string& variant,
+                                       const std::string& subfolder, const py::dict& remote) {
   OpenOptions options;
   options.variant = variant;
   options.remote = remote_files_of(remote);
@@ -173,6 +173,7 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
   options.safety = safety_of(safety);
   options.cache = cache_of(cache);
   options.lenient = lenient;
+  options.dequantize = dequantize;
   options.limits = limits_of(limits);
   options.threads = threads;
   Checkpoint opened;
@@ -301,8 +302,8 @@ void add_checkpoint(py::module_& module) {
 
   forbid_making(module.attr("Checkpoint"));
   module.def("open", &open_any, py::arg("target"), py::arg("device"), py::arg("root"), py::arg("safety"),
-             py::arg("cache"), py::arg("lenient"), py::arg("limits"), py::arg("threads"), py::arg("progress"),
-             py::arg("variant"), py::arg("subfolder"), py::arg("remote"));
+             py::arg("cache"), py::arg("lenient"), py::arg("dequantize"), py::arg("limits"), py::arg("threads"),
+             py::arg("progress"), py::arg("variant"), py::arg("subfolder"), py::arg("remote"));
   module.def("checkpoint_of", &made_of, py::arg("tensors"), py::arg("metadata"));
   module.def(
       "tensor_of_memory",

@@ -15,6 +15,7 @@
 #include "checkpoint/earlier_set.hpp"
 #include "checkpoint/left_out.hpp"
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "checkpoint/quantization/without_packing.hpp"
 #include "checkpoint/subfolders.hpp"
 #include "core/remedy.hpp"
 #include "core/shard_name.hpp"
@@ -104,6 +105,7 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format,
     throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
         .hint("write a .safetensors file, or leave " + mention(Remedy::compress) + " out");
   if (format.keeps.typed_metadata) {
+    checkpoint = without_packing(std::move(checkpoint));
     const PackedParts packed(checkpoint);
     for (const auto& [name, tensor] : checkpoint) packed.refuse(name, tensor, "written to a GGUF");
     return for_gguf(std::move(checkpoint));
@@ -150,8 +152,10 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
   const std::string file = file_for(path);
   const FileFormat& format = format_for(file);
   std::vector<Note> left_out = what_is_left_out(checkpoint, format, options);
-  SavePlan plan = plan_files(as_the_format_has_it(checkpoint, format, options), format, file, options);
+  const Checkpoint shaped = as_the_format_has_it(checkpoint, format, options);
+  SavePlan plan = plan_files(shaped, format, file, options);
   plan.notes.insert(plan.notes.begin(), left_out.begin(), left_out.end());
+  for (std::size_t i = checkpoint.notes.size(); i < shaped.notes.size(); ++i) plan.notes.push_back(shaped.notes[i]);
   find_tensors(plan, checkpoint);
   const bool is_far = std::ranges::any_of(checkpoint.files, [](const CheckpointFile& file) {
     return file.source && file.source->bytes_per_round_trip() != 0;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/quantization/packed_parts.hpp"
 #include "inspect/change_rank.hpp"
 #include "inspect/compare_pairs.hpp"
 #include "inspect/diff_summary.hpp"
@@ -45,7 +46,7 @@ void put_numbers(DiffReport::Change& change, const kernels::Difference& differen
 class Comparison {
  public:
   Comparison(const Checkpoint& a, const Checkpoint& b, const DiffOptions& options)
-      : a_(a), b_(b), options_(options), close_{options.tolerance, options.rtol} {}
+      : a_(a), b_(b), packed_a_(a), packed_b_(b), options_(options), close_{options.tolerance, options.rtol} {}
 
   DiffReport run() {
     for (std::size_t i = 0; i < a_.size(); ++i) look_at_pair(i);
@@ -117,6 +118,9 @@ class Comparison {
         add_equal();
         continue;
       }
+      // Parts that are equal are equal weights; the numbers in others are no weights.
+      packed_a_.refuse(name, a, "compared by value");
+      packed_b_.refuse(name, b_.at(name), "compared by value");
       add_change(numbers_[i], is_changed ? What::dtype : What::values);
       DiffReport::Change& change = changes_.back().change;
       change.compared = differences[i].count;
@@ -138,6 +142,7 @@ class Comparison {
   }
 
   const Checkpoint &a_, &b_;
+  const PackedParts packed_a_, packed_b_;
   const DiffOptions& options_;
   const kernels::Closeness close_;
   std::vector<TensorPair> pairs_;     // to be compared

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "checkpoint/quantization/packed_parts.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/channels.hpp"
 #include "inspect/quantiles.hpp"
@@ -182,7 +183,9 @@ std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions&
   check_quantiles(options.quantiles);
   std::vector<TensorStats> results;
   std::vector<Tensor> numbers;
+  const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
+    packed.refuse(name, tensor, "measured");
     const auto error = why_no_statistics(tensor);
     results.push_back({std::string(name), std::nullopt, error ? error->message() : ""});
     if (error) continue;

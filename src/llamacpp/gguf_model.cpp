@@ -7,6 +7,7 @@
 #include <ballast/error.hpp>
 #include <ballast/remote.hpp>
 
+#include "checkpoint/quantization/without_packing.hpp"
 #include "core/text.hpp"
 #include "llamacpp/about/general.hpp"
 #include "llamacpp/check_model.hpp"
@@ -47,13 +48,6 @@ ModelConfig config_of(const Checkpoint& model, const ModelFolder& folder) {
   if (names::find_architecture(config.architecture) == nullptr)
     throw Error(Errc::unsupported, fmt::format("the class {} is not known", quote(config.class_name)))
         .in(folder.path("config.json"));
-  if (model.quantization && model.quantization->scheme != "mxfp4") {
-    throw Error(Errc::unsupported,
-                fmt::format("the weights are quantized with {}, which is not decoded on the way to GGUF",
-                            model.quantization->scheme))
-        .in(model.target)
-        .hint("convert the model that was not quantized yet");
-  }
   std::vector<std::string_view> names;
   for (const auto& [name, tensor] : model) names.push_back(name);
   count_guessing_blocks(config, names);
@@ -91,6 +85,7 @@ ModelClass model_class(const std::string& target, const OpenOptions& options) {
 }
 
 Checkpoint to_gguf_model(Checkpoint model, const GgufModelOptions& options) {
+  model = without_packing(std::move(model));
   const ModelFolder folder(model.target, options_for(model.target, options.open));
   const ModelConfig config = config_of(model, folder);
   const std::string& architecture = config.architecture;

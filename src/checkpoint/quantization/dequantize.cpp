@@ -4,6 +4,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -201,6 +202,32 @@ class Dequantizer {
 };
 
 }  // namespace
+
+std::optional<DequantizedSize> dequantized_size(const Checkpoint& checkpoint, const Limits& limits) try {
+  if (!checkpoint.quantization) return std::nullopt;
+  Checkpoint parts;  // nothing but what dequantize() looks at
+  parts.tensors = checkpoint.tensors;
+  parts.metadata = checkpoint.metadata;
+  parts.values = checkpoint.values;
+  parts.composites = checkpoint.composites;
+  parts.quantization = checkpoint.quantization;
+  const Checkpoint whole = dequantize(std::move(parts), {.limits = limits});
+  DequantizedSize size;
+  std::map<DType, std::uint64_t> bytes;
+  for (const auto& [name, tensor] : whole) {
+    const Tensor* before = checkpoint.find(name);
+    if (before != nullptr && before->storage() == tensor.storage()) continue;
+    ++size.weights;
+    size.bytes += tensor.nbytes();
+    bytes[tensor.dtype()] += tensor.nbytes();
+  }
+  if (size.weights == 0) return std::nullopt;
+  size.dtype = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; })->first;
+  return size;
+} catch (const Error& error) {
+  if (error.code() != Errc::unsupported && error.code() != Errc::malformed && error.code() != Errc::limit) throw;
+  return std::nullopt;
+}
 
 Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options) {
   checkpoint = densify_quantized(std::move(checkpoint), options.limits);

@@ -50,8 +50,8 @@ void PackedParts::throw_refusal(std::string_view name, std::string_view part_or_
   throw Error(Errc::unsupported, fmt::format("tensor {} is {} that is quantized with {}: it cannot be {}", quote(name),
                                              part_or_weight, checkpoint_.quantization->scheme, what))
       .in(checkpoint_.target)
-      .hint("such tensors can be copied as they are; " + mention(Remedy::include) + " and " + mention(Remedy::exclude) +
-            " leave them out, " + mention(Remedy::cast_by_name, "'GLOB=…'") + " alone");
+      .hint(mention(Remedy::dequantize) + " makes numbers of them; such tensors can be copied as they are, and " +
+            mention(Remedy::include) + " and " + mention(Remedy::exclude) + " leave them out");
 }
 
 }  // namespace ballast

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kDTypeKeys[] = {"torch_dtype", "dtype"};
-constexpr std::string_view kQuantizationKeys[] = {"quantization_config", "compression_config"};
+constexpr std::string_view kQuantizationKeys[] = {"quantization_config", "compression_config", "quantization"};
 
 // The floating dtype that most bytes have.
 std::optional<DType> dominant_dtype(const Checkpoint& checkpoint) {
@@ -40,7 +40,7 @@ std::optional<DType> dominant_dtype(const Checkpoint& checkpoint) {
 }
 
 bool has_become_dense(const Checkpoint& model, const Checkpoint& written) {
-  if (!model.quantization) return false;
+  if (!model.quantization) return !model.dequantized.empty();
   const PackedParts parts(model);
   return std::ranges::none_of(written, [&](const auto& entry) { return parts.contain(entry.tensor); });
 }
@@ -135,7 +135,8 @@ class SidecarAdder {
 
   void correct_dtype(ConfigText& config) {
     const std::optional<DType> before = dominant_dtype(model_), now = dominant_dtype(written_);
-    if (!now || before == now || info(*now).torch_name.empty()) return;
+    const bool is_same = before == now && model_.dequantized.empty();
+    if (!now || is_same || info(*now).torch_name.empty()) return;
     const std::string_view name = info(*now).torch_name;
     std::set<std::string> old;  // what config.json may call the dtype that the weights had
     if (before) old.emplace(info(*before).torch_name);

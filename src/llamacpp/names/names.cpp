@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "checkpoint/quantization/without_packing.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "llamacpp/names/match.hpp"
@@ -108,6 +109,7 @@ std::vector<std::string_view> architectures_with_names() {
 Checkpoint to_names(Checkpoint checkpoint, NameStyle style, const NameOptions& options) {
   const Architecture* architecture = choose_architecture(checkpoint, options.architecture);
   if (!architecture) return checkpoint;
+  if (style == NameStyle::gguf) checkpoint = without_packing(std::move(checkpoint));
   names::rename_tensors(checkpoint, *architecture, style, options);
   if (style == NameStyle::gguf) keep_options(checkpoint, *architecture, options);
   return checkpoint;

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "checkpoint/quantization/without_packing.hpp"
 #include "core/checked.hpp"
 #include "core/name_list.hpp"
 #include "core/remedy.hpp"
@@ -297,7 +298,7 @@ void set_plain_file_type(Checkpoint& checkpoint) {
 
 Checkpoint apply_recipe(Checkpoint checkpoint, const RecipeOptions& options) {
   check_options(options);
-  Recipe recipe(std::move(checkpoint), options);
+  Recipe recipe(without_packing(std::move(checkpoint)), options);
   if (lower_case(options.type) == "auto") {
     if (recipe.is_gguf()) return recipe.finish();
     const DType type = recipe.automatic();

@@ -92,6 +92,13 @@ std::vector<Tensor> sources_of(const PackedRows& rows) {
   return sources;
 }
 
+void prefetch_numbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t last_row) {
+  const std::uint64_t width = info(numbers.values.dtype()).block_bytes * numbers.in_line;
+  const std::uint64_t first = numbers.line_of(first_row), end = numbers.line_of(last_row) + 1;
+  const ByteRange range{first * width, (end - first) * width};
+  numbers.values.prefetch(std::span(&range, 1));
+}
+
 // A block is a row.
 class PackedRowsStorage final : public BlockwiseStorage {
  public:
@@ -100,6 +107,19 @@ class PackedRowsStorage final : public BlockwiseStorage {
                          static_cast<std::size_t>(rows.columns * info(rows.dtype).block_bytes), Making::in_steps),
         rows_(std::move(rows)),
         is_flat_(ballast::is_flat(rows_)) {}
+
+  // The numbers are as far away as the codes.
+  void prefetch(std::span<const ByteRange> ranges) const override {
+    BlockwiseStorage::prefetch(ranges);
+    const std::uint64_t row_bytes = rows_.columns * info(rows_.dtype).block_bytes;
+    for (const ByteRange& range : ranges) {
+      if (range.size == 0) continue;
+      const std::uint64_t first = range.offset / row_bytes, last = (range.offset + range.size - 1) / row_bytes;
+      prefetch_numbers(rows_.scale, first, last);
+      if (rows_.zero) prefetch_numbers(*rows_.zero, first, last);
+      if (rows_.bias) prefetch_numbers(*rows_.bias, first, last);
+    }
+  }
 
  private:
   Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {

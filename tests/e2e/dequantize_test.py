@@ -1,0 +1,110 @@
+"""Quantized checkpoints, as the command opens, converts and refuses them."""
+
+import shutil
+import unittest
+
+from support import *
+
+QUANTIZED = VECTORS / "quantized"
+
+
+def model(name):
+    return QUANTIZED / name / "in"
+
+
+def expected(name):
+    return QUANTIZED / name / "expected.safetensors"
+
+
+def config(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+class Dequantize(TestCase):
+    def test_info_says_what_comes_of_the_parts(self):
+        out = self.ballast("info", model("gptq-4bit-g32-sym")).out
+        self.assertIn("gptq, 4 bits, groups of 32: 2 weights in 8 parts (config.json)", out)
+        self.assertIn("--dequantize makes F16 of them, 32768 bytes", out)
+        told = self.ballast("info", "--json", model("gptq-4bit-g32-sym")).json()["quantization"]
+        self.assertEqual((told["bytes_after"], told["dtype_after"]), (2 * 2 * 64 * 128, "F16"))
+        told = self.ballast("info", "--json", "--dequantize", model("gptq-4bit-g32-sym")).json()
+        self.assertEqual(told["dequantized"], "gptq")
+        self.assertNotIn("quantization", told)
+
+    def test_ls_shows_parts_or_weights(self):
+        folder = model("bnb-nf4-double")
+        self.assertIn("weight.nested_absmax", self.ballast("ls", folder).out)
+        self.assertNotIn("absmax", self.ballast("ls", folder, "--dequantize").out)
+
+    def test_a_slice_of_a_weight_is_read(self):
+        arguments = [model("hqq-4bit-axis1"), "model.layers.0.self_attn.q_proj.weight", "--dequantize", "--json"]
+        whole = self.ballast("cat", *arguments).json()["values"]
+        self.assertEqual(self.ballast("cat", *arguments, "--slice", "3,7:9").json()["values"], whole[3][7:9])
+
+    def test_parts_are_refused_with_the_way_out(self):
+        folder, other = model("awq-gemm-g32"), model("awq-gemm-g64-nozero")
+        for arguments in (["convert", folder, "x.safetensors", "--dtype", "BF16"], ["stats", folder]):
+            self.refused(*arguments, code=UNSUPPORTED, says="quantized with awq", hint="--dequantize")
+        shutil.copytree(folder, self.folder / "changed")
+        tensors, metadata = read_safetensors(folder / "model.safetensors")
+        name = "model.layers.0.self_attn.q_proj.qweight"
+        dtype, shape, data = tensors[name]
+        self.write("changed/model.safetensors", tensors | {name: (dtype, shape, bytes([data[0] ^ 1]) + data[1:])}, metadata)
+        self.refused("diff", folder, "changed", code=UNSUPPORTED, says="cannot be compared by value", hint="--dequantize")
+        self.ballast("diff", folder, "changed", "--dequantize", code=1)
+        self.ballast("diff", folder, folder)
+        self.ballast("diff", folder, expected("awq-gemm-g32"), "--dequantize")
+        self.ballast("stats", other, "--dequantize")
+
+    def test_a_folder_that_is_written_says_nothing_of_quantization(self):
+        for name in ("gptq-quantize_config", "mlx-4bit-g64", "fp8-block128", "ct-pack-int4-g32"):
+            with self.subTest(name):
+                self.ballast("convert", model(name), name + "/", "--dequantize", "--dtype", "F32", "--no-sync")
+                out = self.folder / name
+                self.assertFalse({"quantization_config", "quantization"} & config(out).keys())
+                self.assertEqual(config(out)["dtype"], "float32")
+                self.assertFalse((out / "quantize_config.json").exists())
+                self.assertNotIn("quantized", self.ballast("info", out).out)
+
+    def test_a_dtype_that_comes_of_the_scheme_is_in_the_configuration(self):
+        self.ballast("convert", model("bnb-int8"), "int8/", "--dequantize", "--include", "*q_proj.weight", "--no-sync")
+        self.assertEqual(config(self.folder / "int8")["dtype"], "float32")
+
+    def test_a_copy_keeps_every_byte_and_the_configuration(self):
+        self.ballast("convert", model("bnb-fp4"), "copy/", "--no-sync")
+        self.assertEqual(config(self.folder / "copy"), config(model("bnb-fp4")))
+        self.assertEqual(read_safetensors(self.folder / "copy/model.safetensors"), read_safetensors(model("bnb-fp4") / "model.safetensors"))
+
+    def test_a_pickle_of_torchao_keeps_its_parts_in_a_copy(self):
+        self.ballast("convert", model("torchao-int8wo-bin"), "copy.safetensors", "--no-sync")
+        tensors, _ = read_safetensors(self.folder / "copy.safetensors")
+        self.assertEqual(tensors["model.layers.0.self_attn.q_proj.weight.qdata"][0], "I8")
+
+    def test_a_gguf_gets_numbers_without_being_asked(self):
+        for options in ([], ["--type", "Q8_0"]):
+            done = self.ballast("convert", model("gptq-8bit-channel") / "model.safetensors", "model.gguf", "--force", "--no-sync", *options)
+            self.assertIn("the weights are quantized with gptq: a GGUF gets the numbers", done.err)
+            self.assertIn("q_proj.weight", self.ballast("ls", "model.gguf").out)
+
+    def test_a_scheme_that_is_not_decoded_is_named(self):
+        shutil.copytree(model("gptq-4bit-g32-sym"), self.folder / "marlin")
+        (self.folder / "marlin/config.json").write_text(
+            json.dumps({"quantization_config": {"quant_method": "gptq", "checkpoint_format": "marlin"}}))
+        self.refused("ls", "marlin", "--dequantize", code=UNSUPPORTED, says="laid out for a kernel (marlin)", hint="copied as they are")
+        self.assertIn("stay as their parts", self.ballast("ls", "marlin", "--dequantize", "--lenient").err)
+        self.assertIn("are not decoded", self.ballast("info", "marlin").out)
+
+    def test_an_adapter_is_merged_into_the_numbers(self):
+        prefix = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
+        self.write("adapter/adapter_model.safetensors",
+                   {prefix + "A.weight": ("F32", [1, 128], bytes(512)), prefix + "B.weight": ("F32", [64, 1], bytes(256))})
+        (self.folder / "adapter/adapter_config.json").write_text(json.dumps(
+            {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"], "task_type": None}))
+        arguments = ["adapter", "merge", model("fp8-fbgemm-row"), "adapter", "-o", "merged.safetensors"]
+        self.refused(*arguments, code=UNSUPPORTED, says="cannot be merged into", hint="--dequantize")
+        self.ballast(*arguments, "--dequantize")
+        self.ballast("diff", "merged.safetensors", expected("fp8-fbgemm-row"))
+
+
+if __name__ == "__main__":
+    unittest.main()
