@@ -132,7 +132,7 @@ def write_model_folder(folder, config, dtype, tensors):
         "version": "1.0", "added_tokens": [], "normalizer": None,
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
         "post_processor": None, "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
-        "model": {"type": "BPE", "vocab": {chr(33 + i): i for i in range(94)}, "merges": []}})
+        "model": {"type": "BPE", "vocab": {**{chr(33 + i): i for i in range(94)}, "th": 94}, "merges": ["t h"]}})
     write_json(folder / "tokenizer_config.json", {"tokenizer_class": "GPT2Tokenizer"})
     (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
     if tensors is not None:

@@ -13,11 +13,13 @@ namespace {
 
 using Halves = std::vector<bfloat16>;
 
+bfloat16 half(float value) { return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16)}; }
+
 Halves some_halves(unsigned seed, float scale = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, scale);
   Halves values;
-  for (std::size_t i = 0; i < kBf16DistanceBlock; ++i) values.emplace_back(normal(random));
+  for (std::size_t i = 0; i < kBf16DistanceBlock; ++i) values.push_back(half(normal(random)));
   return values;
 }
 
@@ -60,9 +62,9 @@ TEST(Bf16Distance, AgreesWithDoublesToSevenDigits) {
 
 TEST(Bf16Distance, FindsTheLargestRatioWhereverItIs) {
   for (const std::size_t at : {0U, 1U, 31U, 32U, 517U, 1023U}) {
-    const Halves a(kBf16DistanceBlock, bfloat16(1.0F));
+    const Halves a(kBf16DistanceBlock, half(1.0F));
     Halves b = a;
-    b[at] = bfloat16(0.75F);
+    b[at] = half(0.75F);
     BlockDistance found{.sums = {}, .max_abs = kFar};
     ASSERT_TRUE(measure_bf16(found, a.data(), b.data()));
     EXPECT_EQ(found.max_rel, 0.25) << at;
@@ -73,7 +75,7 @@ TEST(Bf16Distance, LeavesABlockToDoublesIfItHasANewMaximumOrIsOutOfRange) {
   const Halves a = some_halves(1);
   const auto takes = [&](float value, double max_abs, float scale = 1) {
     Halves left = some_halves(1, scale), right = left;
-    right[777] = bfloat16(value);
+    right[777] = half(value);
     BlockDistance distance{.sums = {}, .max_abs = max_abs};
     return measure_bf16(distance, left.data(), right.data());
   };
