@@ -19,6 +19,8 @@ using What = DiffReport::What;
 
 constexpr std::uint64_t kTopOnTerminal = 10;
 
+std::string_view arrow(const Terminal& screen) { return screen.utf8 || !screen.interactive ? "→" : "->"; }
+
 std::string describe(DType dtype, const Shape& shape) { return fmt::format("{} {}", name(dtype), to_string(shape)); }
 
 std::string index_text(const std::vector<std::uint64_t>& index) {
@@ -49,16 +51,16 @@ std::string values_text(const Terminal& screen, const Change& change) {
   const bool has_blocks = change.compared != change.shape_a.numel();
   std::string text = fmt::format("{} of {} differ", screen.plural(change.different, has_blocks ? "block" : "value"),
                                  screen.count(change.compared));
-  if (change.numbers) {
+  if (change.numbers && change.max_at) {
     text += fmt::format(", by at most {} (relative {})", screen.number(change.max_abs), screen.number(change.max_rel));
-    if (change.max_at && !change.max_at->empty()) text += " at " + index_text(*change.max_at);
+    if (!change.max_at->empty()) text += " at " + index_text(*change.max_at);
   }
   if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", screen.count(change.nan_mismatch));
   return text + numbers_text(screen, change);
 }
 
 std::string dtype_text(const Terminal& screen, const Change& change) {
-  const std::string text = fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
+  const std::string text = fmt::format("dtype {} {} {}", name(change.dtype_a), arrow(screen), name(change.dtype_b));
   if (change.compared == 0) return text;
   if (change.different == 0) return text + ", the same values";
   return text + ", " + values_text(screen, change);
@@ -66,7 +68,8 @@ std::string dtype_text(const Terminal& screen, const Change& change) {
 
 std::string describe(const Terminal& screen, const Change& change) {
   switch (change.what) {
-    case What::shape: return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
+    case What::shape:
+      return fmt::format("shape {} {} {}", to_string(change.shape_a), arrow(screen), to_string(change.shape_b));
     case What::dtype: return dtype_text(screen, change);
     case What::data: return "only one side has data";
     case What::values: return values_text(screen, change);
@@ -161,18 +164,19 @@ class DiffLines {
     const bool has_dtypes = has_any([](const Change* change) { return change->what == What::dtype; });
     const bool has_nan = has_any([](const Change* change) { return change->nan_mismatch != 0; });
     const bool has_ranks = has_any([](const Change* change) { return change->rank.has_value(); });
+    const bool has_most = has_any([](const Change* change) { return change->max_at.has_value(); });
     Table table(out_, screen_,
-                {{.color = Color::yellow},
+                {{.color = Color::yellow, .narrowest = 40},
                  {.right = true},
-                 {.right = true, .drop = 2},
                  {.right = true, .drop = 1},
-                 {.drop = 5},
+                 {.right = true, .drop = 2},
+                 {.drop = 6},
                  {.right = true, .drop = 4},
-                 {.drop = 1},
+                 {.drop = 5},
                  {},
                  {.drop = 3}});
-    table.header({"  changed", "change", "cosine", "by at most", "at", "differ", has_dtypes ? "dtypes" : "",
-                  has_nan ? "NaN" : "", has_ranks ? "rank" : ""});
+    table.header({"  changed", "change", "cosine", has_most ? "by at most" : "", has_most ? "at" : "", "differ",
+                  has_dtypes ? "dtypes" : "", has_nan ? "NaN" : "", has_ranks ? "rank" : ""});
     for (const Change* change : changes) table.row(cells_of(*change));
     table.finish();
   }
@@ -185,10 +189,14 @@ class DiffLines {
     return {"~ " + escape_for_terminal(change.name),
             relative ? percent(screen_, *relative) : "-",
             cosine ? screen_.number(*cosine, 6) : "-",
-            numbers ? screen_.number(change.max_abs) : "-",
+            change.max_at ? screen_.number(change.max_abs) : "",
             change.max_at ? index_text(*change.max_at) : "",
-            change.different == change.compared ? "all" : percent(screen_, share),
-            change.what == What::dtype ? fmt::format("{} to {}", name(change.dtype_a), name(change.dtype_b)) : "",
+            change.different == change.compared ? "all"
+            : share > 0.9995                    ? "> 99.9 %"
+                                                : percent(screen_, share),
+            change.what == What::dtype
+                ? fmt::format("{} {} {}", name(change.dtype_a), arrow(screen_), name(change.dtype_b))
+                : "",
             change.nan_mismatch == 0 ? "" : screen_.count(change.nan_mismatch) + " on one side",
             change.rank ? rank_text(screen_, *change.rank) : ""};
   }

@@ -120,7 +120,13 @@ class DiffText {
     const std::size_t others = widest + 38;  // the indent, the gaps and three columns of numbers
     const std::size_t columns = std::max(kNarrowestChart, screen_.width > others ? screen_.width - others : 0);
     out_.line("");
-    Table table(out_, screen_, {{}, {.right = true}, {.right = true}, {.right = true}, {.color = Color::cyan}}, "  ");
+    Table table(out_, screen_,
+                {{.narrowest = 40},
+                 {.right = true, .drop = 2},
+                 {.right = true, .drop = 3},
+                 {.right = true},
+                 {.color = Color::cyan, .drop = 1}},
+                "  ");
     table.header({"role", "changed", "median", "worst", "by layer"});
     for (const auto& role : report_.roles) {
       table.row({escape_for_terminal(role.pattern),
