@@ -104,6 +104,11 @@ std::optional<AdapterComparison> compare_loras(Session& session, const Arguments
   try {
     const Adapter a = open_adapter(session, arguments.a, nullptr, {}),
                   b = open_adapter(session, arguments.b, nullptr, {});
+    // A file of PEFT's without its configuration does not say by how much its products count.
+    const auto says_scaling = [](const Adapter& each) {
+      return each.dialect != AdapterDialect::peft || each.notes.empty();
+    };
+    if (!says_scaling(a) || !says_scaling(b)) return std::nullopt;
     AdapterComparison compared = diff_adapters(a, b, options);
     session.note(
         fmt::format("A is a LoRA of {}; B is one of {}. What they add to each weight is compared; "
@@ -115,6 +120,18 @@ std::optional<AdapterComparison> compare_loras(Session& session, const Arguments
     session.note(fmt::format("compared tensor by tensor: {}", error.message()));
     return std::nullopt;
   }
+}
+
+// Many models keep all experts of a layer in one tensor: the question was about them, too.
+void say_what_has_no_rank(Session& session, const DiffReport& report) {
+  const auto is_stack = [](const DiffReport::Change& change) { return change.shape_a.rank() > 2 && change.numbers; };
+  const auto stacks = std::ranges::count_if(report.changed, is_stack);
+  if (stacks == 0) return;
+  const auto& first = *std::ranges::find_if(report.changed, is_stack);
+  session.note(
+      fmt::format("{} of more than two dimensions (stacks of experts, convolutions), such as \"{}\": no rank "
+                  "is said of these",
+                  plural(static_cast<std::uint64_t>(stacks), "changed tensor"), first.name));
 }
 
 int run_diff(Session& session, const Arguments& arguments) {
@@ -144,6 +161,7 @@ int run_diff(Session& session, const Arguments& arguments) {
   view.sides = &sides;
   const DiffReport report = loras ? std::move(loras->report) : diff(sides.a, sides.b, options);
   bar.clear();
+  if (arguments.effective_rank) say_what_has_no_rank(session, report);
   session.json ? write_diff_json(session, view, report) : write_diff_text(session, view, report);
   return report.equal() ? 0 : info(Errc::mismatch).exit_code;
 }

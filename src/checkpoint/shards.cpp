@@ -278,7 +278,7 @@ void require_shards(const ShardIndex& index, const EarlyShards& shards) {
   for (const ShardIndex::Place& place : index.weight_map) tensors += is_absent[place.file] ? 1U : 0U;
   throw Error(Errc::not_found, std::to_string(absent) + " of " + std::to_string(index.files.size()) + " shards" +
                                    (absent == 1 ? " is not there, " : " are not there, such as ") + quote(*first) +
-                                   ": " + std::to_string(tensors) + " of " + std::to_string(index.weight_map.size()) +
+                                   ", with " + std::to_string(tensors) + " of " + std::to_string(index.weight_map.size()) +
                                    " tensors")
       .hint("was a download interrupted? It has to be finished");
 }
