@@ -85,7 +85,7 @@ def open(
 
         device: where t.torch() puts tensors
         root: a subtree of a nested checkpoint ("state_dict"), whose prefix is dropped
-        safety: "inert", or "strict" to refuse what torch.load(weights_only=True) refuses
+        safety: "inert" (unknown classes are kept as data, and never run), or "strict" to refuse what torch.load(weights_only=True) refuses
         cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
         lenient: forgive what real files are known to get wrong, with a note for each
         limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}: max_header_bytes,
