@@ -154,7 +154,8 @@ int run_diff(Session& session, const Arguments& arguments) {
                             .ignore_dtype = arguments.ignore_dtype,
                             .ranks = arguments.effective_rank};
   std::optional<AdapterComparison> loras;
-  if (is_lora(a) && is_lora(b) && !is_about_tensors(session, arguments, options))
+  const bool are_in_files = !a.files.empty() && !b.files.empty();
+  if (are_in_files && is_lora(a) && is_lora(b) && !is_about_tensors(session, arguments, options))
     loras = compare_loras(session, arguments, options);
   const Aligned sides = loras ? Aligned{std::move(loras->a), std::move(loras->b), {}}
                               : align_sides(session, arguments, std::move(a), std::move(b));
