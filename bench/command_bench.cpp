@@ -60,7 +60,10 @@ void bench_tree(Report& report, int rounds) {
     const std::string name =
         fmt::format("ls --tree of 100 000 tensors {} / ls", folds ? "in layers" : "of which none folds");
     if (!report.wants(name)) continue;
-    folds ? write_model(path, 0, 100'000) : write_unfoldable(path);
+    if (folds)
+      write_model(path, 0, 100'000);
+    else
+      write_unfoldable(path);
     const auto ours = [&] { run_process({BALLAST_COMMAND, "ls", "--tree", path}); };
     const auto theirs = [&] { run_process({BALLAST_COMMAND, "ls", path}); };
     report.add(name, compare({ours}, {theirs}, rounds), Goal::time_at_most, 2.0);
