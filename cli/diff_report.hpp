@@ -24,4 +24,10 @@ struct DiffView {
 void write_diff_json(Session& session, const DiffView& view, const DiffReport& report);
 void write_diff_text(Session& session, const DiffView& view, const DiffReport& report);
 
+// The tensors that only one side has, and those that changed. A terminal gets a table of the changes with numbers, and
+// all others folded by the patterns of their names, unless -v asks for each; a pipe gets a line for each tensor.
+void write_diff_lines(Session& session, const DiffView& view, const DiffReport& report);
+
+std::string percent(const Terminal& screen, double share);
+
 }  // namespace ballast::cli

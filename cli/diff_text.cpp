@@ -12,72 +12,11 @@ namespace ballast::cli {
 namespace {
 
 using Change = DiffReport::Change;
-using What = DiffReport::What;
 
-constexpr std::uint64_t kTopOnTerminal = 10;
 constexpr std::size_t kNarrowestChart = 8;
 
-std::string percent(const Terminal& screen, double share) { return screen.number(100 * share, 3) + " %"; }
-
 std::string percent(const Terminal& screen, std::optional<double> share) {
-  return share ? percent(screen, *share) : "-";
-}
-
-std::string describe(const Tensor& tensor) {
-  return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
-}
-
-std::string index_text(const std::vector<std::uint64_t>& index) {
-  return index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", "));
-}
-
-std::string rank_text(const Terminal& screen, const DiffReport::Rank& rank) {
-  const auto count = [&](const std::optional<std::uint64_t>& values) {
-    return values ? screen.count(*values) : std::string("more than 128");
-  };
-  const std::string about = rank.before_gap ? fmt::format("rank ≈ {}, ", screen.count(*rank.before_gap)) : "";
-  return fmt::format("; {}stable rank {}, 90 % in {}, 99 % in {}", about, screen.number(rank.stable, 3),
-                     count(rank.of_90), count(rank.of_99));
-}
-
-// "; change 1.8 %, cosine 0.9998": what the values as a whole say.
-std::string numbers_text(const Terminal& screen, const Change& change) {
-  std::string text;
-  if (change.numbers && change.numbers->relative_change())
-    text += fmt::format("; change {}", percent(screen, *change.numbers->relative_change()));
-  if (change.numbers && change.numbers->cosine())
-    text += fmt::format(", cosine {}", screen.number(*change.numbers->cosine(), 6));
-  if (change.rank) text += rank_text(screen, *change.rank);
-  return text;
-}
-
-std::string values_text(const Terminal& screen, const Change& change) {
-  const bool has_blocks = change.compared != change.shape_a.numel();
-  std::string text = fmt::format("{} of {} differ", screen.plural(change.different, has_blocks ? "block" : "value"),
-                                 screen.count(change.compared));
-  if (change.numbers) {
-    text += fmt::format(", by at most {} (relative {}){}", screen.number(change.max_abs), screen.number(change.max_rel),
-                        change.max_at ? index_text(*change.max_at) : "");
-  }
-  if (change.nan_mismatch != 0) text += fmt::format("; {} NaN on one side only", screen.count(change.nan_mismatch));
-  return text + numbers_text(screen, change);
-}
-
-std::string dtype_text(const Terminal& screen, const Change& change) {
-  const std::string text = fmt::format("dtype {} → {}", name(change.dtype_a), name(change.dtype_b));
-  if (change.compared == 0) return text;
-  if (change.different == 0) return text + ", the same values";
-  return text + ", " + values_text(screen, change);
-}
-
-std::string describe(const Terminal& screen, const Change& change) {
-  switch (change.what) {
-    case What::shape: return fmt::format("shape {} → {}", to_string(change.shape_a), to_string(change.shape_b));
-    case What::dtype: return dtype_text(screen, change);
-    case What::data: return "only one side has data";
-    case What::values: return values_text(screen, change);
-  }
-  return "";
+  return share ? cli::percent(screen, *share) : "-";
 }
 
 // A column a layer.
@@ -95,16 +34,10 @@ class DiffText {
   void write() {
     if (!session_.quiet) write_summary();
     if (!session_.quiet) write_roles();
-    for (const auto& name : report_.only_in_a) line(Color::red, '-', name, describe(view_.sides->a.at(name)));
-    for (const auto& name : report_.only_in_b) line(Color::green, '+', name, describe(view_.sides->b.at(name)));
-    write_changes();
+    write_diff_lines(session_, view_, report_);
   }
 
  private:
-  void line(Color color, char mark, const std::string& name, const std::string& what) {
-    out_.line(screen_.paint(color, fmt::format("{} {}  {}", mark, escape_for_terminal(name), what)));
-  }
-
   void write_summary() {
     if (report_.equal()) {
       out_.line(fmt::format("equal: {}", screen_.plural(report_.equal_count, "tensor")));
@@ -187,7 +120,13 @@ class DiffText {
     const std::size_t others = widest + 38;  // the indent, the gaps and three columns of numbers
     const std::size_t columns = std::max(kNarrowestChart, screen_.width > others ? screen_.width - others : 0);
     out_.line("");
-    Table table(out_, screen_, {{}, {.right = true}, {.right = true}, {.right = true}, {.color = Color::cyan}}, "  ");
+    Table table(out_, screen_,
+                {{.narrowest = 40},
+                 {.right = true, .drop = 2},
+                 {.right = true, .drop = 3},
+                 {.right = true},
+                 {.color = Color::cyan, .drop = 1}},
+                "  ");
     table.header({"role", "changed", "median", "worst", "by layer"});
     for (const auto& role : report_.roles) {
       table.row({escape_for_terminal(role.pattern),
@@ -198,29 +137,9 @@ class DiffText {
     out_.line("");
   }
 
-  void write_change(const Change& change) { line(Color::yellow, '~', change.name, describe(screen_, change)); }
-
-  // Changes without numbers are few, and never cut.
-  void write_changes() {
-    const auto is_plain = [](const Change* change) { return change->compared == 0; };
-    auto sorted = report_.by_change();
-    for (const Change* change : sorted) {
-      if (is_plain(change)) write_change(*change);
-    }
-    std::erase_if(sorted, is_plain);
-    const std::uint64_t all = sorted.size();
-    const bool is_cut = view_.top || !session_.shows_all();
-    const std::uint64_t shown = is_cut ? std::min(all, view_.top.value_or(kTopOnTerminal)) : all;
-    for (std::uint64_t i = 0; i < shown; ++i) write_change(*sorted[i]);
-    if (shown < all && !session_.quiet) {
-      out_.line(screen_.paint(Color::dim,
-                              fmt::format("  {} more changed; --top {} shows all", screen_.count(all - shown), all)));
-    }
-  }
-
   Output& out_;
   const Terminal& screen_;
-  const Session& session_;
+  Session& session_;
   const DiffView& view_;
   const DiffReport& report_;
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "verbs/verbs.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -62,20 +63,6 @@ std::vector<Entry> verbs(const Command& command) {
   std::vector<Entry> entries;
   for (const Command& verb : command.verbs) entries.push_back({verb.name, verb.summary});
   return entries;
-}
-
-// The text in lines of at most `room` columns; a word that is longer has a line of its own.
-std::vector<std::string> wrapped(std::string_view text, std::size_t room) {
-  std::vector<std::string> lines(1);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!lines.back().empty() && columns_of(lines.back()) + 1 + columns_of(word) > room) lines.emplace_back();
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-  }
-  return lines;
 }
 
 void add_section(std::string& text, const Terminal& terminal, std::string_view title,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "session.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 
@@ -27,6 +28,17 @@ class InfoText {
       line(label,
            session_.shows_all() ? item : abbreviate(item, std::max<std::size_t>(room, 20), session_.screen.ellipsis()));
       label = "";
+    }
+  }
+  // The same for sentences, which go on in the next line: half a fact is none.
+  void facts(std::string_view label, const std::vector<std::string>& items) {
+    if (!session_.screen.interactive) return list(label, items);
+    const std::size_t room = session_.screen.width - std::min(session_.screen.width, kLabelWidth);
+    for (const std::string& item : items) {
+      for (const std::string& part : wrapped(item, std::max<std::size_t>(room, 20))) {
+        line(label, part);
+        label = "";
+      }
     }
   }
 

@@ -59,14 +59,14 @@ void set_block_endian(Session& session, const std::string& text) {
 
 void add_common_options(Command& root, Session& session) {
   root.flag("-q,--quiet", &session.quiet, "only data and errors: no notes, no progress, no summaries");
-  root.flag("-v,--verbose", &session.verbose, "say more on stderr, and show long values whole");
+  root.flag("-v,--verbose", &session.verbose, "say more on stderr, and show long values in full");
   root.option(
       "--color", "WHEN", [&session](const std::string& text) { session.color = color_mode(text); },
       "auto (on a terminal, unless NO_COLOR is set), always or never");
   root.option("--threads", "N", &session.threads, "threads to use; 0, the default, is one a core");
-  root.option("--root", "PATH", &session.root, "take one subtree of a nested checkpoint, and drop its prefix");
+  root.option("--root", "PATH", &session.root, "of dictionaries in a dictionary, only what is under this key: state_dict");
   root.flag("--weights-only", &session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
-  root.flag("--single", &session.single, "of a split GGUF, only the part that is named, not the whole set");
+  root.flag("--single", &session.single, "of a split GGUF, only the part that is named, not all parts");
   root.option(
       "--block-endian", "ORDER", [&session](const std::string& text) { set_block_endian(session, text); },
       "of the blocks in a big-endian GGUF: big, the default, or little");
@@ -111,7 +111,7 @@ void add_strict_option(Command& verb, Session& session) {
 }
 
 void add_sync_option(Command& verb, Session& session) {
-  verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (still whole or not at all)");
+  verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (a file still appears complete or not at all)");
 }
 
 std::string with_text_of_file(const Session& session, const std::string& assignment) {

@@ -7,7 +7,6 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kNarrowestFirst = 24;
 constexpr std::size_t kLeftOut = static_cast<std::size_t>(-1);  // instead of a width
 
 std::size_t room_of(const std::vector<std::size_t>& widths, std::size_t indent) {
@@ -53,11 +52,13 @@ std::vector<std::size_t> Table::widths() const {
 }
 
 void Table::fit(std::vector<std::size_t>& widths) const {
-  const std::size_t full = widths[0];
+  // A screen that is narrower than the column itself gets what fits.
+  const std::size_t full = widths[0], narrowest = std::min(columns_[0].narrowest,
+                                                           terminal_.width - std::min(terminal_.width, indent_.size()));
   for (;;) {
     const std::size_t others = room_of(widths, indent_.size()) - std::min(widths[0], full);
     const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
-    widths[0] = std::min(full, std::max(room, std::min(full, kNarrowestFirst)));
+    widths[0] = std::min(full, std::max(room, std::min(full, narrowest)));
     if (widths[0] <= room) return;
     std::size_t least = 0;
     for (std::size_t i = 1; i < columns_.size(); ++i) {

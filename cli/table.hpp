@@ -1,7 +1,7 @@
 // Table: rows of cells. A terminal gets aligned columns that fit its width; a pipe gets the cells of each row at once,
 // with one tab between them.
 //
-// If the columns do not fit, the first one is cut in the middle, down to kNarrowestFirst; then columns are left out,
+// If the columns do not fit, the first one is cut in the middle, down to its `narrowest`; then columns are left out,
 // the one with the greatest `drop` first. A cell of any other column is never cut: half a number is a wrong number.
 #pragma once
 
@@ -21,7 +21,8 @@ class Table {
   struct Column {
     bool right = false;
     Color color = Color::plain;
-    unsigned drop = 0;  // 0: the column always stays
+    unsigned drop = 0;           // 0: the column always stays
+    std::size_t narrowest = 24;  // of the first column: how far it is cut before others are left out
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");

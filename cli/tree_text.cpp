@@ -29,12 +29,30 @@ const std::vector<Table::Column> kLayout = {{},
                                             {.color = Color::cyan},
                                             {.color = Color::dim}};
 
-// Fills cells, but for the bar. Those of the last line are reused: there may be a hundred thousand lines.
+// Whether a line has the numbers of the one before it, as most tensors of a model with many experts have.
+bool has_same_numbers(const TreeNode& a, const TreeNode& b) {
+  return a.bytes == b.bytes && a.parameters == b.parameters && a.tensors == b.tensors && a.folded == b.folded &&
+         a.shared_bytes == b.shared_bytes;
+}
+
+TreeNode numbers_of(const TreeNode& node) {
+  return {.folded = node.folded,
+          .tensors = node.tensors,
+          .parameters = node.parameters,
+          .bytes = node.bytes,
+          .shared_bytes = node.shared_bytes};
+}
+
+void set_name(std::string& cell, const TreeNode& node) {
+  cell.assign(std::min(kTreeIndent * node.depth, kMostIndent), ' ');
+  append_escaped(cell, node.name().empty() ? "\"\"" : node.name());
+}
+
+// Fills cells, but for the bar.
 void set_cells(TreeCells& cells, const Terminal& screen, const TreeNode& node, std::uint64_t all_bytes,
                bool has_blocks) {
   const double percent = all_bytes == 0 ? 0 : static_cast<double>(node.bytes) * 100 / static_cast<double>(all_bytes);
-  cells[kName].assign(std::min(kTreeIndent * node.depth, kMostIndent), ' ');
-  append_escaped(cells[kName], node.name().empty() ? "\"\"" : node.name());
+  set_name(cells[kName], node);
   cells[kPrefixes].clear();
   if (node.folded > 1 || !screen.interactive) cells[kPrefixes] = (has_blocks ? "×" : "x") + std::to_string(node.folded);
   cells[kTensors] = screen.count(node.tensors);
@@ -85,22 +103,37 @@ std::string bar(double share, std::size_t columns, bool has_blocks) {
   return text.append(kEighthsOfColumn[eighths % 8]);
 }
 
-void write_tree(Session& session, const Tree& tree) {
-  const Terminal& screen = session.screen;
-  const bool has_blocks = screen.interactive && screen.utf8;
-  Table table(session.out, screen, kLayout);
-  const auto add_row = [&](const TreeNode& node, TreeCells& cells, std::size_t bars) {
-    cells[kBar] = bar(share_of(node.bytes, tree.totals.bytes), bars, has_blocks);
-    table.row(std::span(cells).first(cells[kShared].empty() ? kShared : kColumns));
-  };
-  if (!screen.interactive) {
-    TreeCells cells;
-    for (const TreeNode& node : tree.nodes) {
-      set_cells(cells, screen, node, tree.totals.bytes, has_blocks);
-      add_row(node, cells, kWidestBar);
+namespace {
+
+// A line is written as soon as it is known: there may be a hundred thousand.
+class PipedTree {
+ public:
+  explicit PipedTree(Session& session) : screen_(session.screen), table_(session.out, session.screen, kLayout) {}
+
+  void write(const TreeNode& node, std::uint64_t all_bytes) {
+    if (is_first_ || !has_same_numbers(last_, node)) {
+      set_cells(cells_, screen_, node, all_bytes, false);
+      cells_[kBar] = bar(share_of(node.bytes, all_bytes), kWidestBar, false);
+      last_ = numbers_of(node);
+      is_first_ = false;
+    } else {
+      set_name(cells_[kName], node);
     }
-    return;
+    table_.row(std::span(cells_).first(cells_[kShared].empty() ? kShared : kColumns));
   }
+
+ private:
+  const Terminal& screen_;
+  Table table_;
+  TreeCells cells_;  // reused for every line
+  TreeNode last_;    // only its numbers
+  bool is_first_ = true;
+};
+
+void write_fitted(Session& session, const Tree& tree) {
+  const Terminal& screen = session.screen;
+  const bool has_blocks = screen.utf8;
+  Table table(session.out, screen, kLayout);
   std::vector<TreeCells> rows = {{"name", "", "tensors", "params", "bytes", "share"}};
   for (const TreeNode& node : tree.nodes) set_cells(rows.emplace_back(), screen, node, tree.totals.bytes, has_blocks);
   const Room room = room_for(screen, rows);
@@ -108,9 +141,20 @@ void write_tree(Session& session, const Tree& tree) {
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
     TreeCells& cells = rows[i + 1];
     if (!session.shows_all()) cells[kName] = abbreviate(cells[kName], room.name);
-    add_row(tree.nodes[i], cells, room.bar);
+    cells[kBar] = bar(share_of(tree.nodes[i].bytes, tree.totals.bytes), room.bar, has_blocks);
+    table.row(std::span(cells).first(cells[kShared].empty() ? kShared : kColumns));
   }
   table.finish();
+}
+
+}  // namespace
+
+void write_tree(Session& session, const Checkpoint& checkpoint, std::span<const std::size_t> numbers,
+                const TreeOptions& options) {
+  if (session.screen.interactive) return write_fitted(session, tree_of(checkpoint, numbers, options));
+  PipedTree piped(session);
+  visit_tree(checkpoint, numbers, options,
+             [&](const TreeNode& node, const TensorTotals& all) { piped.write(node, all.bytes); });
 }
 
 }  // namespace ballast::cli

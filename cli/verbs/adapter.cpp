@@ -30,7 +30,7 @@ AdapterDialect dialect_argument(const std::string& text) {
        {AdapterDialect::peft, AdapterDialect::diffusers, AdapterDialect::kohya, AdapterDialect::gguf}) {
     if (text == name(dialect)) return dialect;
   }
-  throw Error(Errc::invalid_argument, fmt::format("--to: there is no dialect \"{}\"", text))
+  throw Error(Errc::invalid_argument, fmt::format("--to: there are no adapters of \"{}\"", text))
       .hint("peft, diffusers, kohya or gguf");
 }
 
@@ -162,7 +162,7 @@ void add_output_options(Command& verb, Session& session, Arguments& arguments, s
   add_json_option(verb, session);
 }
 
-constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of any dialect";
+constexpr const char* kAdapterIs = "the folder that PEFT saved, or a file of diffusers, kohya, llama.cpp or MLX";
 
 }  // namespace
 
@@ -221,7 +221,7 @@ void add_adapter(Command& verb, Session& session) {
   inject.examples = "  ballast adapter inject base/ my-lora/ -o adapted.safetensors\n";
   inject.run = [arguments, &session] { return run_inject(session, *arguments); };
 
-  Command& convert = verb.verb("convert", "from any dialect to another; the scaling of every module stays");
+  Command& convert = verb.verb("convert", "for another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
   convert.option("--base", "TARGET", &arguments->state,

@@ -85,7 +85,7 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   for (const auto& module : summary.modules) lines.push_back(fmt::format("{} {}{}", module.name, screen.times(), module.count));
   if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
   if (!summary.saved_whole.empty())
-    text.list("whole", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
+    text.list("replaces", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
   text.line("merge", summary.formula.empty() ? fmt::format("cannot be merged: {}", summary.why_not_merged)
                                              : fmt::format("each of these becomes {}", summary.formula));
   text.line("tensors", screen.count(summary.tensors));

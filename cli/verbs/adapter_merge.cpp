@@ -130,7 +130,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
-  verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of any dialect; in order");
+  verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order");
   verb.flag("--base-from-hub", &arguments->base_from_hub,
             "the base is the Hub's repository that the first adapter names; give no BASE");
   verb.option("-o,--output", "PATH", &arguments->out, possible_outputs());

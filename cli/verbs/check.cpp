@@ -83,8 +83,11 @@ void write_text(Session& session, const CheckReport& report) {
     const std::uint64_t failures = target.failures(), warnings = target.findings.size() - failures;
     failed += failures != 0 ? 1 : 0;
     std::string line = session.screen.paint(failures != 0 ? Color::red : Color::green, failures != 0 ? "FAIL" : "ok  ");
-    line += fmt::format("  {}: {}, {}", escape_for_terminal(target.target),
-                        session.screen.plural(target.tensors, "tensor"), session.screen.bytes_in_words(target.bytes));
+    line += fmt::format("  {}: ", escape_for_terminal(target.target));
+    const bool is_opened = target.tensors != 0 || target.bytes != 0;
+    line += is_opened ? fmt::format("{}, {}", session.screen.plural(target.tensors, "tensor"),
+                                    session.screen.bytes_in_words(target.bytes))
+                      : "cannot be opened";
     if (failures != 0) line += ", " + plural(failures, "failure");
     if (warnings != 0) line += ", " + plural(warnings, "warning");
     session.out.line(line);

@@ -1,10 +1,14 @@
 // diff: shows the differences between two checkpoints.
 #include <ballast/diff.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <ballast/align.hpp>
+#include <ballast/diff_adapters.hpp>
 #include <ballast/error.hpp>
 #include <ballast/recipe.hpp>
 #include <ballast/remedy.hpp>
@@ -54,13 +58,8 @@ AlignNames align_names(const std::string& text) {
 }
 
 // The tensors to compare: both sides under the same names, and those of them that are selected.
-Aligned open_sides(Session& session, const Arguments& arguments, DiffView& view) {
+Aligned align_sides(Session& session, const Arguments& arguments, Checkpoint a, Checkpoint b) {
   const AlignNames names = align_names(arguments.names);
-  Checkpoint a = open_data(session, arguments.a), b = open_data(session, arguments.b);
-  say_notes(session, a);
-  say_notes(session, b);
-  view.file_type_a = file_type_of(a);
-  view.file_type_b = file_type_of(b);
   Aligned sides = align(std::move(a), std::move(b), {names, arguments.name_options, session.open_options()});
   say_notes(session, sides.notes);
 
@@ -77,24 +76,93 @@ Aligned open_sides(Session& session, const Arguments& arguments, DiffView& view)
   return sides;
 }
 
+bool is_lora(const Checkpoint& checkpoint) {
+  constexpr std::string_view kParts[] = {"lora_A", "lora_a", "lora_down", "lora.down"};
+  return std::ranges::any_of(checkpoint, [&](const auto& named) {
+    return std::ranges::any_of(kParts, [&](std::string_view part) { return named.name.find(part) != named.name.npos; });
+  });
+}
+
+std::string scale_text(const Adapter& adapter) {
+  const AdapterSummary summary = summarize(adapter);
+  if (summary.scales.empty()) return "no known rank";
+  return fmt::format("rank {}, alpha {}{}", summary.scales[0].rank, summary.scales[0].alpha,
+                     summary.scales.size() > 1 ? " and others" : "");
+}
+
+// Whether the tensors themselves are asked for, or numbers that only tensors have.
+bool is_about_tensors(const Session& session, const Arguments& arguments, const DiffOptions& options) {
+  return !arguments.names.empty() || arguments.effective_rank || session.selection != Selection{} ||
+         !session.root.empty() || options.tolerance > 0 || options.rtol > 0 || options.ignore_dtype ||
+         arguments.a == "-" || arguments.b == "-";
+}
+
+// Two LoRAs have other matrices even if they say the same, so what they add to each weight is compared. Nothing if an
+// adapter does not fit together: its tensors can be compared all the same.
+std::optional<AdapterComparison> compare_loras(Session& session, const Arguments& arguments,
+                                               const DiffOptions& options) {
+  try {
+    const Adapter a = open_adapter(session, arguments.a, nullptr, {}),
+                  b = open_adapter(session, arguments.b, nullptr, {});
+    // A file of PEFT's without its configuration does not say by how much its products count.
+    const auto says_scaling = [](const Adapter& each) {
+      return each.dialect != AdapterDialect::peft || each.notes.empty();
+    };
+    if (!says_scaling(a) || !says_scaling(b)) return std::nullopt;
+    AdapterComparison compared = diff_adapters(a, b, options);
+    session.note(
+        fmt::format("A is a LoRA of {}; B is one of {}. What they add to each weight is compared; "
+                    "--names keep compares their tensors",
+                    scale_text(a), scale_text(b)));
+    return compared;
+  } catch (const Error& error) {
+    if (error.code() == Errc::cancelled || error.code() == Errc::io || error.code() == Errc::unsafe) throw;
+    session.note(fmt::format("compared tensor by tensor: {}", error.message()));
+    return std::nullopt;
+  }
+}
+
+// Many models keep all experts of a layer in one tensor: the question was about them, too.
+void say_what_has_no_rank(Session& session, const DiffReport& report) {
+  const auto is_stack = [](const DiffReport::Change& change) { return change.shape_a.rank() > 2 && change.numbers; };
+  const auto stacks = std::ranges::count_if(report.changed, is_stack);
+  if (stacks == 0) return;
+  const auto& first = *std::ranges::find_if(report.changed, is_stack);
+  session.note(
+      fmt::format("{} of more than two dimensions (stacks of experts, convolutions), such as \"{}\": no rank "
+                  "is said of these",
+                  plural(static_cast<std::uint64_t>(stacks), "changed tensor"), first.name));
+}
+
 int run_diff(Session& session, const Arguments& arguments) {
   check_arguments(arguments);
   DiffView view{arguments.a, arguments.b, {}, {}, nullptr, {}};
-  const Aligned sides = open_sides(session, arguments, view);
-  view.sides = &sides;
   if (arguments.top != kNotGiven) view.top = arguments.top;
+  Checkpoint a = open_data(session, arguments.a), b = open_data(session, arguments.b);
+  say_notes(session, a);
+  say_notes(session, b);
+  view.file_type_a = file_type_of(a);
+  view.file_type_b = file_type_of(b);
 
   auto bar = session.progress_bar();
-  const DiffReport report = diff(sides.a, sides.b,
-                                 {.values = !arguments.skip_values,
-                                  .tolerance = arguments.tolerance + arguments.atol,
-                                  .threads = session.threads,
-                                  .progress = bar.callback(),
-                                  .limits = session.limits,
-                                  .rtol = arguments.rtol,
-                                  .ignore_dtype = arguments.ignore_dtype,
-                                  .ranks = arguments.effective_rank});
+  const DiffOptions options{.values = !arguments.skip_values,
+                            .tolerance = arguments.tolerance + arguments.atol,
+                            .threads = session.threads,
+                            .progress = bar.callback(),
+                            .limits = session.limits,
+                            .rtol = arguments.rtol,
+                            .ignore_dtype = arguments.ignore_dtype,
+                            .ranks = arguments.effective_rank};
+  std::optional<AdapterComparison> loras;
+  const bool are_in_files = !a.files.empty() && !b.files.empty();
+  if (are_in_files && is_lora(a) && is_lora(b) && !is_about_tensors(session, arguments, options))
+    loras = compare_loras(session, arguments, options);
+  const Aligned sides = loras ? Aligned{std::move(loras->a), std::move(loras->b), {}}
+                              : align_sides(session, arguments, std::move(a), std::move(b));
+  view.sides = &sides;
+  const DiffReport report = loras ? std::move(loras->report) : diff(sides.a, sides.b, options);
   bar.clear();
+  if (arguments.effective_rank) say_what_has_no_rank(session, report);
   session.json ? write_diff_json(session, view, report) : write_diff_text(session, view, report);
   return report.equal() ? 0 : info(Errc::mismatch).exit_code;
 }

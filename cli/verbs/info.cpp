@@ -57,16 +57,26 @@ std::string value_text(const PlainValue& value) {
   return std::visit(text, value.value);
 }
 
-std::vector<std::string> value_lines(const Session& session, const Checkpoint& checkpoint) {
+// Whether a value belongs to an optimizer: there are many of these, and they say little.
+bool is_of_optimizer(std::string_view path, const TrainingParts& training) {
+  return std::ranges::any_of(training.optimizers, [&](const TrainingPart& part) {
+    return !part.root.empty() && path.starts_with(part.root) && path.substr(part.root.size()).starts_with('.');
+  });
+}
+
+std::vector<std::string> value_lines(const Session& session, const Checkpoint& checkpoint,
+                                     const TrainingParts& training) {
   constexpr std::size_t kMost = 20;
   std::vector<std::string> lines;
+  std::size_t left_out = 0;
   for (const PlainValue& value : checkpoint.values) {
-    if (!session.shows_all() && lines.size() == kMost) {
-      lines.push_back(fmt::format("… and {} more; -v shows all", checkpoint.values.size() - kMost));
-      break;
-    }
-    lines.push_back(escape_for_terminal(fmt::format("{} = {}", value.path, value_text(value))));
+    const bool is_shown = session.shows_all() || (lines.size() < kMost && !is_of_optimizer(value.path, training));
+    if (is_shown)
+      lines.push_back(escape_for_terminal(fmt::format("{} = {}", value.path, value_text(value))));
+    else
+      ++left_out;
   }
+  if (left_out > 0) lines.push_back(fmt::format("… and {} more; -v shows all", left_out));
   return lines;
 }
 
@@ -218,21 +228,21 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   text.line("parameters", screen.count(summary.parameters));
   text.line("bytes", screen.bytes(summary.bytes));
   text.list("dtypes", dtype_lines(screen, summary));
-  text.list("model", model_lines(screen, model));
-  text.list("adapter", adapter_lines(model));
+  text.facts("model", model_lines(screen, model));
+  text.facts("adapter", adapter_lines(model));
   if (!model.tokenizer.empty()) text.line("tokenizer", escape_for_terminal(model.tokenizer));
-  text.list("generation", generation_lines(model));
-  if (!model.empty() && !model.adapter) text.list("to run", estimate_lines(screen, estimates));
-  text.list("quantized", quantization_lines(screen, checkpoint));
-  text.list("dangerous", dangerous_lines(checkpoint));
+  text.facts("generation", generation_lines(model));
+  if (!model.empty() && !model.adapter) text.facts("to run", estimate_lines(screen, estimates));
+  text.facts("quantized", quantization_lines(screen, checkpoint));
+  text.facts("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
   text.list("roots", root_lines(session, checkpoint));
-  text.list("training", escaped(training_lines(training)));
-  text.list("values", value_lines(session, checkpoint));
+  text.facts("training", escaped(training_lines(training)));
+  text.list("values", value_lines(session, checkpoint, training));
   text.list("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
-  text.list("notes", note_lines(checkpoint.notes));
-  text.list("notes", note_lines(model.notes));
+  text.facts("notes", note_lines(checkpoint.notes));
+  text.facts("notes", note_lines(model.notes));
   if (summary.patterns.empty()) return;
   session.out.write('\n');
   write_pattern_table(session, summary);

@@ -224,7 +224,7 @@ int run_ls(Session& session, Arguments& arguments) {
   if (session.json) {
     write_json(session, checkpoint, arguments, numbers);
   } else if (arguments.wants_tree()) {
-    write_tree(session, tree_of(checkpoint, numbers, arguments.tree_options()));
+    write_tree(session, checkpoint, numbers, arguments.tree_options());
   } else {
     write_text(session, checkpoint, numbers, arguments.has_numel);
   }

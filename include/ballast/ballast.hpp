@@ -12,6 +12,7 @@
 #include <ballast/dequantize.hpp>       // weights that other programs keep quantized, as numbers
 #include <ballast/device.hpp>           // where tensors are to be
 #include <ballast/diff.hpp>             // comparisons
+#include <ballast/diff_adapters.hpp>    // comparisons of what two LoRAs add
 #include <ballast/dtype.hpp>            // element types
 #include <ballast/error.hpp>            // the one exception
 #include <ballast/fetch.hpp>            // what an address names, whole, onto this machine

@@ -37,7 +37,7 @@ inline constexpr std::array kCheckRules = {
     CheckRule{"unsafe", CheckLevel::fail, "a pickle uses what runs code, writes files or reaches the network"},
     CheckRule{"unknown-code", CheckLevel::warn, "a pickle or a script holds what Ballast does not know"},
     CheckRule{"malformed", CheckLevel::fail, "the file, its index or its shards are not as they should be"},
-    CheckRule{"missing", CheckLevel::fail, "tensors are missing that the architecture has"},
+    CheckRule{"missing", CheckLevel::fail, "tensors are missing that the architecture or an index has"},
     CheckRule{"contradiction", CheckLevel::fail, "weights contradict config.json"},
     CheckRule{"left-over", CheckLevel::warn, "tensors that the architecture does not have"},
     CheckRule{"nan", CheckLevel::fail, "values that are not numbers"},

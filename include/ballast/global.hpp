@@ -19,7 +19,7 @@ std::string_view name(Verdict verdict) noexcept;  // "known", "unknown", "danger
 
 // What a pickle may name. Nothing is ever imported or run, whatever is chosen here.
 enum class Safety : std::uint8_t {
-  inert,   // anything; an unknown name becomes an inert record
+  inert,   // anything; what Ballast does not know is kept as data, which can be shown and is never run
   strict,  // only what torch.load(weights_only=True) allows; anything else is Errc::unsafe
 };
 

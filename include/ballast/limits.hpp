@@ -1,4 +1,4 @@
-// Limits: every cap on hostile or absurd input, in one place. Raise a field to open a file that is honest and huge.
+// Limits: every cap on hostile or absurd input, in one place. Raise a field to open a huge file whose origin you trust.
 //
 // Limits are plain values: every call uses the ones that it is given, and none are global. Any thread may have its own.
 #pragma once

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,5 +58,11 @@ Tree tree_of(const Checkpoint& checkpoint, const TreeOptions& options = {});
 
 // The same of some tensors, by their numbers in checkpoint.tensors.
 Tree tree_of(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options = {});
+
+// The same nodes one after the other, with the totals, and without keeping them: a tree in which nothing is folded has
+// more nodes than the checkpoint has tensors. A node is valid until the function returns.
+using TreeVisitor = std::function<void(const TreeNode& node, const TensorTotals& totals)>;
+void visit_tree(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options,
+                const TreeVisitor& visit);
 
 }  // namespace ballast

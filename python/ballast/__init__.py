@@ -86,7 +86,7 @@ def open(
 
         device: where t.torch() puts tensors
         root: a subtree of a nested checkpoint ("state_dict"), whose prefix is dropped
-        safety: "inert", or "strict" to refuse what torch.load(weights_only=True) refuses
+        safety: "inert" (unknown classes are kept as data, and never run), or "strict" to refuse what torch.load(weights_only=True) refuses
         cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
         lenient: forgive what real files are known to get wrong, with a note for each
         dequantize: weights that are kept quantized (GPTQ, AWQ, NF4, FP8, …) as the numbers that they stand for

@@ -213,7 +213,7 @@ def check(
     limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
     offline=False, progress=None
 ):
-    """Fit to ship: safe, whole, sound, and what config.json says; for CI.
+    """Fit to ship: safe, complete, without NaN, and what config.json says; for CI.
 
         targets: files and folders, https://, hf://, s3://
         policy: what fails and what is trusted, a line each: fail RULE, warn RULE, ignore RULE, dtypes A B, a
@@ -337,7 +337,7 @@ def convert(
         verify: read everything back and compare, before anything is replaced
         manifest: write down what every tensor is, for ballast verify manifest
         dry_run: show what would be written, and write nothing
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('convert',),
@@ -371,7 +371,7 @@ def fetch(
     compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
     netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """What an address names, whole, into the Hub's cache or a folder.
+    """Everything that an address names, into the Hub's cache or a folder.
 
         target: hf://org/name[@revision][/path], https://… or s3://bucket/key
         output: only into this folder, not into the Hub's cache
@@ -379,7 +379,7 @@ def fetch(
         exclude: leave out files whose whole path matches
         in_flight: requests at once, 8 by default
         force: overwrite what is there
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('fetch',),

@@ -16,7 +16,7 @@ def info(
 ):
     """Type, rank, alpha, scaling, modules, dtypes, base, and what is wrong.
 
-        adapter: the folder that PEFT saved, or a file of any dialect
+        adapter: the folder that PEFT saved, or a file of diffusers, kohya, llama.cpp or MLX
         subfolder: of the adapter's folder, where several lie in one
         key_mapping: replace in the adapter's names, without base_model.model.; the first that matches counts
         initial_adapter: of PiSSA, OLoRA and the like: the adapter before its training, which is subtracted
@@ -63,7 +63,7 @@ def extract(
         output: the folder to write
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'extract'),
@@ -94,7 +94,7 @@ def inject(
     """A base with an adapter in it, as the state dict of a PeftModel.
 
         base: the base, or a model that has adapters already
-        adapter: the folder that PEFT saved, or a file of any dialect
+        adapter: the folder that PEFT saved, or a file of diffusers, kohya, llama.cpp or MLX
         name: of the adapter; default where it is not given
         dtype: cast the base, and decode ggml's blocks
         ignore_mismatched: leave out what does not fit the base
@@ -108,7 +108,7 @@ def inject(
         output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'inject'),
@@ -136,9 +136,9 @@ def convert(
     cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, header=None,
     netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """From any dialect to another; the scaling of every module stays.
+    """For another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays.
 
-        adapter: the folder that PEFT saved, or a file of any dialect
+        adapter: the folder that PEFT saved, or a file of diffusers, kohya, llama.cpp or MLX
         to: peft (a folder), diffusers, kohya or gguf (a file)
         base: the base: for kohya its names, which tell flat ones apart; for gguf its config.json
         portable: for peft: names without base_model.model.
@@ -152,7 +152,7 @@ def convert(
         output: the folder or file to write
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'convert'),
@@ -183,7 +183,7 @@ def merge(
     """Adapters into the weights of their base, streamed in bounded memory.
 
         base: the base: any format and dtype, sharded or not, quantized or not
-        adapters: folders that PEFT saved, or files of any dialect; in order
+        adapters: folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order
         base_from_hub: the base is the Hub's repository that the first adapter names; give no BASE
         output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         weight: how much of an adapter: one for each, in their order, or none for 1
@@ -202,7 +202,7 @@ def merge(
         strict: write nothing where values would be lost or checksums are wrong, instead of a note
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'merge'),
@@ -246,7 +246,7 @@ def from_diff(
         force: overwrite what is there
         dry_run: show the error of every layer, and write nothing
         allow_dangerous: go on although a file names something dangerous
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'from-diff'),

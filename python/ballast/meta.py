@@ -43,7 +43,7 @@ def set(
 
         target: a file
         metadata: what to set
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('meta', 'set'),
@@ -70,7 +70,7 @@ def unset(
 
         target: a file
         keys: what to remove
-        no_sync: do not wait until the disk has it (still whole or not at all)
+        no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('meta', 'unset'),

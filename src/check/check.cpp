@@ -80,7 +80,10 @@ CheckedTarget check_one(const std::string& target, const CheckOptions& given) {
     look_at_folder(checkpoint, options, out);
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled) throw;
-    out.add("malformed", error.where(), {}, "cannot be opened: " + error.message());
+    const bool says_so = error.message().find("cannot be opened") != std::string::npos;
+    const bool is_absent = error.code() == Errc::not_found;
+    out.add(is_absent ? "missing" : "malformed", error.where(), {},
+            (says_so || is_absent ? "" : "cannot be opened: ") + error.message());
   }
   std::ranges::stable_sort(checked.findings, std::ranges::greater(), &CheckFinding::level);
   return checked;

@@ -231,6 +231,19 @@ class EarlyShards {
     }
   }
 
+  // Whether the shard is not there at all.
+  bool is_absent(const std::string& file) const {
+    const std::exception_ptr& failure = shards_.at(file).error;
+    if (!failure) return false;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      return error.code() == Errc::not_found;
+    } catch (...) {
+      return false;
+    }
+  }
+
   Checkpoint take(const std::string& file) {
     Shard& shard = shards_.at(file);
     if (shard.error) std::rethrow_exception(shard.error);
@@ -251,6 +264,24 @@ class EarlyShards {
   std::deque<std::string> waiting_;
   bool is_closed_ = false;
 };
+
+// An interrupted download leaves an index without some of its shards: which, and how much is in them.
+void require_shards(const ShardIndex& index, const EarlyShards& shards) {
+  std::vector<bool> is_absent;
+  std::size_t absent = 0, tensors = 0;
+  const std::string* first = nullptr;
+  for (const std::string& file : index.files) {
+    is_absent.push_back(shards.is_absent(file));
+    if (is_absent.back() && absent++ == 0) first = &file;
+  }
+  if (absent == 0) return;
+  for (const ShardIndex::Place& place : index.weight_map) tensors += is_absent[place.file] ? 1U : 0U;
+  throw Error(Errc::not_found, std::to_string(absent) + " of " + std::to_string(index.files.size()) + " shards" +
+                                   (absent == 1 ? " is not there, " : " are not there, such as ") + quote(*first) +
+                                   ", with " + std::to_string(tensors) + " of " + std::to_string(index.weight_map.size()) +
+                                   " tensors")
+      .hint("was a download interrupted? It has to be finished");
+}
 
 unsigned threads_of(const OpenOptions& options) {
   return options.threads != 0 ? options.threads : options.files->opens_at_once();
@@ -277,6 +308,7 @@ Checkpoint open_index(const SourcePtr& source, const OpenOptions& options) try {
     index = parse_shard_index(text, options.limits, [&](const std::string& file) { early.add(file); });
   });
 
+  require_shards(index, early);
   std::vector<std::string> paths;
   std::vector<Checkpoint> shards;
   for (const std::string& file : index.files) {

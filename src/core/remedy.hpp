@@ -21,7 +21,7 @@ inline std::string cast_it_or_leave_it_out(std::string_view dtypes) {
 
 // `field` is a member of Limits.
 inline std::string raise_limit(std::string_view field) {
-  return "raise " + mention(Remedy::limit, field) + " if the file is honest; " + mention(Remedy::limits) +
+  return "raise " + mention(Remedy::limit, field) + " if you trust where the file comes from; " + mention(Remedy::limits) +
          " lists all limits";
 }
 

@@ -19,8 +19,8 @@ std::size_t valid_utf8_prefix(std::string_view text);
 // The letters A to Z as a to z; all other bytes stay.
 std::string lower_case(std::string_view text);
 
-// Matches a whole name against a shell pattern: * is any run of bytes (dots and slashes too), ? any one byte, [a-z] and
-// [!a-z] one byte of a set. A [ that is never closed stands for itself. No pattern takes exponential time.
+// Matches a whole name against a glob: * (dots and slashes too), ?, [a-z], [!a-z], {a,b}, {0..31} and backslashes. What
+// is never closed stands for itself, and so do braces without a comma or a range. No glob takes exponential time.
 bool glob_match(std::string_view pattern, std::string_view text);
 
 }  // namespace ballast

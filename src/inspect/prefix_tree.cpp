@@ -1,8 +1,8 @@
 #include "inspect/prefix_tree.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <ballast/text.hpp>
@@ -71,8 +71,19 @@ class Parts {
 
 class TreeBuilder {
  public:
-  explicit TreeBuilder(std::span<const std::string_view> names) : names_(names), order_(names.size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
+  // In natural order, names that share a prefix lie side by side, and nearly no part has to be looked up. Their bytes
+  // are put into that order, too: each of them is looked at several times, and a hundred thousand names elsewhere would
+  // be as many misses of the processor's cache each time.
+  explicit TreeBuilder(std::span<const std::string_view> names) : names_(names) {
+    std::size_t bytes = 0;
+    for (const std::string_view name : names) bytes += name.size();
+    bytes_.reserve(bytes);
+    entries_.reserve(names.size());
+    for (const std::size_t number : natural_order(names)) {
+      const std::size_t begin = bytes_.size();
+      bytes_ += names[number];
+      entries_.push_back({std::string_view(bytes_).substr(begin), number});
+    }
   }
 
   std::vector<PrefixNode> build() {
@@ -88,7 +99,11 @@ class TreeBuilder {
   }
 
  private:
-  // A run of order_, the numbers of names that share a beginning.
+  struct Entry {
+    std::string_view name;  // in bytes_
+    std::size_t number;     // in names_
+  };
+  // A run of entries_ whose names share a beginning.
   struct Run {
     std::size_t first, last;
   };
@@ -99,7 +114,7 @@ class TreeBuilder {
     std::size_t begin;
   };
 
-  std::string_view name(std::size_t place) const { return names_[order_[place]]; }
+  std::string_view name(std::size_t place) const { return entries_[place].name; }
 
   // Puts the names of a node that have the same next part side by side, and makes a child of each part.
   void split(const Open& open) {
@@ -133,21 +148,21 @@ class TreeBuilder {
       for (const std::size_t part : natural_order(parts_.parts())) add_run(part);
     }
     if (parts_.is_in_order()) return runs;
-    moved_.assign(order_.begin() + static_cast<std::ptrdiff_t>(run.first),
-                  order_.begin() + static_cast<std::ptrdiff_t>(run.last));
-    for (std::size_t i = 0; i < moved_.size(); ++i) order_[next[parts_of_[i]]++] = moved_[i];
+    moved_.assign(entries_.begin() + static_cast<std::ptrdiff_t>(run.first),
+                  entries_.begin() + static_cast<std::ptrdiff_t>(run.last));
+    for (std::size_t i = 0; i < moved_.size(); ++i) entries_[next[parts_of_[i]]++] = moved_[i];
     return runs;
   }
 
   void make_node(std::size_t node, Run run, std::size_t begin) {
     const std::size_t end = end_of_label(run, begin);
-    nodes_[node].label = name(run.first).substr(begin, end - begin);
+    nodes_[node].label = names_[entries_[run.first].number].substr(begin, end - begin);
     nodes_[node].separator = begin == 0 ? '\0' : name(run.first)[begin - 1];
     // The name that ends here, if there is one, is put first and taken out.
     for (std::size_t i = run.first; i < run.last; ++i) {
       if (name(i).size() != end) continue;
-      std::swap(order_[i], order_[run.first]);
-      nodes_[node].name = static_cast<std::uint32_t>(order_[run.first++]);
+      std::swap(entries_[i], entries_[run.first]);
+      nodes_[node].name = static_cast<std::uint32_t>(entries_[run.first++].number);
       break;
     }
     if (run.first < run.last) open_.push_back({node, run, end + 1});
@@ -171,7 +186,9 @@ class TreeBuilder {
   }
 
   std::span<const std::string_view> names_;
-  std::vector<std::size_t> order_, moved_, parts_of_;
+  std::string bytes_;
+  std::vector<Entry> entries_, moved_;
+  std::vector<std::size_t> parts_of_;
   std::vector<PrefixNode> nodes_;
   std::vector<Open> open_;
   Parts parts_;

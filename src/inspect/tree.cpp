@@ -29,18 +29,22 @@ class TreeFolder {
   TreeFolder(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options)
       : checkpoint_(checkpoint), numbers_(numbers), options_(options), tree_(measure(checkpoint, numbers)) {}
 
-  Tree fold() {
-    Tree tree;
+  TensorTotals totals() const {
     const Amount& all = tree_.amounts[0];
-    tree.totals = {all.tensors, all.parameters, all.bytes};
+    return {all.tensors, all.parameters, all.bytes};
+  }
+
+  void visit(const TreeVisitor& visit) {
+    const TensorTotals all = totals();
     members_.push_back(0);
     open_children(children_of({.members = 1}), 0);
+    TreeNode node;  // its texts keep their memory from one node to the next
     while (!open_.empty()) {
       const Fold next = open_.back();
       open_.pop_back();
-      tree.nodes.push_back(show(next));
+      show(next, node);
+      visit(node, all);
     }
-    return tree;
   }
 
  private:
@@ -55,16 +59,16 @@ class TreeFolder {
   }
 
   // The node of a fold. As long as there is only one way on below it, what follows is joined to it.
-  TreeNode show(Fold fold) {
+  void show(Fold fold, TreeNode& node) {
     const Amount amount = amount_of(fold);
     path_.resize(path_ends_[fold.depth]);
-    TreeNode node{.name_at = path_.size() + (first_of(fold).separator == 0 ? 0 : 1),
-                  .depth = fold.depth,
-                  .folded = fold.folded,
-                  .tensors = amount.tensors,
-                  .parameters = amount.parameters,
-                  .bytes = amount.bytes,
-                  .shared_bytes = amount.shared_bytes};
+    node.name_at = path_.size() + (first_of(fold).separator == 0 ? 0 : 1);
+    node.depth = fold.depth;
+    node.folded = fold.folded;
+    node.tensors = amount.tensors;
+    node.parameters = amount.parameters;
+    node.bytes = amount.bytes;
+    node.shared_bytes = amount.shared_bytes;
     append_to_path(fold);
     std::vector<Fold> children = children_of(fold);
     while (children.size() == 1 && first_of(fold).name == PrefixNode::kNone) {
@@ -75,13 +79,14 @@ class TreeFolder {
     }
     node.path = path_;
     node.children = children.size();
+    node.dtype.clear();
+    node.shape = {};
     if (const std::uint32_t name = first_of(fold).name; name != PrefixNode::kNone) {
       TensorDescription tensor = describe_tensor(checkpoint_, numbers_[name]);
       node.dtype = std::move(tensor.dtype);
-      node.shape = tensor.shape;
+      node.shape = std::move(tensor.shape);
     }
     if (node.depth + 1 != options_.depth) open_children(children, node.depth + 1);
-    return node;
   }
 
   // The members of a fold begin with those under one parent, which are in the order of their numbers.
@@ -113,6 +118,7 @@ class TreeFolder {
   std::vector<Fold> children_of(const Fold& fold) {
     const PrefixNode& first = first_of(fold);
     std::vector<Fold> children;
+    if (first.children == 0) return children;
     NameMap<std::size_t> known;  // the children that may be folded, by their keys
     std::optional<NumberedLabel> last;
     child_of_.clear();
@@ -191,6 +197,13 @@ class TreeFolder {
   std::string key_;
 };
 
+TreeFolder folder_of(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options) {
+  if (options.sort != SortBy::name && options.sort != SortBy::bytes && options.sort != SortBy::numel)
+    throw Error(Errc::invalid_argument, fmt::format("prefixes have no {} to sort by", name(options.sort)))
+        .hint("sort a tree by name, bytes or numel");
+  return TreeFolder(checkpoint, numbers, options);
+}
+
 }  // namespace
 
 Tree tree_of(const Checkpoint& checkpoint, const TreeOptions& options) {
@@ -198,10 +211,15 @@ Tree tree_of(const Checkpoint& checkpoint, const TreeOptions& options) {
 }
 
 Tree tree_of(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options) {
-  if (options.sort != SortBy::name && options.sort != SortBy::bytes && options.sort != SortBy::numel)
-    throw Error(Errc::invalid_argument, fmt::format("prefixes have no {} to sort by", name(options.sort)))
-        .hint("sort a tree by name, bytes or numel");
-  return TreeFolder(checkpoint, numbers, options).fold();
+  TreeFolder folder = folder_of(checkpoint, numbers, options);
+  Tree tree{.nodes = {}, .totals = folder.totals()};
+  folder.visit([&](const TreeNode& node, const TensorTotals&) { tree.nodes.push_back(node); });
+  return tree;
+}
+
+void visit_tree(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, const TreeOptions& options,
+                const TreeVisitor& visit) {
+  folder_of(checkpoint, numbers, options).visit(visit);
 }
 
 }  // namespace ballast

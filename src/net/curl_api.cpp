@@ -5,9 +5,20 @@
 #include "core/shared_library.hpp"
 
 namespace ballast::net {
+namespace {
+
+SharedLibrary load_curl() {
+  try {
+    return SharedLibrary("libcurl.so.4", "libcurl");
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message()).hint("install libcurl; Debian's package is libcurl4");
+  }
+}
+
+}  // namespace
 
 CurlApi::CurlApi() {
-  const SharedLibrary library("libcurl.so.4", "libcurl");
+  const SharedLibrary library = load_curl();
   decltype(&curl_global_init) global_init = nullptr;
   const auto find = [&](auto& function, const char* name) { library.find(function, name); };
   find(global_init, "curl_global_init");

@@ -242,28 +242,86 @@ Checkpoint unwrapped(Checkpoint checkpoint, TrainingParts& parts) {
   return rename_names(std::move(checkpoint), [&](std::string_view name) { return std::optional(plain(name)); });
 }
 
+// Whether a name or a path may be that of an optimizer or an average. Neighbours mostly begin alike.
+class Telling {
+ public:
+  bool operator()(std::string_view path) {
+    const std::string_view top = top_of(path);
+    if (top == last_) return was_telling_;
+    last_ = top;
+    was_telling_ = is_called_optimizer(top) || is_called_average(top) || top == "param_groups";
+    return was_telling_;
+  }
+
+ private:
+  std::string_view last_;
+  bool was_telling_ = false;
+};
+
+// The path behind a key, "model.w" of "checkpoint.model.w"; all of it without a key.
+std::string_view below(std::string_view key, std::string_view path) {
+  return key.empty() ? path : path.substr(std::min(path.size(), key.size() + 1));
+}
+
+bool is_below(std::string_view key, std::string_view path) {
+  return key.empty() || (path.starts_with(key) && path.substr(key.size()).starts_with('.'));
+}
+
+bool may_be_training(const Checkpoint& checkpoint, std::string_view key) {
+  Telling is_telling;
+  return std::ranges::any_of(checkpoint, [&](const auto& entry) { return is_telling(below(key, entry.name)); }) ||
+         std::ranges::any_of(checkpoint.values, [&](const PlainValue& value) {
+           return is_below(key, value.path) && is_telling(below(key, value.path));
+         });
+}
+
+// What lies under the key, as if it were everything.
+Checkpoint take_below(const Checkpoint& checkpoint, std::string_view key) {
+  Checkpoint inner =
+      rename_names(checkpoint, [&](std::string_view name) { return std::optional(std::string(below(key, name))); });
+  std::erase_if(inner.values, [&](const PlainValue& value) { return !is_below(key, value.path); });
+  for (PlainValue& value : inner.values) value.path = below(key, value.path);
+  std::erase_if(inner.roots, [&](const Root& root) { return !is_below(key, root.path); });
+  for (Root& root : inner.roots) root.path = below(key, root.path);
+  return inner;
+}
+
+// The key under which a training checkpoint lies, if all tensors lie under it: "run" in {"run": {"model": …,
+// "optimizer": …}}, or several keys in each other. Empty if there is none.
+std::string outer_key(const Checkpoint& checkpoint) {
+  constexpr int kDeepest = 4;
+  if (checkpoint.size() == 0 || checkpoint.format == Format::archive) return {};
+  std::string key;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    if (may_be_training(checkpoint, key) && Sorted(take_below(checkpoint, key)).parts().is_training()) return key;
+    const std::string_view next = top_of(below(key, checkpoint.tensors[0].name));
+    key += (key.empty() ? "" : ".") + std::string(next);
+    if (!std::ranges::all_of(checkpoint, [&](const auto& entry) { return is_below(key, entry.name); })) return {};
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_training_checkpoint(const Checkpoint& checkpoint) {
-  std::string_view last;
-  bool was_telling = false;
-  const auto is_telling = [&](std::string_view path) {
-    const std::string_view top = top_of(path);
-    if (top == last) return was_telling;
-    last = top;
-    was_telling = is_called_optimizer(top) || is_called_average(top) || top == "param_groups";
-    return was_telling;
-  };
-  const bool may_be_one =
-      std::ranges::any_of(checkpoint, [&](const StateDict::Entry& entry) { return is_telling(entry.name); }) ||
-      std::ranges::any_of(checkpoint.values, [&](const PlainValue& value) { return is_telling(value.path); });
-  return may_be_one && training_parts(checkpoint).is_training();
+  if (may_be_training(checkpoint, {}) && Sorted(checkpoint).parts().is_training()) return true;
+  return !outer_key(checkpoint).empty();
 }
 
-TrainingParts training_parts(const Checkpoint& checkpoint) { return Sorted(checkpoint).parts(); }
+TrainingParts training_parts(const Checkpoint& checkpoint) {
+  const std::string key = outer_key(checkpoint);
+  if (key.empty()) return Sorted(checkpoint).parts();
+  TrainingParts parts = Sorted(take_below(checkpoint, key)).parts();
+  const auto put_below = [&](TrainingPart& part) { part.root = key + (part.root.empty() ? "" : "." + part.root); };
+  put_below(parts.model);
+  for (std::vector<TrainingPart>* list : {&parts.optimizers, &parts.averages, &parts.others})
+    std::ranges::for_each(*list, put_below);
+  return parts;
+}
 
 Checkpoint model_only(Checkpoint checkpoint) {
-  const Checkpoint whole = std::move(checkpoint);
+  const std::string key = outer_key(checkpoint);
+  const Checkpoint whole = key.empty() ? std::move(checkpoint) : take_below(checkpoint, key);
   const Sorted sorted(whole);
   TrainingParts parts = sorted.parts();
   if (parts.model.tensors == 0) {

@@ -123,6 +123,20 @@ class TrainingCheckpoints(TestCase):
         self.assertEqual(info["model"], {"root": "model", "tensors": 4, "bytes": 104})
         self.assertEqual(info["optimizers"], [{"root": "optimizer", "tensors": 12, "bytes": 224}])
 
+    def test_are_recognised_below_a_key(self):
+        sys.path.insert(0, str(SOURCE / "examples"))
+        from make_tiny_pt import FloatStorage, Storage, Tensor
+        from make_tour import torch_zip
+        def tensor():
+            return Tensor(Storage(FloatStorage, "f", [1.0] * 4), (2, 2), (2, 1))
+        state = {"state": {0: {"step": 1, "exp_avg": tensor()}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+        torch_zip(self.folder / "run.pt", {"run": {"inner": {"model": {"w": tensor()}, "optimizer": state}}})
+        info = self.ballast("info", "run.pt", "--json").json()["training"]
+        self.assertEqual(info["model"], {"root": "run.inner.model", "tensors": 1, "bytes": 16})
+        self.assertEqual([part["root"] for part in info["optimizers"]], ["run.inner.optimizer"])
+        self.ballast("convert", "run.pt", "model.safetensors", "--model-only", "-q")
+        self.assertEqual([row[0] for row in self.ballast("ls", "model.safetensors").rows()], ["w"])
+
     def test_become_the_model_alone(self):
         done = self.ballast("convert", TORCH / "checkpoint_nested.pt", "model.safetensors", "--model-only")
         self.assertIn('optimizer state is left out: "optimizer" (12 tensors, 224 B)', done.err)

@@ -82,6 +82,14 @@ class Check(CheckCase):
         report = self.ballast("check", self.model, "--json", code=NO).json()
         return [one["tensor"] for one in report["targets"][0]["findings"] if one["rule"] == "duplicate"]
 
+    def test_a_shard_that_never_arrived(self):
+        self.write("m/model-00001-of-00002.safetensors", {"a": ("F32", [1], [1.0])})
+        (self.folder / "m/model.safetensors.index.json").write_text(json.dumps(
+            {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors", "c": "model-00002-of-00002.safetensors"}}))
+        result = self.ballast("check", "m", code=NO)
+        self.assertIn('1 of 2 shards is not there, "model-00002-of-00002.safetensors", with 2 of 3 tensors', result.out)
+        self.refused("ls", "m", code=IO, says="1 of 2 shards is not there", hint="interrupted")
+
     def test_missing_layers_and_layers_too_many(self):
         self.change(num_hidden_layers=5)
         self.assertEqual(self.findings(code=NO), [("missing", "fail", None)])
@@ -143,7 +151,7 @@ class Check(CheckCase):
         folder.mkdir()
         (folder / "a.safetensors").write_bytes(TINY.read_bytes())
         (folder / "model.safetensors.index.json").write_text('{"weight_map": {"model.norm.weight": "a.safetensors", "x": "b.safetensors"}}')
-        self.assertIn(("malformed", "fail", None), self.findings(code=NO, target=folder))
+        self.assertIn(("missing", "fail", None), self.findings(code=NO, target=folder))
 
     def test_a_folder_of_checkpoints_is_each_of_them(self):
         folder = self.folder / "several"

@@ -48,6 +48,10 @@ class Numbers(TestCase):
                     with self.subTest(a=dtype_a, b=dtype_b, count=count, atol=atol, rtol=rtol):
                         self.compare((dtype_a, a), (dtype_b, b), atol, rtol)
 
+    def precision(self, dtype_a, dtype_b):
+        """Blocks of BF16 are added up as F32 first."""
+        return 2e-8 if dtype_a == dtype_b == "BF16" else 1e-12
+
     def compare(self, a, b, atol, rtol):
         (dtype_a, x), (dtype_b, y) = a, b
         self.write("a.safetensors", {"w": (dtype_a, [len(x)], packed(x, dtype_a))})
@@ -71,7 +75,7 @@ class Numbers(TestCase):
         for key, wanted in (("norm_a", norm_a), ("norm_b", norm_b), ("norm_change", norm), ("relative_change", norm / norm_a),
                             ("cosine", math.fsum(p * q for p, q in finite) / norm_a / norm_b),
                             ("rms", norm / math.sqrt(len(finite)))):
-            self.assertAlmostEqual(change[key], wanted, delta=1e-12 * max(1, abs(wanted)), msg=key)
+            self.assertAlmostEqual(change[key], wanted, delta=self.precision(dtype_a, dtype_b) * max(1, abs(wanted)), msg=key)
         far = {i: abs(pairs[i][0] - pairs[i][1]) for i in differ if not any(map(math.isnan, pairs[i]))}
         if far:
             largest = max(far.values())
@@ -228,6 +232,71 @@ class Rank(TestCase):
         self.assertEqual({change["rank"]["before_gap"] for change in report["changed"]}, {4})
         plain = self.ballast("diff", base, "merged.safetensors", "--json", code=NO).json()
         self.assertNotIn("rank", plain["changed"][0])
+
+
+class Loras(TestCase):
+    """Two LoRAs are compared by what they add to each weight."""
+
+    ROWS, COLUMNS = 6, 5
+
+    def lora(self, name, seed, rank, alpha, parts=None, dtype="F32"):
+        rng = random.Random(seed)
+        a, b = parts or ([[rng.gauss(0, 1) for _ in range(self.COLUMNS)] for _ in range(rank)],
+                         [[rng.gauss(0, 1) for _ in range(rank)] for _ in range(self.ROWS)])
+        prefix = "base_model.model.layers.0.q_proj"
+        self.write(f"{name}/adapter_model.safetensors", {
+            f"{prefix}.lora_A.weight": (dtype, [rank, self.COLUMNS], packed(sum(a, []), dtype)),
+            f"{prefix}.lora_B.weight": (dtype, [self.ROWS, rank], packed(sum(b, []), dtype))})
+        (self.folder / name / "adapter_config.json").write_text(json.dumps(
+            {"peft_type": "LORA", "r": rank, "lora_alpha": alpha, "target_modules": ["q_proj"]}))
+        return [[alpha / rank * sum(b[i][k] * a[k][j] for k in range(rank)) for j in range(self.COLUMNS)] for i in range(self.ROWS)]
+
+    def test_of_other_ranks_have_the_numbers_of_their_products(self):
+        a, b = sum(self.lora("a", 1, 2, 4), []), sum(self.lora("b", 2, 3, 3), [])
+        report = self.ballast("diff", "a", "b", "--json", code=NO).json()
+        change, = report["changed"]
+        norm = lambda values: math.sqrt(sum(x * x for x in values))
+        self.assertEqual((change["name"], change["what"], change["max_at"]), ("layers.0.q_proj.weight", "values", None))
+        self.assertAlmostEqual(change["relative_change"], norm([x - y for x, y in zip(a, b)]) / norm(a), places=5)
+        self.assertAlmostEqual(change["cosine"], sum(x * y for x, y in zip(a, b)) / norm(a) / norm(b), places=5)
+        self.assertIn("rank 2, alpha 4", self.ballast("diff", "a", "b", code=NO).err)
+
+    def test_that_say_the_same_are_equal(self):
+        rng = random.Random(3)
+        a = [[rng.gauss(0, 1) for _ in range(self.COLUMNS)] for _ in range(2)]
+        b = [[rng.gauss(0, 1) for _ in range(2)] for _ in range(self.ROWS)]
+        self.lora("a", 0, 2, 4, (a, b))
+        self.lora("b", 0, 2, 2, ([[2 * x for x in row] for row in a], b))  # the scaling is in A
+        self.assertEqual(self.ballast("diff", "a", "b").out, "equal: 1 tensor\n")
+        self.ballast("adapter", "convert", "a", "--to", "kohya", "-o", "a.safetensors", "-q")
+        self.assertEqual(self.ballast("diff", "a", "b", "--names", "keep", code=NO).lines()[0], "1 equal, 0 only in A, 0 only in B, 1 changed")
+
+    def test_that_do_not_fit_together_are_compared_by_their_tensors(self):
+        self.lora("a", 1, 2, 4)
+        self.write("b/adapter_model.safetensors", {"base_model.model.layers.0.q_proj.lora_A.weight": ("F32", [2, 5], [0.0] * 10)})
+        shutil.copy(self.folder / "a/adapter_config.json", self.folder / "b")
+        self.assertIn("tensor", self.ballast("diff", "a", "b", code=NO).err + self.ballast("diff", "a", "b", code=NO).out)
+
+
+class OnATerminal(TestCase):
+    def test_no_line_is_wider_than_the_screen_and_names_stay_apart(self):
+        for side, factor in (("a", 1.0), ("b", 1.5)):
+            self.write(f"{side}.safetensors", {f"model.layers.{i}.self_attn.{part}_proj.weight": ("F32", [4, 4], [factor * (i + 1)] * 16)
+                                               for i in range(4) for part in "qkvo"})
+        for columns in (50, 80, 120):
+            _, text = Terminal("diff", "a.safetensors", "b.safetensors", cwd=self.folder, columns=columns).finish()
+            lines = without_colors(text).splitlines()
+            self.assertLessEqual(max(map(len, lines)), columns, text)
+            names = [line.split()[1] for line in lines if line.startswith("~ ")]
+            self.assertEqual(len(set(names)), 10, text)
+
+    def test_what_only_one_side_has_is_folded(self):
+        self.write("a.safetensors", {f"layers.{i}.w": ("F32", [2], [1.0, 2.0]) for i in range(30)})
+        self.write("b.safetensors", {"layers.0.w": ("F32", [2], [1.0, 2.0])})
+        _, text = Terminal("diff", "a.safetensors", "b.safetensors", cwd=self.folder).finish()
+        self.assertIn("- layers.#.w  ×29  F32 [2]", without_colors(text))
+        _, text = Terminal("diff", "a.safetensors", "b.safetensors", "-v", cwd=self.folder).finish()
+        self.assertIn("- layers.29.w  F32 [2]", without_colors(text))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the documentation shows is what the command does.
 
-A block marked ```console is a session: lines that begin with "$ ballast" or "$ ./dev run" are run in a folder that has
+A block marked ```console is a session: lines that begin with "$ ballast", "$ ./dev run" or "$ python3 examples/" are run in a folder that has
 the repository's examples/ in it and lasts as long as the document; the lines below must be what a terminal shows, where
 a line "..." stands for any number of lines. "$ echo $?" shows the exit code. Other commands (git, cd,
 apt) are for the reader and are not run. A block whose output is not shown must only succeed.
@@ -66,7 +66,7 @@ class Documents(TestCase):
             where = f"{path.name}, line {number}: $ {command}"
             if command == "echo $?":
                 self.assertEqual(expected, [str(self.last_code)], where)
-            elif re.match(r"(ballast|\./dev run)\b", command):
+            elif re.match(r"(ballast|\./dev run|python3 examples/make_\w+\.py)\b", command):
                 actual = self.run_line(command)
                 if not expected:
                     self.assertEqual(self.last_code, OK, where + "\n" + "\n".join(actual))

@@ -108,6 +108,7 @@ PUBLIC_HEADERS = {
     "typed_metadata": "tensor",
     "metadata": "inspect",
     "metadata_text": "tensor",
+    "diff_adapters": "peft",
     "from_diff": "peft",
     "importance": "llamacpp",
     "recipe": "llamacpp",

@@ -140,7 +140,7 @@ TEST(TorchWalk, ShowsTheAttributesOfUnknownObjects) {
   EXPECT_EQ(names_of(checkpoint), (Names{"args.w", "made.<arg0>", "slots.s", "both.d", "both.s", "other.<state>.0"}));
   EXPECT_EQ(value_as<double>(checkpoint, "args.lr"), 0.1);
   EXPECT_EQ(value_as<std::int64_t>(checkpoint, "made.<arg1>"), 2);
-  EXPECT_TRUE(test::has_note(checkpoint, "kept as inert records"));
+  EXPECT_TRUE(test::has_note(checkpoint, "kept as data that nothing runs"));
 }
 
 TEST(TorchWalk, LooksBehindTheReconstructorOfProtocolTwo) {

@@ -28,7 +28,7 @@ void note_unknown(const std::set<std::string>& unknown, Checkpoint& checkpoint) 
   if (unknown.size() > named) names += fmt::format(" and {} more", unknown.size() - named);
   checkpoint.notes.push_back(
       {"",
-       fmt::format("{} unknown to Ballast, kept as inert records: {}",
+       fmt::format("{} unknown to Ballast, and kept as data that nothing runs: {}",
                    unknown.size() == 1 ? "a class or function is" : "classes or functions are", names),
        Note::Kind::remark});
 }
