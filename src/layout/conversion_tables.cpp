@@ -26,8 +26,8 @@ constexpr std::string_view kSparseBlock = R"({"rules": [
 ]})";
 
 constexpr std::string_view kPhimoe = R"({"rules": [
-  {"from": "{x}.block_sparse_moe.gate.weight", "to": "{x}.mlp.router.weight", "optional": true},
-  {"from": "{x}.block_sparse_moe.{y}", "to": "{x}.mlp.{y}", "optional": true}
+  {"from": "{x}.block_sparse_moe.{y}", "to": "{x}.mlp.{y}", "optional": true},
+  {"from": "{x}.mlp.gate.weight", "to": "{x}.mlp.router.weight", "optional": true}
 ]})";
 
 constexpr std::string_view kJamba = R"({"rules": [

@@ -65,7 +65,9 @@ void check_counts(const WeightRule& rule) {
   const std::size_t parts = may_have_many_to ? rule.to.size() : rule.from.size();
   if (rule.change == WeightChange::rename) {
     if (rule.from.size() == rule.to.size()) return;
-    throw Error(Errc::invalid_argument, "needs as many new names as old ones");
+    throw Error(Errc::invalid_argument,
+                "needs as many new names as old ones: only \"concat\" makes one tensor of several, and only \"split\" "
+                "several of one");
   }
   if ((rule.from.size() > 1 && !may_have_many_from) || (rule.to.size() > 1 && !may_have_many_to))
     throw Error(Errc::invalid_argument, "only \"concat\" takes several names, and only \"split\" gives them");
