@@ -70,7 +70,7 @@ TEST(Reshape, RefusesShapesAndFormsThatDoNotFit) {
     EXPECT_ERROR(rule(std::string(R"({"from": "a", "reshape": )") + forms + "}"), Errc::invalid_argument, why);
   };
   is_wrong(R"J(["a b", "b a"])J", "the same words and numbers in the same order");
-  is_wrong(R"J(["a b", "(a b"])J", "a parenthesis too few");
+  is_wrong(R"J(["a 2", "(a 2"])J", "a parenthesis too few");
   is_wrong(R"J(["a b)", "a b"])J", "a parenthesis too many");
   is_wrong(R"J(["((a) b)", "a b"])J", "a parenthesis too many");
   is_wrong(R"J(["a ()", "a"])J", "nothing between two parentheses");
