@@ -57,6 +57,7 @@ def open(
     safety: Literal["inert", "strict"] = "inert",
     cache: Literal["use", "ignore", "automatic", "always"] = "use",
     lenient: bool = False,
+    conversions: str | None = None,
     limits: Mapping[str, int] | None = None,
     threads: int = 0,
     progress: _Progress | None = None,

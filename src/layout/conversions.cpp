@@ -71,6 +71,7 @@ std::optional<ModelConfig> read_config(const Checkpoint& checkpoint, const OpenO
   if (checkpoint.target.empty()) return std::nullopt;
   const OpenOptions options = options_for(checkpoint.target, given);
   const bool is_folder = options.files->list(checkpoint.target).has_value();
+  if (!is_folder && !options.files->exists(checkpoint.target)) return std::nullopt;  // standard input, memory
   const std::string path = is_folder ? options.files->inside(checkpoint.target, "config.json")
                                      : options.files->beside(checkpoint.target, "config.json");
   if (!options.files->exists(path)) return std::nullopt;
