@@ -23,12 +23,12 @@ namespace ballast {
 // The values of model_type that have a map, sorted.
 std::vector<std::string_view> types_with_conversions();
 
-// The map of a type. If `experts` is not 0, every layer with experts must have that many. Errc::not_found if the type
-// has none, with a list of those that have one.
+// The map of a type. If `experts` is not 0, every layer with experts must have that many. Errc::invalid_argument if the
+// type has none, with a list of those that have one.
 WeightMap conversions_of(std::string_view model_type, std::uint64_t experts = 0);
 
 // What the config.json beside a checkpoint says: its model_type, or that of its text_config, if there is a map for it.
-// Errc::not_found if there is no such file, or no map.
+// Errc::not_found if there is no such file, Errc::unsupported if there is no map.
 std::string conversion_type(const Checkpoint& checkpoint, const OpenOptions& options = {});
 
 // The tensors as transformers has them, and as they are published. `model_type` is "auto" for what config.json says;

@@ -38,13 +38,12 @@ const ConversionRow* find_row(std::string_view model_type) {
   return nullptr;
 }
 
-Error no_map(std::string_view model_type) {
-  Error error(Errc::not_found, fmt::format("there are no conversions for the model_type {}", quote(model_type)));
+Error no_map(Errc code, std::string_view model_type) {
+  Error error(code, fmt::format("there are no conversions for the model_type {}", quote(model_type)));
   const auto types = types_with_conversions();
   const auto near = nearest(model_type, types);
-  return error.about(model_type)
-      .hint(fmt::format("{}there are some for {}", near ? "did you mean " + quote(*near) + "? " : std::string(),
-                        fmt::join(types, ", ")));
+  return error.hint(fmt::format("{}there are some for {}", near ? "did you mean " + quote(*near) + "? " : std::string(),
+                                fmt::join(types, ", ")));
 }
 
 // What config.json says that conversions depend on.
@@ -98,7 +97,7 @@ Chosen choose(const Checkpoint& checkpoint, std::string_view model_type, const O
     if (!config || find_row(config->type) == nullptr) return {};
     return {config->type, config->experts};
   }
-  if (find_row(model_type) == nullptr) throw no_map(model_type);
+  if (find_row(model_type) == nullptr) throw no_map(Errc::invalid_argument, model_type);
   return {std::string(model_type), config && config->type == model_type ? config->experts : 0};
 }
 
@@ -135,7 +134,7 @@ std::vector<std::string_view> types_with_conversions() {
 
 WeightMap conversions_of(std::string_view model_type, std::uint64_t experts) {
   const ConversionRow* row = find_row(model_type);
-  if (row == nullptr) throw no_map(model_type);
+  if (row == nullptr) throw no_map(Errc::invalid_argument, model_type);
   WeightMap all;
   for (const std::string_view text : row->maps) {
     if (text.empty()) continue;
@@ -156,7 +155,7 @@ std::string conversion_type(const Checkpoint& checkpoint, const OpenOptions& opt
         .hint(fmt::format("name its model_type; there are conversions for {}",
                           fmt::join(types_with_conversions(), ", ")));
   }
-  if (find_row(config->type) == nullptr) throw no_map(config->type).in(checkpoint.target);
+  if (find_row(config->type) == nullptr) throw no_map(Errc::unsupported, config->type).in(checkpoint.target);
   return config->type;
 }
 

@@ -61,15 +61,15 @@ class Conversions(TestCase):
     def test_that_there_are_not_are_an_error_with_those_that_there_are(self):
         self.model("llama", {"model_type": "llama"}, {"a": ("F32", [1], [1])})
         self.write("alone.safetensors", {"a": ("F32", [1], [1])})
-        for arguments in (["llama", "x.safetensors", "--map", "transformers"],
-                          ["llama", "x.safetensors", "--map-back", "transformers"],
-                          ["alone.safetensors", "x.safetensors", "--map", "transformers:llama"]):
-            self.refused("convert", *arguments, code=IO, says='no conversions for the model_type "llama"', hint="mixtral")
+        for code, *arguments in ((UNSUPPORTED, "llama", "--map", "transformers"),
+                                 (UNSUPPORTED, "llama", "--map-back", "transformers"),
+                                 (USAGE, "alone.safetensors", "--map", "transformers:llama")):
+            self.refused("convert", arguments[0], "x.safetensors", *arguments[1:], code=code, says='no conversions for the model_type "llama"', hint="mixtral")
         self.refused("convert", "alone.safetensors", "x.safetensors", "--map", "transformers", code=IO,
                      says="no config.json says which model this is", hint="mixtral")
-        self.refused("convert", "alone.safetensors", "x.safetensors", "--map", "transformers:mixtrl", code=IO,
+        self.refused("convert", "alone.safetensors", "x.safetensors", "--map", "transformers:mixtrl", code=USAGE,
                      says="mixtrl", hint='did you mean "mixtral"')
-        self.assertEqual(self.names_in_folder(), ["alone.safetensors", "llama"])
+        self.assertEqual(self.names_in_folder(), ["alone.safetensors", "llama/config.json", "llama/model.safetensors"])
 
     def test_refuse_a_layer_that_lacks_an_expert(self):
         self.mixtral()

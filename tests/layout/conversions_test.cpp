@@ -258,7 +258,7 @@ TEST(Conversions, OfEveryTypeAreMapsThatCanBeReversed) {
 TEST(Conversions, OfATypeThatHasNoneAreAnErrorWithThoseThatThereAre) {
   const auto error = test::error_of([] { conversions_of("llama"); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), Errc::not_found);
+  EXPECT_EQ(error->code(), Errc::invalid_argument);
   EXPECT_NE(std::string(error->what()).find("no conversions for the model_type \"llama\""), std::string::npos);
   EXPECT_HINT(conversions_of("llama"), "deepseek_v3");
   EXPECT_HINT(conversions_of("mixtrl"), "did you mean \"mixtral\"?");
@@ -314,7 +314,7 @@ TEST(Conversions, AreChosenByConfigJsonWhichSaysHowManyExpertsThereAre) {
   EXPECT_EQ(with_conversions(opened(R"({"model_type": ["qwen3_moe"]})"), "auto").size(), 9u);
   EXPECT_EQ(with_conversions(opened(R"({"model_type": "llama"})"), "qwen2_moe").size(), 2u) << "somebody says it";
   EXPECT_ERROR(with_conversions(opened("{"), "auto"), Errc::malformed, "");
-  EXPECT_ERROR(conversion_type(opened(R"({"model_type": "llama"})")), Errc::not_found, "\"llama\"");
+  EXPECT_ERROR(conversion_type(opened(R"({"model_type": "llama"})")), Errc::unsupported, "\"llama\"");
   EXPECT_EQ(conversion_type(opened(R"({"model_type": "olmoe"})")), "olmoe");
   EXPECT_ERROR(conversion_type(published({})), Errc::not_found, "no config.json");
   EXPECT_EQ(with_conversions(published({{"a", {1}}}), "auto").size(), 1u);
@@ -375,7 +375,7 @@ TEST(Conversions, ArePartOfLoadingAModel) {
   EXPECT_TRUE(report.ok());
   EXPECT_TRUE(report.notes.empty());
   EXPECT_EQ(model.gate_up.shape(), Shape({3, 8, 2}));
-  EXPECT_ERROR(load_state_dict(model, checkpoint, {.conversions = "llama"}), Errc::not_found, "\"llama\"");
+  EXPECT_ERROR(load_state_dict(model, checkpoint, {.conversions = "llama"}), Errc::invalid_argument, "\"llama\"");
 }
 
 }  // namespace
