@@ -14,6 +14,7 @@
 #include "io/section.hpp"
 #include "layout/conversion_tables.hpp"
 #include "layout/pattern.hpp"
+#include "tensor/same_tensor.hpp"
 #include "transform/wrappers.hpp"
 
 namespace ballast {
@@ -103,7 +104,7 @@ Chosen choose(const Checkpoint& checkpoint, std::string_view model_type, const O
 
 bool is_same(const StateDict& before, const StateDict& after) {
   return std::ranges::equal(before, after, [](const StateDict::Entry& a, const StateDict::Entry& b) {
-    return a.name == b.name && a.tensor.storage() == b.tensor.storage() && a.tensor.shape() == b.tensor.shape();
+    return a.name == b.name && is_same_tensor(a.tensor, b.tensor);
   });
 }
 

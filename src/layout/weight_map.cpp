@@ -16,6 +16,7 @@
 #include "layout/weight_conditions.hpp"
 #include "layout/weight_pass.hpp"
 #include "tensor/checkpoint_parts.hpp"
+#include "tensor/same_tensor.hpp"
 
 namespace ballast {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 void take_changed(Checkpoint& checkpoint, const StateDict& changed) {
   const auto is_same = [&](std::string_view name) {
     const Tensor *now = changed.find(name), *then = checkpoint.find(name);
-    return now != nullptr && then != nullptr && now->storage() == then->storage() && now->shape() == then->shape();
+    return now != nullptr && then != nullptr && is_same_tensor(*now, *then);
   };
   for (const Composite& composite : checkpoint.composites) {
     if (!std::ranges::all_of(composite.parts, is_same)) {
@@ -37,7 +38,7 @@ void take_changed(Checkpoint& checkpoint, const StateDict& changed) {
   const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : changed) {
     const Tensor* then = checkpoint.quantization ? checkpoint.find(name) : &tensor;
-    if (then == nullptr || then->storage() != tensor.storage()) packed.refuse(name, tensor, "changed by a map");
+    if (then == nullptr || !is_same_tensor(*then, tensor)) packed.refuse(name, tensor, "changed by a map");
   }
   for (const auto& [name, unknown] : checkpoint.unknown_ggml) {
     if (!is_same(name)) {
