@@ -15,10 +15,10 @@
 #include <ballast/save.hpp>
 #include <ballast/training.hpp>
 #include <ballast/transform.hpp>
-#include <ballast/weight_map.hpp>
 
 #include "../beside.hpp"
 #include "../gguf_flags.hpp"
+#include "../maps.hpp"
 #include "../options.hpp"
 #include "../remedies.hpp"
 #include "../save_job.hpp"
@@ -194,9 +194,7 @@ Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, boo
   suggest_model(session, arguments, checkpoint);
 
   const std::size_t said = checkpoint.notes.size();
-  if (!arguments.map_back.empty())
-    checkpoint = apply(std::move(checkpoint), WeightMap::load(arguments.map_back).reversed());
-  if (!arguments.map.empty()) checkpoint = apply(std::move(checkpoint), WeightMap::load(arguments.map));
+  checkpoint = with_maps(session, std::move(checkpoint), arguments.map, arguments.map_back);
   std::vector<RenameRule> rules;
   for (const auto& text : arguments.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
@@ -316,7 +314,8 @@ void add_convert(Command& verb, Session& session) {
   add_selection_options(verb, session);
   verb.option("--rename", "REGEX=TEMPLATE", &arguments->renames, R"(replace in every name, \1 for groups; in order)");
   verb.option("--map", "FILE", &arguments->map,
-              "rules that rename, fuse, split, stack, transpose: see docs/maps.md; before --rename");
+              "rules that rename, fuse, split, stack, transpose: see docs/maps.md; before --rename. transformers: what "
+              "from_pretrained does, by the model_type of config.json or transformers:TYPE");
   verb.option("--map-back", "FILE", &arguments->map_back, "the same rules, the other way");
   verb.option("--names", "STYLE", &arguments->names,
               "names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep");

@@ -8,6 +8,7 @@
 #include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
 #include <ballast/check.hpp>            // whether checkpoints are fit to ship
 #include <ballast/checkpoint.hpp>       // a state dict and everything else that a file says
+#include <ballast/conversions.hpp>      // what transformers does to published weights when it loads them
 #include <ballast/densify.hpp>          // sparse and quantized tensors as dense ones
 #include <ballast/dequantize.hpp>       // weights that other programs keep quantized, as numbers
 #include <ballast/device.hpp>           // where tensors are to be

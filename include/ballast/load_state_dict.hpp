@@ -44,11 +44,13 @@ struct LoadStateDictOptions {
   DTypePolicy dtype_policy = DTypePolicy::keep;
   DType dtype = DType::f32;               // for DTypePolicy::to_one
   std::optional<RankSlice> slice{};       // for a parallel model: only what one rank needs; see plan_ranks()
-  std::string conversions{};              // transformers' own, before the map: "auto", or a model_type; docs/maps.md
+  std::string conversions{};              // transformers' own, before the map: "auto", or a type; see conversions.hpp
   WeightMap map{};                        // applied to the checkpoint's tensors: split, stacked, transposed, ...
   std::vector<RenameRule> key_mapping{};  // applied after the map, in order, to the names; see reversed()
   std::string strip_prefix{}, add_prefix{};
-  bool find_prefix = true;  // try "module.", "_orig_mod.", "model." and the like if names do not match as they are
+  // If names do not match as they are: without what wrappers put anywhere into names ("module.", "_orig_mod.",
+  // "_fsdp_wrapped_module."), be it in some of them, and with or without one prefix for all ("model.", "state_dict.").
+  bool find_prefix = true;
   std::vector<std::pair<std::string, std::string>> tied{};  // two names of one tensor: either in the file serves both
   std::vector<std::string> ignore_missing{}, ignore_unexpected{};  // globs over whole names
   Device device{};  // of every ballast::Tensor; the model's own memory stays where it is. meta: shapes, and no data
@@ -78,6 +80,7 @@ struct LoadReport {
   Overflows overflows;                 // of values that were cast and copied; a lazy view counts when it is read
   std::vector<std::string> tied;       // names that were filled from their other name
   std::vector<std::string> differing;  // tied names of which the checkpoint has both, with different values
+  std::vector<Note> notes;             // about prefixes that were found, and conversions
   std::vector<std::pair<std::string, std::string>> suggestions;  // missing -> the unexpected name that it may be
   std::uint64_t loaded = 0;                                      // number of tensors
   std::uint64_t bytes = 0;                                       // that were copied; assigned tensors are not read

@@ -65,6 +65,7 @@ def open(
     cache="use",
     lenient=False,
     dequantize=False,
+    conversions=None,
     limits=None,
     threads=0,
     progress=None,
@@ -90,6 +91,8 @@ def open(
         cache: "use" a cache that is there, "ignore" it, or make one: "automatic", "always"
         lenient: forgive what real files are known to get wrong, with a note for each
         dequantize: weights that are kept quantized (GPTQ, AWQ, NF4, FP8, …) as the numbers that they stand for
+        conversions: tensors as transformers has them, with experts stacked and old names replaced: "auto" by the
+            model_type of config.json, or a model_type such as "mixtral"
         limits: limits on input that are raised or lowered, such as {"max_tensors": 1000}: max_header_bytes,
             max_index_bytes, max_tensors, max_metadata_keys, max_rank, max_json_depth, max_shards, max_archive_members,
             max_archive_depth, max_inflated_bytes, max_pickle_bytes, max_pickle_nodes, max_values, max_expansion_bytes,
@@ -107,7 +110,9 @@ def open(
         from ._run import _progress
 
         progress = _progress(progress)
-    return _native.open(target, str(device), root or "", safety, cache, lenient, dequantize, limits or {}, threads, progress, variant or "", subfolder or "", _remote(token, cache_dir, offline, headers))
+    remote = _remote(token, cache_dir, offline, headers)
+    opened = _native.open(target, str(device), root or "", safety, cache, lenient, dequantize, limits or {}, threads, progress, variant or "", subfolder or "", remote)
+    return _native.with_conversions(opened, conversions, remote) if conversions else opened
 
 
 def _remote(token=None, cache_dir=None, offline=False, headers=None):

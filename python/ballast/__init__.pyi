@@ -58,6 +58,7 @@ def open(
     cache: Literal["use", "ignore", "automatic", "always"] = "use",
     lenient: bool = False,
     dequantize: bool = False,
+    conversions: str | None = None,
     limits: Mapping[str, int] | None = None,
     threads: int = 0,
     progress: _Progress | None = None,

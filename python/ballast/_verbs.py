@@ -299,7 +299,8 @@ def convert(
         include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose whole name matches
         rename: replace in every name, \\1 for groups; in order
-        map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename
+        map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename. transformers: what
+            from_pretrained does, by the model_type of config.json or transformers:TYPE
         map_back: the same rules, the other way
         names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep
         architecture: for names, where the file does not say it: llama

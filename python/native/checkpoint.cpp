@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <ballast/conversions.hpp>
 #include <ballast/error.hpp>
 #include <ballast/open.hpp>
 #include <ballast/suggest.hpp>
@@ -203,6 +204,19 @@ std::unique_ptr<PyCheckpoint> open_any(const py::object& target, const std::stri
   return std::make_unique<PyCheckpoint>(std::move(opened), device);
 }
 
+// The same tensors as transformers has them, read from the same file.
+std::unique_ptr<PyCheckpoint> converted(const PyCheckpoint& self, const std::string& model_type,
+                                        const py::dict& remote) {
+  OpenOptions options;
+  options.remote = remote_files_of(remote);
+  Checkpoint checkpoint = self.get();
+  {
+    const Unlocked unlocked;
+    checkpoint = with_conversions(std::move(checkpoint), model_type, options);
+  }
+  return std::make_unique<PyCheckpoint>(std::move(checkpoint), *self.device());
+}
+
 // A checkpoint of tensors that lie in memory or in other checkpoints: for save() and the verbs.
 std::unique_ptr<PyCheckpoint> made_of(const py::dict& tensors, const py::dict& metadata) {
   StateDict state;
@@ -304,6 +318,7 @@ void add_checkpoint(py::module_& module) {
   module.def("open", &open_any, py::arg("target"), py::arg("device"), py::arg("root"), py::arg("safety"),
              py::arg("cache"), py::arg("lenient"), py::arg("dequantize"), py::arg("limits"), py::arg("threads"),
              py::arg("progress"), py::arg("variant"), py::arg("subfolder"), py::arg("remote"));
+  module.def("with_conversions", &converted, py::arg("checkpoint"), py::arg("model_type"), py::arg("remote"));
   module.def("checkpoint_of", &made_of, py::arg("tensors"), py::arg("metadata"));
   module.def(
       "tensor_of_memory",

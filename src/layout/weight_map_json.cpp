@@ -13,6 +13,7 @@
 
 #include "core/text.hpp"
 #include "io/section.hpp"
+#include "layout/dimension_form.hpp"
 #include "layout/json_rules.hpp"
 #include "layout/pattern.hpp"
 
@@ -28,6 +29,7 @@ constexpr std::array kWords = {
     Word{"stack", WeightChange::stack},       Word{"unstack", WeightChange::unstack},
     Word{"permute", WeightChange::permute},   Word{"interleave", WeightChange::interleave},
     Word{"separate", WeightChange::separate}, Word{"add", WeightChange::add},
+    Word{"reshape", WeightChange::reshape},
 };
 
 std::vector<std::string> names_of(const Json& json) {
@@ -51,6 +53,9 @@ void read_argument(WeightRule& rule, const Json& json) {
     case WeightChange::interleave:
     case WeightChange::separate: rule.heads = json.count(); break;
     case WeightChange::add: rule.number = json.number(); break;
+    case WeightChange::reshape:
+      for (const Json& form : json.list()) rule.forms.push_back(form.text());
+      break;
   }
 }
 
@@ -58,6 +63,12 @@ void check_counts(const WeightRule& rule) {
   const bool may_have_many_from = rule.change == WeightChange::concat,
              may_have_many_to = rule.change == WeightChange::split;
   const std::size_t parts = may_have_many_to ? rule.to.size() : rule.from.size();
+  if (rule.change == WeightChange::rename) {
+    if (rule.from.size() == rule.to.size()) return;
+    throw Error(Errc::invalid_argument,
+                "needs as many new names as old ones: only \"concat\" makes one tensor of several, and only \"split\" "
+                "several of one");
+  }
   if ((rule.from.size() > 1 && !may_have_many_from) || (rule.to.size() > 1 && !may_have_many_to))
     throw Error(Errc::invalid_argument, "only \"concat\" takes several names, and only \"split\" gives them");
   if ((may_have_many_from || may_have_many_to) && parts < 2)
@@ -85,15 +96,58 @@ void check_places(const WeightRule& rule) {
   for (const std::string& name : rule.to) check(name, is_unstack ? 1 : 0);
 }
 
+void read_conditions(WeightRule& rule, const Json& json) {
+  const auto read = [&](std::string_view key, std::vector<std::string>& names) {
+    if (const Json* found = json.find(key)) names = names_of(*found);
+  };
+  read("if", rule.needed);
+  read("unless", rule.refused);
+  read("except", rule.except);
+  const bool has_one_result = rule.change != WeightChange::concat && rule.change != WeightChange::split &&
+                              rule.change != WeightChange::stack && rule.change != WeightChange::unstack;
+  if (rule.has_conditions() && !has_one_result)
+    throw Error(Errc::invalid_argument, "has a condition, which only rules have that make one tensor of one");
+}
+
+// "fit": [2, "{x}.norm.weight"]
+void read_fit(WeightRule& rule, const Json& json) {
+  if (rule.change != WeightChange::permute)
+    throw Error(Errc::invalid_argument, "has \"fit\", which goes with \"permute\"");
+  if (json.list().size() != 2) throw Error(Errc::malformed, "\"fit\" is a dimension and a name");
+  rule.fit = WeightFit{static_cast<std::size_t>(json.list()[0].count()), json.list()[1].text()};
+  if (rule.fit->axis >= rule.order.size())
+    throw Error(Errc::invalid_argument, "\"fit\" names a dimension that \"permute\" does not have");
+  if (!std::ranges::includes(places_in(rule.from.front()), places_in(rule.fit->name)))
+    throw Error(Errc::invalid_argument, "\"fit\" has a place in braces that \"from\" does not have");
+}
+
+void read_count(WeightRule& rule, const Json& json) {
+  if (rule.change != WeightChange::stack && rule.change != WeightChange::unstack)
+    throw Error(Errc::invalid_argument, "has \"count\", which goes with \"stack\" and \"unstack\"");
+  rule.count = json.count();
+}
+
+void check_forms(const WeightRule& rule) {
+  if (rule.change != WeightChange::reshape) return;
+  if (rule.forms.size() != 2) throw Error(Errc::malformed, "\"reshape\" has two forms: before and after");
+  if (!DimensionForm(rule.forms[0]).has_parts_of(DimensionForm(rule.forms[1])))
+    throw Error(Errc::invalid_argument, "\"reshape\" needs the same words and numbers in the same order in both forms");
+}
+
 WeightRule weight_rule_from(const Json& json) {
-  refuse_unknown_members(json,
-                         {"from", "to", "sizes", "rename", "about", "concat", "split", "stack", "unstack", "permute",
-                          "interleave", "separate", "add"},
-                         "a rule");
+  refuse_unknown_members(
+      json, {"from",       "to",       "sizes", "rename",  "about", "concat", "split", "stack",  "unstack", "permute",
+             "interleave", "separate", "add",   "reshape", "fit",   "count",  "if",    "unless", "except",  "optional"},
+      "a rule");
   WeightRule rule;
+  if (const Json* optional = json.find("optional")) rule.is_optional = optional->boolean();
   if (const Json* pattern = json.find("rename")) {
     rule.expression = RenameRule{pattern->text(), json.at("to").text()};
     if (json.find("from") != nullptr) throw Error(Errc::malformed, "has both \"rename\" and \"from\"");
+    for (const char* key : {"if", "unless", "except", "fit", "count"}) {
+      if (json.find(key) != nullptr)
+        throw Error(Errc::malformed, fmt::format("has \"rename\" and \"{}\", which goes with \"from\"", key));
+    }
     return rule;
   }
   for (const Word& word : kWords) {
@@ -109,6 +163,10 @@ WeightRule weight_rule_from(const Json& json) {
   if (const Json* sizes = json.find("sizes")) {
     for (const Json& size : sizes->list()) rule.sizes.push_back(size.count());
   }
+  if (const Json* count = json.find("count")) read_count(rule, *count);
+  if (const Json* fit = json.find("fit")) read_fit(rule, *fit);
+  read_conditions(rule, json);
+  check_forms(rule);
   check_counts(rule);
   check_places(rule);
   return rule;

@@ -1,3 +1,4 @@
+#include <ballast/conversions.hpp>
 #include <ballast/diff.hpp>
 #include <ballast/load_state_dict.hpp>
 #include <ballast/suggest.hpp>
@@ -18,13 +19,13 @@
 #include "core/text.hpp"
 #include "kernels/cast.hpp"
 #include "load/place.hpp"
+#include "transform/wrappers.hpp"
 
 namespace ballast {
 namespace {
 
-// Prefixes that trainers and compilers put before the names of a model.
-constexpr std::array kPrefixes = {"module.", "_orig_mod.",   "model.",           "state_dict.",
-                                  "net.",    "transformer.", "base_model.model."};
+// Prefixes that programs put before all names of a model.
+constexpr std::array kPrefixes = {"model.", "state_dict.", "net.", "transformer.", "base_model.model."};
 
 bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
   return std::ranges::any_of(globs, [&](const std::string& glob) { return glob_match(glob, name); });
@@ -63,8 +64,16 @@ class Loader {
     Tensor from;
   };
 
-  Checkpoint chosen(Checkpoint checkpoint) const {
+  void take_notes(const Checkpoint& checkpoint, std::size_t first) {
+    report_.notes.insert(report_.notes.end(), checkpoint.notes.begin() + static_cast<std::ptrdiff_t>(first),
+                         checkpoint.notes.end());
+  }
+
+  Checkpoint chosen(Checkpoint checkpoint) {
     if (options_.slice) checkpoint = take_slice(std::move(checkpoint), *options_.slice);
+    const std::size_t said = checkpoint.notes.size();
+    if (!options_.conversions.empty()) checkpoint = with_conversions(std::move(checkpoint), options_.conversions);
+    take_notes(checkpoint, said);
     return apply(std::move(checkpoint), options_.map);
   }
 
@@ -73,7 +82,9 @@ class Loader {
     checkpoint = rename(std::move(checkpoint), options_.key_mapping);
     if (!options_.strip_prefix.empty()) checkpoint = strip_prefix(std::move(checkpoint), options_.strip_prefix);
     if (!options_.add_prefix.empty()) checkpoint = add_prefix(std::move(checkpoint), options_.add_prefix);
+    const std::size_t said = checkpoint.notes.size();
     if (options_.find_prefix) checkpoint = with_prefix_found(std::move(checkpoint));
+    take_notes(checkpoint, said);
     for (std::size_t i = 0; i < before.size(); ++i) {
       if (before[i].name != checkpoint.tensors[i].name)
         report_.renamed.push_back({std::string(before[i].name), std::string(checkpoint.tensors[i].name)});
@@ -81,23 +92,33 @@ class Loader {
     return checkpoint;
   }
 
-  // A prefix counts only if every tensor of the model is there without it, or with it.
+  // A prefix counts only if every tensor of the model is there without it, or with it. What wrappers put into names is
+  // looked for first, name by name.
   Checkpoint with_prefix_found(Checkpoint checkpoint) const {
-    const auto holds_all = [&](const auto& name_of) {
-      return std::ranges::all_of(model_, [&](const BoundTensor& tensor) {
-        return !is_wanted(tensor) || checkpoint.contains(name_of(tensor.name));
-      });
-    };
-    if (model_.empty() || holds_all([](const std::string& name) { return name; })) return checkpoint;
+    if (model_.empty() || holds_all(checkpoint, [](const std::string& name) { return name; })) return checkpoint;
+    std::vector<std::string> wanted;
+    for (const BoundTensor& tensor : model_) {
+      if (tensor.is_persistent) wanted.push_back(tensor.name);
+    }
+    checkpoint = match_wrapped_names(std::move(checkpoint), wanted);
+    if (holds_all(checkpoint, [](const std::string& name) { return name; })) return checkpoint;
+    Checkpoint plain = take_out_wrappers(checkpoint);
     for (const std::string prefix : kPrefixes) {
-      if (holds_all([&](const std::string& name) { return prefix + name; }))
-        return strip_prefix(std::move(checkpoint), prefix);
+      if (holds_all(plain, [&](const std::string& name) { return prefix + name; }))
+        return strip_prefix(std::move(plain), prefix);
       const auto stripped = [&](const std::string& name) { return name.substr(std::min(prefix.size(), name.size())); };
       const bool all_have_it =
           std::ranges::all_of(model_, [&](const BoundTensor& tensor) { return tensor.name.starts_with(prefix); });
-      if (all_have_it && holds_all(stripped)) return add_prefix(std::move(checkpoint), prefix);
+      if (all_have_it && holds_all(plain, stripped)) return add_prefix(std::move(plain), prefix);
     }
     return checkpoint;
+  }
+
+  template <class NameOf>
+  bool holds_all(const Checkpoint& checkpoint, const NameOf& name_of) const {
+    return std::ranges::all_of(model_, [&](const BoundTensor& tensor) {
+      return !is_wanted(tensor) || checkpoint.contains(name_of(tensor.name));
+    });
   }
 
   bool is_wanted(const BoundTensor& tensor) const {
@@ -307,6 +328,7 @@ std::string to_string(const LoadReport& report) {
   std::vector<std::string> lines;
   for (const auto& [from, to] : report.renamed) lines.push_back(fmt::format("{} -> {}", from, to));
   append_names(text, "renamed", lines);
+  for (const Note& note : report.notes) text += "note: " + note.text + "\n";
   for (const auto& [missing, candidate] : report.suggestions)
     text += fmt::format("did you mean {} for {}?\n", quote(candidate), quote(missing));
   return text;

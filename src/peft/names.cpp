@@ -158,10 +158,6 @@ std::string state_name(const PeftType& type, const ParameterName& name, std::str
   return joined({name.module, name.parameter, adapter, rest});
 }
 
-std::string without_training_wrappers(std::string_view name) {
-  return without_segments(name, "_fsdp_wrapped_module _orig_mod");
-}
-
 std::string without_base_layers(std::string_view name) { return without_segments(name, kBaseLayer.substr(1)); }
 
 }  // namespace ballast::peft

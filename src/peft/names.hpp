@@ -52,8 +52,6 @@ std::optional<std::string> adapter_in(const PeftType& type, std::string_view sta
 std::string file_name(const ParameterName& name);
 std::string state_name(const PeftType& type, const ParameterName& name, std::string_view adapter);
 
-// Without "_fsdp_wrapped_module" and "_orig_mod", which training leaves between the segments.
-std::string without_training_wrappers(std::string_view name);
 // Without ".base_layer", wherever it stands.
 std::string without_base_layers(std::string_view name);
 

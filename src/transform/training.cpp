@@ -14,6 +14,7 @@
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
 #include "transform/training_names.hpp"
+#include "transform/wrappers.hpp"
 
 namespace ballast {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/text.hpp"
+#include "transform/wrappers.hpp"
 
 namespace ballast {
 namespace {
@@ -78,10 +79,6 @@ constexpr std::array kOptimizerSigns = {"state"sv,
                                         "fp32_from_fp16_params"sv,
                                         "param_state"sv};
 
-// Parts of names that wrappers put anywhere, and those that they put only before all names.
-constexpr std::array kAnywhere = {"_orig_mod."sv, "_fsdp_wrapped_module."sv, "_checkpoint_wrapped_module."sv};
-constexpr std::array kBeforeAll = {"module."sv, "_orig_mod."sv, "_fsdp_wrapped_module."sv, "_forward_module."sv};
-
 // Names of Hugging Face begin so, without any wrapper.
 constexpr std::array kHuggingFace = {"model.layers."sv,         "model.embed_tokens."sv,   "model.shared."sv,
                                      "model.decoder.layers."sv, "model.encoder.layers."sv, "model.language_model."sv,
@@ -133,7 +130,7 @@ std::string wrapper_before(const Checkpoint& model, bool is_lightning) {
   std::string prefix;
   for (bool found = true; found;) {
     found = false;
-    for (const std::string_view wrapper : kBeforeAll) {
+    for (const std::string_view wrapper : wrappers_before_names()) {
       if (!all_begin_with(model, prefix.size(), wrapper)) continue;
       prefix += wrapper;
       found = true;
@@ -142,17 +139,6 @@ std::string wrapper_before(const Checkpoint& model, bool is_lightning) {
   const bool is_wrapped = is_lightning && all_begin_with(model, prefix.size(), "model.");
   if (!is_wrapped || looks_like_huggingface(model, prefix.size())) return prefix;
   return prefix + "model.";
-}
-
-std::string without_wrappers(std::string_view name) {
-  std::string plain(name);
-  for (const std::string_view wrapper : kAnywhere) {
-    for (std::size_t at = plain.find(wrapper); at != std::string::npos; at = plain.find(wrapper, at)) {
-      const bool is_part = at == 0 || plain[at - 1] == '.';
-      is_part ? void(plain.erase(at, wrapper.size())) : void(++at);
-    }
-  }
-  return plain.empty() ? std::string(name) : plain;
 }
 
 }  // namespace ballast

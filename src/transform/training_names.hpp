@@ -1,4 +1,4 @@
-// The names that training programs give to the parts of their checkpoints, and what wrappers put into names.
+// The names that training programs give to the parts of their checkpoints, and what wrappers put before them.
 #pragma once
 
 #include <span>
@@ -21,8 +21,5 @@ bool has_optimizer_sign(std::string_view path);
 // What stands before every name and was put there by wrappers: "module.", "module._orig_mod."; with Lightning also
 // "model.", unless the names look like those of Hugging Face.
 std::string wrapper_before(const Checkpoint& model, bool is_lightning);
-
-// The name without the parts that torch.compile, FSDP and checkpointing put into its middle.
-std::string without_wrappers(std::string_view name);
 
 }  // namespace ballast

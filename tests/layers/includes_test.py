@@ -81,6 +81,7 @@ PUBLIC_HEADERS = {
     "save": "save",
     "transform": "transform",
     "weight_map": "layout",
+    "conversions": "layout",
     "rank_plan": "layout",
     "manifest": "inspect",
     "load": "load",

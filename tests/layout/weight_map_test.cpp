@@ -168,7 +168,7 @@ TEST(WeightMap, WithAnIncompleteGroupSaysWhatIsMissing) {
   EXPECT_ERROR(apply(checkpoint_with({{"e.0", numbers({2})}, {"e", numbers({2})}}), WeightMap::parse(stack)),
                Errc::invalid_argument, "two tensors would be called \"e\"");
   EXPECT_ERROR(apply(checkpoint_with({{"a.q", numbers({2})}, {"a.k", numbers({2, 1})}}), WeightMap::parse(fuse)),
-               Errc::mismatch, "F32 [2] and F32 [2, 1] cannot be put together");
+               Errc::mismatch, "tensor \"a.q\": is F32 [2], which does not go with \"a.k\", which is F32 [2, 1]");
 }
 
 TEST(WeightMap, ThatDoesNotFitTheShapesSaysSo) {
@@ -199,7 +199,7 @@ TEST(WeightMap, IsRefusedWithItsRuleIfItIsWrong) {
   refuses(R"({"rule": []})", "\"rule\" is no member of such a file");
   refuses(R"({"rules": [{"from": "a"}, {"from": "a", "concatenate": 0}]})", "rule 2: \"concatenate\" is no member");
   refuses(R"({"rules": [{"to": "a"}]})", "there is no \"from\"");
-  refuses(R"({"rules": [{"from": ["a", "b"], "to": "c"}]})", "only \"concat\" takes several names");
+  refuses(R"({"rules": [{"from": ["a", "b"], "to": "c"}]})", "only \"concat\" makes one tensor of several");
   refuses(R"({"rules": [{"from": "a", "to": "b", "concat": 0}]})", "at least two names");
   refuses(R"({"rules": [{"from": ["a", "b"], "to": "c", "concat": 0, "sizes": [1]}]})", "one number of at least 1");
   refuses(R"({"rules": [{"from": ["a", "b"], "to": "c", "concat": 0, "sizes": [1, 0]}]})", "one number of at least 1");

@@ -177,6 +177,23 @@ TEST(LoadStateDict, FindsThePrefixThatATrainerLeft) {
   }
 }
 
+TEST(LoadStateDict, FindsAnyStackOfPrefixesBeItInSomeOfTheNames) {
+  for (const char* prefix : {"module._orig_mod.", "_fsdp_wrapped_module.module.", "module.model.", "_orig_mod.net."}) {
+    Model model;
+    EXPECT_TRUE(load_state_dict(model, add_prefix(checkpoint_for(model), prefix)).ok()) << prefix;
+  }
+  Model model;
+  const Checkpoint some =
+      rename(checkpoint_for(model), {{"^layers\\.(\\d+)\\.", "module.layers.\\1._fsdp_wrapped_module."}});
+  const LoadReport report = load_state_dict(model, some);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.renamed.size(), 4u);
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_NE(report.notes[0].text.find("is taken for \"layers.0.weight\""), std::string::npos) << report.notes[0].text;
+  EXPECT_NE(to_string(report).find("note: wrappers of training"), std::string::npos);
+  EXPECT_ERROR(load_state_dict(model, some, {.find_prefix = false}), Errc::mismatch, "missing");
+}
+
 TEST(LoadStateDict, MapsKeysInOrder) {
   Model model;
   const Checkpoint other = rename(checkpoint_for(model), {{"^layers", "h"}, {"weight$", "w"}});

@@ -11,6 +11,7 @@
 #include "peft/embeddings.hpp"
 #include "peft/files/special.hpp"
 #include "peft/names.hpp"
+#include "transform/wrappers.hpp"
 
 namespace ballast {
 namespace peft {
@@ -20,7 +21,7 @@ namespace {
 StateDict normalised(const StateDict& state, const PeftType& type) {
   StateDict result;
   result.reserve(state.size());
-  for (const auto& [name, tensor] : state) result.insert(without_training_wrappers(name), tensor);
+  for (const auto& [name, tensor] : state) result.insert(without_wrappers(name), tensor);
   return type.kind == Kind::prompt || has_prefix(result) ? result : with_prefix(result);
 }
 
