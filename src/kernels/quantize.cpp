@@ -26,8 +26,11 @@ constexpr std::array kNf4Middles = {
 };
 
 // The exponent of a block, by the bits of its largest magnitude. Magnitudes from 1.75 times a power of two on count as
-// the next power: with an exponent that is larger by one they lose no more, and nothing is cut off.
-constexpr std::int32_t mxfp4_scale(std::int32_t largest) { return std::max(((largest + (1 << 21)) >> 23) - 2, 0); }
+// the next power: with an exponent that is larger by one they lose no more, and nothing is cut off. With the largest
+// exponent, no code stands for infinity.
+constexpr std::int32_t mxfp4_scale(std::int32_t largest) {
+  return std::clamp(((largest + (1 << 21)) >> 23) - 2, 0, 252);
+}
 
 // What the values are multiplied by: 2^(127 - scale).
 constexpr float mxfp4_factor(std::int32_t scale) { return std::bit_cast<float>((254 - scale) << 23); }

@@ -46,7 +46,8 @@ void to_nf4(std::span<const float> values, std::span<std::byte> codes) noexcept;
 void nf4_scales(std::span<const float> values, std::span<float> scales) noexcept;
 
 // Blocks of 32 values: two codes a byte, the first in the low bits, and the exponent of each block, plus 127. The
-// largest magnitude of a block becomes at least 3.5 and less than 7, of which all above 5 is rounded to 6.
+// largest magnitude of a block becomes at least 3.5 and less than 7, of which all above 5 is rounded to 6. Near the
+// largest float it becomes less than 8, so that 6 is finite.
 inline constexpr std::size_t kMxfp4Block = 32;
 void to_mxfp4(std::span<const float> values, std::span<std::byte> codes) noexcept;
 void mxfp4_scales(std::span<const float> values, std::span<std::byte> scales) noexcept;
