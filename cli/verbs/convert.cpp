@@ -246,6 +246,7 @@ Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, boo
     set_plain_file_type(checkpoint);
   }
   if (scheme) checkpoint = quantize(std::move(checkpoint), *scheme);
+  if (scheme && !wanted.config.is_null()) wanted.config.set("quantization_config", checkpoint.quantization->config);
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(session, checkpoint, arguments);
   wanted.checkpoint = std::move(checkpoint);

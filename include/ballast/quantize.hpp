@@ -50,7 +50,7 @@ struct QuantizeOptions {
 // Notes say how many weights were quantized, and which matrices were not.
 //
 // Lazy: nothing is read by this call. Reading the result reads a weight once for its scales and once for its codes
-// (nf4_double: once more for each of its parts). A value that is not finite is Errc::unsupported then.
+// (nf4_double: twice more). A value that is not finite is Errc::unsupported then.
 // Errc::unsupported if weights are quantized already, naming one, and if nothing is left to quantize.
 Checkpoint quantize(Checkpoint checkpoint, const QuantizeOptions& options);
 

@@ -109,16 +109,17 @@ class Fp8CodeStorage final : public DerivedStorage {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<float> some(std::min<std::uint64_t>(kStepValues, out.size()));
+    std::vector<std::span<const float>> factors;
     for (; !out.empty(); offset += some.size(), out = out.subspan(std::min(some.size(), out.size()))) {
       const auto values = std::span(some).first(std::min(some.size(), out.size()));
       const std::uint64_t first_row = factors_->block_row_of(offset);
-      const std::uint64_t last_row = factors_->block_row_of(offset + values.size() - 1);
-      for (std::uint64_t row = first_row; row <= last_row; ++row)
-        (void)factors_->of_row(row);  // a stream is read in order
+      factors.clear();  // found before the values are read, so that a stream is not read back and forth
+      for (std::uint64_t row = first_row; row <= factors_->block_row_of(offset + values.size() - 1); ++row)
+        factors.push_back(factors_->of_row(row));
       factors_->values().read(offset * sizeof(float), std::as_writable_bytes(values));
       factors_->for_each_part(
           offset, values.size(), [&](std::uint64_t element, std::uint64_t size, std::uint64_t block) {
-            const float factor = factors_->of_row(factors_->block_row_of(element))[block];
+            const float factor = factors[factors_->block_row_of(element) - first_row][block];
             kernels::to_fp8(values.subspan(element - offset, size), factor, out.subspan(element - offset, size));
           });
     }
