@@ -63,7 +63,7 @@ class Quantize(TestCase):
         for scheme, method in SCHEMES.items():
             done = self.ballast("convert", "model", f"{scheme}/", "--quantize", scheme)
             self.assertIn(f"note: quantized with {scheme}: 1 weight; matrices that are left as they are: "
-                          '"model.embed_tokens.weight", "model.layers.0.mlp.gate.weight"\n', done.err)
+                          '"model.layers.0.mlp.gate.weight", "model.embed_tokens.weight"\n', done.err)
             config = json.loads((self.folder / scheme / "config.json").read_text())
             self.assertEqual(config.pop("quantization_config")["quant_method"], method)
             self.assertEqual(config, CONFIG)
@@ -131,7 +131,8 @@ class Quantize(TestCase):
     def test_refuses_a_value_that_is_not_finite(self):
         self.write("bad/model.safetensors", {LAYER: ("F32", [2, 64], [1.0] * 127 + [math.nan])})
         for scheme in SCHEMES:
-            self.refused("convert", "bad", "x/", "--quantize", scheme, code=UNSUPPORTED, says="the value at [1, 63] is NaN, which cannot be encoded as")
+            done = self.ballast("convert", "bad", "x/", "--quantize", scheme, code=UNSUPPORTED)
+            self.assertIn("the value at [1, 63] is NaN, which cannot be encoded as", done.err)
         self.assertFalse((self.folder / "x").exists())
 
     def test_gives_the_bytes_of_bitsandbytes_and_of_compressed_tensors(self):

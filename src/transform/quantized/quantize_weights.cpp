@@ -118,7 +118,6 @@ class WeightQuantizer {
     const bool is_fp8 = options_.scheme == WeightScheme::fp8_block;
     result_.bits = is_fp8 ? 8 : 4;
     if (!is_fp8) result_.group_size = options_.scheme == WeightScheme::mxfp4 ? 32 : 64;
-    if (checkpoint_.quantization) result_.model_type = checkpoint_.quantization->model_type;
     checkpoint_.quantization = std::move(result_);
   }
 
