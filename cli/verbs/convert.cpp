@@ -11,6 +11,7 @@
 #include <ballast/manifest.hpp>
 #include <ballast/metadata_text.hpp>
 #include <ballast/names.hpp>
+#include <ballast/quantize.hpp>
 #include <ballast/recipe.hpp>
 #include <ballast/save.hpp>
 #include <ballast/training.hpp>
@@ -30,7 +31,7 @@ namespace {
 
 struct Arguments {
   std::string in, out;
-  std::vector<std::string> renames, dtypes, metadata, removed_metadata;
+  std::vector<std::string> renames, dtypes, quantize, metadata, removed_metadata;
   std::optional<std::string> strip_prefix, add_prefix, max_shard_size;
   std::string memory, manifest;
   std::string map, map_back;
@@ -58,6 +59,29 @@ std::vector<CastRule> cast_rules(const std::vector<std::string>& texts) {
                      dtype_argument("--dtype", has_glob ? text.substr(equals + 1) : text)});
   }
   return rules;
+}
+
+// "nf4", or a glob with it ("*.mlp.*=nf4"): a model has one scheme.
+std::optional<QuantizeOptions> quantize_options(const std::vector<std::string>& texts) {
+  std::optional<QuantizeOptions> options;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const std::string scheme = text.substr(equals + 1);
+    const std::optional<WeightScheme> found = weight_scheme(scheme);
+    if (!found) {
+      throw Error(Errc::invalid_argument, fmt::format("--quantize: there is no scheme \"{}\"", scheme))
+          .hint(fmt::format("one of {}", fmt::join(kWeightSchemeNames, ", ")));
+    }
+    if (options && options->scheme != *found)
+      throw Error(Errc::invalid_argument, "--quantize: a model has one scheme").hint("give the same scheme each time");
+    if (!options) options.emplace();
+    options->scheme = *found;
+    if (equals != std::string::npos) options->weights.push_back(text.substr(0, equals));
+  }
+  if (options && !options->weights.empty() && options->weights.size() != texts.size())
+    throw Error(Errc::invalid_argument, "--quantize: a scheme without a glob chooses the weights itself")
+        .hint("leave it out beside the globs");
+  return options;
 }
 
 // llama.cpp's changes to values must be undone exactly: on the values that blocks stand for, before these are rounded
@@ -114,6 +138,13 @@ void check_type_alone(const Arguments& arguments) {
   if (arguments.gguf.has_type() && !arguments.dtypes.empty())
     throw Error(Errc::invalid_argument, "--type chooses the types, and --dtype others")
         .hint("--tensor-type REGEX=TYPE makes an exception");
+}
+
+// A GGUF has blocks of its own.
+void check_quantize(const Arguments& arguments) {
+  if (arguments.quantize.empty() || !arguments.out.ends_with(".gguf")) return;
+  throw Error(Errc::invalid_argument, "--quantize is for models that transformers loads, and a GGUF is for llama.cpp")
+      .hint("--type Q4_K_M, or MXFP4_MOE, chooses the types of a GGUF");
 }
 
 // What only names need, and what only a model needs, says nothing elsewhere.
@@ -185,6 +216,8 @@ Checkpoint opened_model(const Session& session, const Arguments& arguments) {
 
 Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, bool takes_files_along) {
   check_type_alone(arguments);
+  check_quantize(arguments);
+  const std::optional<QuantizeOptions> scheme = quantize_options(arguments.quantize);
   Wanted wanted;
   Checkpoint checkpoint = opened_model(session, arguments);
   if (takes_files_along) wanted.opened = checkpoint;
@@ -210,6 +243,8 @@ Wanted wanted_checkpoint(const Session& session, const Arguments& arguments, boo
     checkpoint = cast(std::move(checkpoint), cast_rules(arguments.dtypes));
     set_plain_file_type(checkpoint);
   }
+  if (scheme) checkpoint = quantize(std::move(checkpoint), *scheme);
+  if (scheme && !wanted.config.is_null()) wanted.config.set("quantization_config", checkpoint.quantization->config);
   for (std::size_t i = said; i < checkpoint.notes.size(); ++i) session.note(text_of(checkpoint.notes[i]));
   change_metadata(session, checkpoint, arguments);
   wanted.checkpoint = std::move(checkpoint);
@@ -243,6 +278,18 @@ void suggest_root(const Session& session, const Checkpoint& checkpoint) {
   const std::string& root = checkpoint.roots[0].path;
   session.note(worded(fmt::format("all tensors lie under \"{}\"; {} takes them without that prefix", root,
                                   Advice::mention(Remedy::root, root))));
+}
+
+// Without its configuration, nobody can load such a model.
+void say_quantization_config(const Session& session, const Arguments& arguments, const Checkpoint& checkpoint,
+                             const SavePlan& plan) {
+  if (arguments.quantize.empty()) return;
+  const auto is_config = [](const SavePlan::File& file) {
+    return std::filesystem::path(file.path).filename() == "config.json";
+  };
+  if (std::ranges::any_of(plan.files, is_config)) return;
+  session.note(fmt::format("the config.json of this model needs \"quantization_config\": {}",
+                           to_string(checkpoint.quantization->config)));
 }
 
 // The manifest is written last, and would overwrite the file that it describes.
@@ -281,6 +328,7 @@ int run_convert(Session& session, const Arguments& arguments) {
   add_model_config(plan, std::move(wanted.config));
   if (takes_files_along) take_sidecars(session, plan, wanted.opened, checkpoint, arguments.dry_run);
   planning.clear();
+  say_quantization_config(session, arguments, checkpoint, plan);
   if (arguments.dry_run) {
     say_notes(session, plan.notes);
     if (!session.json && arguments.out.ends_with(".gguf")) show_types(session, plan);
@@ -331,6 +379,8 @@ void add_convert(Command& verb, Session& session) {
   verb.group("Values");
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
               "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
+  verb.option("--quantize", "[GLOB=]SCHEME", &arguments->quantize,
+              "linear layers, or the weights that GLOB matches, as transformers loads them: fp8-block, nf4, mxfp4");
   verb.flag("--model-only", &arguments->model_only,
             "of a training checkpoint only the model, under its own names; not the optimizer's state");
   verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");

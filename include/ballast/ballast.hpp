@@ -41,6 +41,7 @@
 #include <ballast/problems.hpp>         // values that should not be there
 #include <ballast/progress.hpp>         // how long jobs report and are cancelled
 #include <ballast/provenance.hpp>       // where values come from
+#include <ballast/quantize.hpp>         // weights in forms of fewer bits that transformers loads
 #include <ballast/range.hpp>            // ranges of bytes
 #include <ballast/rank_plan.hpp>        // what each rank of a parallel model needs
 #include <ballast/recipe.hpp>           // which tensor gets which type in a file for llama.cpp

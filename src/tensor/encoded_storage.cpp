@@ -1,18 +1,17 @@
 #include "tensor/encoded_storage.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
-#include <ballast/provenance.hpp>
 
 #include "core/remedy.hpp"
 #include "kernels/ggml/encode.hpp"
 #include "tensor/derived_storage.hpp"
+#include "tensor/not_finite.hpp"
 
 namespace ballast {
 namespace {
@@ -70,19 +69,10 @@ class EncodedStorage final : public BlockwiseStorage {
   }
 
   [[noreturn]] void refuse(std::uint64_t index, float value) const {
-    Error error(Errc::unsupported, fmt::format("the value at {} is {}, which cannot be encoded as {}", place_of(index),
-                                               std::isnan(value) ? "NaN" : "infinite", name(type_)));
-    const Provenance origin = provenance(source());
-    if (!origin.from.empty()) error.in(origin.from.front().file);
-    throw error.hint("keep this tensor, with " + mention(Remedy::cast_by_name, "'NAME=F16'") +
-                     " before the other, or " + mention(Remedy::tensor_type, "'NAME=F16'") + " in a recipe; " +
-                     mention(Remedy::stats) + " finds all of them");
-  }
-
-  std::string place_of(std::uint64_t index) const {
-    std::vector<std::uint64_t> place(source().rank());
-    for (std::size_t i = place.size(); i-- > 0; index /= source().shape()[i]) place[i] = index % source().shape()[i];
-    return to_string(Shape(place));
+    refuse_not_finite(source(), index, value, name(type_),
+                      "keep this tensor, with " + mention(Remedy::cast_by_name, "'NAME=F16'") +
+                          " before the other, or " + mention(Remedy::tensor_type, "'NAME=F16'") + " in a recipe; " +
+                          mention(Remedy::stats) + " finds all of them");
   }
 
   DType type_;

@@ -79,6 +79,7 @@ PUBLIC_HEADERS = {
     "open": "cache",
     "cache": "cache",
     "save": "save",
+    "quantize": "transform",
     "transform": "transform",
     "weight_map": "layout",
     "conversions": "layout",

@@ -45,12 +45,26 @@ bool has_become_dense(const Checkpoint& model, const Checkpoint& written) {
   return std::ranges::none_of(written, [&](const auto& entry) { return parts.contain(entry.tensor); });
 }
 
-// Whether a name is written that the model does not have.
+// The quantization_config of weights that were quantized since the model was opened; null if none were.
+Json new_quantization(const Checkpoint& model, const Checkpoint& written) {
+  if (!written.quantization || written.quantization->config.is_null()) return nullptr;
+  const bool is_old = model.quantization && model.quantization->config == written.quantization->config;
+  return is_old ? Json() : written.quantization->config;
+}
+
+// The dtype that config.json calls the dtype of the model. Parts of weights that were quantized have others.
+std::optional<DType> model_dtype(const Checkpoint& written, bool is_quantized) {
+  return is_quantized ? std::optional(written.quantization->dtype) : dominant_dtype(written);
+}
+
+// Whether a name is written that the model does not have; parts of quantized weights have names of their own.
 bool has_other_names(const Checkpoint& model, const Checkpoint& written) {
   std::set<std::string_view> composites;
   for (const Composite& composite : model.composites) composites.insert(composite.name);
-  return std::ranges::any_of(
-      written, [&](const auto& entry) { return !model.contains(entry.name) && !composites.contains(entry.name); });
+  return std::ranges::any_of(written, [&](const auto& entry) {
+    const bool is_part = written.quantization && written.quantization->parts.contains(entry.name);
+    return !model.contains(entry.name) && !composites.contains(entry.name) && !is_part;
+  });
 }
 
 std::string whole_text(const Source& source) {
@@ -77,13 +91,14 @@ class SidecarAdder {
     for (const SavePlan::File& file : plan.files) taken_.insert(fs::path(file.path).lexically_normal());
     std::error_code ignored;
     is_same_folder_ = fs::equivalent(folder_.empty() ? fs::path(".") : folder_, model.target, ignored);
+    quantization_ = new_quantization(model, written);
     is_dense_ = has_become_dense(model, written);
   }
 
   void add(Sidecars sidecars) {
     for (Sidecar& file : sidecars.files) {
       const SidecarName* row = sidecar_name(file.name);
-      if (is_dense_ && row != nullptr && row->kind == SidecarName::Kind::quantization)
+      if (says_else() && row != nullptr && row->kind == SidecarName::Kind::quantization)
         sidecars.left.push_back(file.name);
       else
         add(file);
@@ -94,6 +109,9 @@ class SidecarAdder {
   }
 
  private:
+  // Whether what the model's files say of its quantization is no longer true.
+  bool says_else() const { return is_dense_ || !quantization_.is_null(); }
+
   void add(Sidecar& file) {
     refuse_to_leave(folder_, file.name);
     SavePlan::File planned;
@@ -122,9 +140,7 @@ class SidecarAdder {
       ConfigText config(whole_text(source));
       const std::string before = config.text();
       correct_dtype(config);
-      for (const std::string_view key : kQuantizationKeys) {
-        if (is_dense_ && config.remove(key) != 0) changes_.push_back(fmt::format("{} is removed", key));
-      }
+      correct_quantization(config);
       return config.text() == before ? std::nullopt : std::optional(config.text());
     } catch (const Error& error) {
       if (error.code() != Errc::malformed && error.code() != Errc::limit) throw;
@@ -133,8 +149,20 @@ class SidecarAdder {
     }
   }
 
+  void correct_quantization(ConfigText& config) {
+    if (!says_else()) return;
+    for (const std::string_view key : kQuantizationKeys) {
+      const bool is_replaced = key == kQuantizationKeys[0] && !quantization_.is_null();
+      if (config.remove(key) != 0 && !is_replaced) changes_.push_back(fmt::format("{} is removed", key));
+    }
+    if (quantization_.is_null()) return;
+    config.add(kQuantizationKeys[0], quantization_);
+    changes_.push_back(fmt::format("{} is that of {}", kQuantizationKeys[0], written_.quantization->scheme));
+  }
+
   void correct_dtype(ConfigText& config) {
-    const std::optional<DType> before = dominant_dtype(model_), now = dominant_dtype(written_);
+    const std::optional<DType> before = dominant_dtype(model_);
+    const std::optional<DType> now = model_dtype(written_, !quantization_.is_null());
     const bool is_same = before == now && model_.dequantized.empty();
     if (!now || is_same || info(*now).torch_name.empty()) return;
     const std::string_view name = info(*now).torch_name;
@@ -174,6 +202,7 @@ class SidecarAdder {
   std::vector<CheckpointFile> sources_ = model_.files;
   std::vector<std::string> names_;
   std::vector<std::string> changes_;
+  Json quantization_;  // what config.json is to say of weights that are quantized now
   bool is_same_folder_ = false, is_dense_ = false, has_config_ = false;
 };
 

@@ -26,6 +26,7 @@ void ConfigText::read() {
 
   const auto read_object = [&](const auto& self, std::size_t depth) -> void {
     in.expect('{', "at the beginning of a configuration");
+    if (depth == 0) begin_ = in.byte();
     std::size_t previous = members_.size();
     bool has_previous = false;
     KeysOfObject keys;
@@ -81,6 +82,28 @@ std::size_t ConfigText::replace(std::string_view key, std::string_view from, std
   }
   read();
   return count;
+}
+
+void ConfigText::add(std::string_view key, const Json& value) {
+  std::size_t end = begin_;
+  std::string_view space;  // before a key: a new line, or nothing
+  for (const Member& member : members_) {
+    if (member.depth != 0) continue;
+    if (end == begin_) space = std::string_view(text_).substr(begin_, member.begin - begin_);
+    end = member.end;
+  }
+  const std::size_t line = space.rfind('\n');
+  const std::size_t indent = line == space.npos ? 0 : space.size() - line - 1;
+  std::string added = end == begin_ ? "" : ",";
+  added += space;
+  append_json_string(added, key);
+  added += ": ";
+  for (const char c : to_string(value, static_cast<unsigned>(indent))) {
+    added += c;
+    if (c == '\n') added += space.substr(line + 1);
+  }
+  text_.insert(end, added);
+  read();
 }
 
 std::size_t ConfigText::remove(std::string_view key) {

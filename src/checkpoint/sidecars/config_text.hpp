@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <ballast/json.hpp>
+
 namespace ballast {
 
 class ConfigText {
@@ -26,6 +28,9 @@ class ConfigText {
   // Takes the key and its value away, wherever they are; returns how often.
   std::size_t remove(std::string_view key);
 
+  // Puts the key behind the others of the object itself, in lines like theirs. The object must not have the key.
+  void add(std::string_view key, const Json& value);
+
  private:
   struct Member {
     std::string key;
@@ -38,6 +43,7 @@ class ConfigText {
 
   std::string text_;
   std::vector<Member> members_;
+  std::size_t begin_ = 0;  // of what is in the object itself
 };
 
 }  // namespace ballast

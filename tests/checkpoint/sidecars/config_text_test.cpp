@@ -45,6 +45,19 @@ TEST(ConfigText, RemovesWhatIsInsideOfItself) {
             R"({"t_config": {"a": 1}})");
 }
 
+TEST(ConfigText, AddsAMemberInLinesLikeTheOthers) {
+  const auto with = [](std::string text) {
+    ConfigText config(std::move(text));
+    config.add("q", Json::Members{{"x", Json::List{1, 2}}});
+    return config.text();
+  };
+  EXPECT_EQ(with("{}"), R"({"q": {"x":[1,2]}})");
+  EXPECT_EQ(with(R"({"a": {"b": 1}} )"), R"({"a": {"b": 1},"q": {"x":[1,2]}} )");
+  EXPECT_EQ(with("{\n \"a\": 1\n}\n"), "{\n \"a\": 1,\n \"q\": {\n  \"x\": [\n   1,\n   2\n  ]\n }\n}\n");
+  EXPECT_EQ(with("{\r\n  \"t_config\": {\"b\": 1}\r\n}"),
+            "{\r\n  \"t_config\": {\"b\": 1},\r\n  \"q\": {\n    \"x\": [\n      1,\n      2\n    ]\n  }\r\n}");
+}
+
 TEST(ConfigText, RefusesWhatIsNoObject) {
   for (const char* text :
        {"", " ", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,}", "{} x", "nonsense", "{\"a\":\xff}"})
