@@ -25,6 +25,7 @@
 #include "core/thread_pool.hpp"
 #include "io/posix.hpp"
 #include "kernels/digest.hpp"
+#include "net/session.hpp"
 
 namespace ballast::net {
 namespace {
@@ -198,7 +199,7 @@ class Partial {
     do {  // whoever had the lock may have removed its file
       lock_ = open_file(download_.lock);
       while (io::retry([&] { return flock(lock_.get(), LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
-        if (http.keep_going && !http.keep_going()) throw Error(Errc::cancelled, "cancelled");
+        require_wanted(http);
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
     } while (!is_same_file(lock_.get(), download_.lock));
