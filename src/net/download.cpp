@@ -311,7 +311,8 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
   ThreadPool pool(std::max(options.in_flight, 1u));
   std::vector<std::vector<std::byte>> buffers(pool.size());
   pool.run(pieces.size(), [&](std::size_t item, unsigned worker) {
-    const auto [file, number] = pieces[item];
+    Partial* const file = pieces[item].file;
+    const std::size_t number = pieces[item].number;
     file->begin(client.options());
     const bool is_empty = file->size() == 0;
     if (is_empty || file->is_done(number)) {
