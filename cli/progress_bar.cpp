@@ -54,14 +54,6 @@ Progress ProgressBar::callback() {
   return [this](const ProgressState& state) { return update(state); };
 }
 
-Progress ProgressBar::part_of(std::uint64_t total_bytes) {
-  return [this, total_bytes](ProgressState state) {
-    state.done_bytes += before_;
-    state.total_bytes = total_bytes;
-    return update(state);
-  };
-}
-
 bool ProgressBar::update(ProgressState state) {
   if (host_) return host_(state);
   if (interrupted() != 0) return false;

@@ -20,11 +20,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Give the callback to one job, or to several jobs one after the other that together have `total_bytes`.
-  Progress callback();
-  Progress part_of(std::uint64_t total_bytes);
-  void finish_part(std::uint64_t bytes) { before_ += bytes; }
-
+  Progress callback();  // for a job, which the bar outlives
   void clear();
 
  private:
@@ -37,7 +33,6 @@ class ProgressBar {
   Progress host_;
   bool visible_;
   bool drawn_ = false;
-  std::uint64_t before_ = 0;  // bytes of the jobs that are done
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_;
 };

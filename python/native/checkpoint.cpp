@@ -3,6 +3,7 @@
 #include "checkpoint.hpp"
 #include "remote.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

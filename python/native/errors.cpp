@@ -164,8 +164,8 @@ std::exception_ptr cause_of(const py::error_already_set& error) {
 void raise(const Error& error, Caller caller) {
   if (error.code() == Errc::cancelled) {
     if (const py::object exception = raised_in_python(error); !exception.is_none()) raise_again(exception);
-    raise_what_a_signal_raised();
   }
+  raise_what_a_signal_raised();
   const bool exists = error.code() == Errc::invalid_argument && error.system_code() == EEXIST;
   if (exists) raise_as(already_exists, error, caller);
   const bool is_a_file = !error.name() || error.system_code() != 0;

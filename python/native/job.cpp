@@ -1,4 +1,5 @@
 #include "job.hpp"
+#include "core/wanted.hpp"
 #include "gil.hpp"
 
 #include <chrono>
@@ -44,6 +45,11 @@ class Shared {
     return is_finished_;
   }
 
+  bool is_wanted() {
+    const std::lock_guard lock(mutex_);
+    return !is_cancelled_;
+  }
+
   void cancel() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
@@ -82,6 +88,8 @@ class Shared {
 void run_job(const py::object& progress, const std::function<void(const Progress&)>& job) {
   Shared shared;
   std::thread thread([&] {
+    const Question is_wanted = [&] { return shared.is_wanted(); };
+    const WantedWhile wanted(&is_wanted);
     try {
       job([&](const ProgressState& state) { return shared.report(state); });
       shared.finish(nullptr);

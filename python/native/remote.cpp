@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/wanted.hpp"
 #include "gil.hpp"
 
 namespace py = pybind11;
@@ -11,33 +12,27 @@ namespace py = pybind11;
 namespace ballast::python {
 namespace {
 
-// What the handler of a signal raised while the main thread was waiting, such as a KeyboardInterrupt.
+// What the handler of a signal raised while the main thread was waiting, such as a KeyboardInterrupt. The work that it
+// waits for is not wanted until that is raised again.
 struct Raised {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
 };
 Raised raised;  // guarded by the interpreter's lock
+std::thread::id main_thread;
 
 // Ctrl-C while waiting for a server. Only the thread of the interpreter's signals can hear it.
-std::function<bool()> listen_to_signals() {
-  return [main_thread = std::this_thread::get_id()] {
-    if (std::this_thread::get_id() != main_thread) return true;
-    if (is_ending()) return false;
-    const Locked locked;
-    if (PyErr_CheckSignals() == 0) return true;
-    PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
-    return false;
-  };
-}
-
-std::function<bool()>& keep_going() {
-  static std::function<bool()> function;
-  return function;
+bool no_signal_raised() {
+  if (std::this_thread::get_id() != main_thread) return true;
+  if (is_ending()) return false;
+  const Locked locked;
+  if (raised.type == nullptr && PyErr_CheckSignals() != 0) PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+  return raised.type == nullptr;
 }
 
 }  // namespace
 
 void raise_what_a_signal_raised() {
-  if (raised.type == nullptr) return;
+  if (raised.type == nullptr || std::this_thread::get_id() != main_thread) return;
   PyErr_Restore(std::exchange(raised.type, nullptr), std::exchange(raised.value, nullptr),
                 std::exchange(raised.traceback, nullptr));
   throw py::error_already_set();
@@ -46,7 +41,6 @@ void raise_what_a_signal_raised() {
 FilesPtr remote_files_of(const py::dict& given) {
   if (given.empty()) return nullptr;
   RemoteOptions options;
-  options.http.keep_going = keep_going();
   for (const auto& [key, value] : given) {
     const auto name = py::str(key).cast<std::string>();
     if (name == "token") {
@@ -75,8 +69,10 @@ FilesPtr remote_files_of(const py::dict& given) {
 }
 
 void add_remote(py::module_&) {
-  keep_going() = listen_to_signals();  // modules are imported by the main thread, or Ctrl-C waits for the answer
-  set_keep_going(keep_going());
+  // Modules are imported by the main thread, or Ctrl-C waits for the answer. Nothing of this is ever destroyed.
+  main_thread = std::this_thread::get_id();
+  static const auto* const question = new Question(no_signal_raised);
+  new WantedWhile(question);
 }
 
 }  // namespace ballast::python

@@ -11,8 +11,8 @@ namespace ballast::python {
 // of which each may be missing; null for an empty dict, which means the usual ones.
 FilesPtr remote_files_of(const pybind11::dict& given);
 
-// If the handler of a signal raised something while a server was waited for, raises that. Called with the lock, when a
-// reading was cancelled.
+// If the handler of a signal raised something while this thread waited for a server, raises that. Called with the lock,
+// when a reading failed.
 void raise_what_a_signal_raised();
 
 void add_remote(pybind11::module_& module);

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -97,8 +98,49 @@ def test_ctrl_c_ends_the_waiting(hub, tmp_path):
     for name in ("open", "ls"):
         with subprocess.Popen([sys.executable, "-c", code, name], stdout=subprocess.PIPE) as child:
             assert child.stdout.readline() == b"ready\n"
-            import time
-
             time.sleep(0.5)
             child.send_signal(signal.SIGINT)
             assert child.wait(timeout=10) == 7, name
+
+
+def test_ctrl_c_ends_the_waiting_of_other_threads(tmp_path):
+    code = textwrap.dedent("""
+        import json, struct, sys, threading, time
+        sys.path.insert(0, sys.argv[2])
+        import ballast, web
+
+        def file(name):
+            header = json.dumps({name: {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()
+            return struct.pack("<Q", len(header)) + header + bytes(1 << 20)
+
+        server = web.Server()
+        names = [f"model-{i:05}-of-00008.safetensors" for i in range(1, 9)]
+        server.files = {name: file(name) for name in names}
+        index = {"metadata": {}, "weight_map": {name: name for name in names}}
+        server.files["model.safetensors.index.json"] = json.dumps(index).encode()
+        silent = lambda handler: "index" not in handler.path and time.sleep(60)
+        job = sys.argv[1]
+        if job == "open":
+            server.fault = silent
+        else:
+            checkpoint = ballast.open(server.url("model.safetensors.index.json"))
+            server.fault = silent
+        print("ready", flush=True)
+        try:
+            if job == "open":
+                ballast.open(server.url("model.safetensors.index.json"), threads=4)
+            else:
+                ballast.save(checkpoint, sys.argv[3])
+        except KeyboardInterrupt:
+            print(time.time(), flush=True)
+            sys.exit(7)
+    """)
+    for job in ("open", "save"):
+        words = [sys.executable, "-c", code, job, str(ROOT / "tests/e2e"), str(tmp_path / "copy.safetensors")]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+            assert child.stdout.readline() == b"ready\n"
+            time.sleep(0.7)
+            pressed = time.time()
+            child.send_signal(signal.SIGINT)
+            assert child.wait(timeout=20) == 7, job
+            assert float(child.stdout.readline()) - pressed < 2, job  # 0.1 where nobody else is at work

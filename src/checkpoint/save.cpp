@@ -4,6 +4,7 @@
 #include <ballast/save.hpp>
 #include <ballast/scan.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 

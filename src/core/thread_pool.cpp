@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -10,7 +11,10 @@
 #include <string>
 #include <system_error>
 
+#include <ballast/error.hpp>
+
 #include "core/overflow_counter.hpp"
+#include "core/wanted.hpp"
 
 namespace ballast {
 
@@ -18,6 +22,12 @@ struct ThreadPool::Job {
   std::size_t count;
   const std::function<void(std::size_t, unsigned)>& work;
   OverflowCounter* counter = current_overflow_counter();  // the counter of the thread that waits for the work
+  const Question* waiter = current_question();            // whether that thread wants the work, which it asks, too
+  std::atomic<bool> is_asked{false}, is_unwanted{false};
+  const Question question = [this] {
+    is_asked = true;
+    return !is_unwanted && (waiter == nullptr || (*waiter)());
+  };
 
   std::atomic<std::size_t> next{0};
   std::mutex mutex{};  // guards the two members below
@@ -26,6 +36,7 @@ struct ThreadPool::Job {
 
   void work_off(unsigned worker) noexcept {
     const OverflowsCountedFor caller(counter);
+    const WantedWhile wanted(&question);
     for (std::size_t item = claim(); item < count; item = claim()) {
       try {
         work(item, worker);
@@ -76,6 +87,7 @@ void ThreadPool::run(std::size_t count, const std::function<void(std::size_t, un
     is_running_ = false;
   }
   if (job.failure) std::rethrow_exception(job.failure);
+  if (job.is_unwanted) throw Error(Errc::cancelled, "cancelled");  // whoever said so must hear of it
 }
 
 void ThreadPool::run_with_workers(Job& job) {
@@ -89,7 +101,12 @@ void ThreadPool::run_with_workers(Job& job) {
 
   std::unique_lock lock(mutex_);
   job_ = nullptr;  // a worker that has not woken up by now is not needed
-  idle_.wait(lock, [this] { return busy_ == 0; });
+  constexpr auto kBetweenQuestions = std::chrono::milliseconds(20);
+  while (!idle_.wait_for(lock, kBetweenQuestions, [this] { return busy_ == 0; })) {
+    lock.unlock();
+    if (job.is_asked && !is_wanted()) job.is_unwanted = true;
+    lock.lock();
+  }
 }
 
 void ThreadPool::work_until_stopped(unsigned worker) {

@@ -32,6 +32,9 @@ class ThreadPool {
   // ascending order. `worker` is below size(), and no two calls have the same `worker` at the same time, so it can
   // select a scratch buffer.
   //
+  // While this thread waits for others whose work asks whether it is wanted (core/wanted.hpp), it asks its own
+  // question.
+  //
   // After an exception no further item is started, and the exception of the lowest item is rethrown. Because items
   // start in order, that is the same exception for any number of threads.
   void run(std::size_t count, const std::function<void(std::size_t item, unsigned worker)>& work);

@@ -93,11 +93,6 @@ bool is_equal_in_constant_time(std::string_view a, std::string_view b) noexcept 
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept {
-  const XXH128_hash_t digest = XXH3_128bits(bytes.data(), bytes.size());
-  return {digest.low64, digest.high64};
-}
-
 void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const auto rest = bytes.subspan(i * kLeafBytes);
@@ -115,8 +110,6 @@ std::string to_hex(std::uint64_t digest) {
   return to_hex(bytes);
 }
 
-std::string to_hex(const Xxh128& digest) { return to_hex(digest.high) + to_hex(digest.low); }
-
 void Xxh3::Free::operator()(void* state) const noexcept { XXH3_freeState(xxh(state)); }
 
 Xxh3::Xxh3() : state_(XXH3_createState()) {
@@ -124,18 +117,12 @@ Xxh3::Xxh3() : state_(XXH3_createState()) {
   reset();
 }
 
-// The 64-bit and the 128-bit digest share their state and their updates; only the ends differ.
-void Xxh3::reset() noexcept { XXH3_128bits_reset(xxh(state_.get())); }
+void Xxh3::reset() noexcept { XXH3_64bits_reset(xxh(state_.get())); }
 
 void Xxh3::update(std::span<const std::byte> bytes) noexcept {
-  XXH3_128bits_update(xxh(state_.get()), bytes.data(), bytes.size());
+  XXH3_64bits_update(xxh(state_.get()), bytes.data(), bytes.size());
 }
 
 std::uint64_t Xxh3::digest_64() const noexcept { return XXH3_64bits_digest(xxh(state_.get())); }
-
-Xxh128 Xxh3::digest_128() const noexcept {
-  const XXH128_hash_t digest = XXH3_128bits_digest(xxh(state_.get()));
-  return {digest.low64, digest.high64};
-}
 
 }  // namespace ballast::kernels

@@ -54,17 +54,11 @@ Sha256::Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::
 // Whether two texts are equal. The time that the comparison takes does not tell where they differ.
 bool is_equal_in_constant_time(std::string_view a, std::string_view b) noexcept;
 
-// The digests of the xxHash library, version 0.8 and later, without a seed.
-struct Xxh128 {
-  std::uint64_t low, high;
-  friend bool operator==(const Xxh128&, const Xxh128&) = default;
-};
+// The digest of the xxHash library, version 0.8 and later, without a seed.
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept;
-Xxh128 xxh3_128(std::span<const std::byte> bytes) noexcept;
 
 // The usual spelling: the most significant digit first.
 std::string to_hex(std::uint64_t digest);
-std::string to_hex(const Xxh128& digest);
 
 // One digest of bytes that several threads hash: XXH3 of leaves of 64 KiB and, if there is more than one leaf, XXH3 of
 // the leaves' digests (8 bytes each, least significant first).
@@ -75,14 +69,13 @@ constexpr std::uint64_t leaf_count(std::uint64_t bytes) noexcept {
 void hash_leaves(std::span<const std::byte> bytes, std::span<std::uint64_t> leaves) noexcept;  // leaf_count() items
 std::uint64_t join_leaves(std::span<const std::uint64_t> leaves) noexcept;
 
-// The same digests for bytes that come in parts. May be abandoned half-way like Sha256.
+// xxh3_64 of bytes that come in parts. May be abandoned half-way like Sha256.
 class Xxh3 {
  public:
   Xxh3();
 
   void update(std::span<const std::byte> bytes) noexcept;
   std::uint64_t digest_64() const noexcept;  // of all bytes so far
-  Xxh128 digest_128() const noexcept;
   void reset() noexcept;
 
  private:

@@ -1,8 +1,11 @@
 #include "net/ahead.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "core/wanted.hpp"
 
 namespace ballast::net {
 
@@ -55,7 +58,10 @@ ReadRange Ahead::take(ReadRange range, const FetchAll& fetch_all) {
     if (part->state == State::announced) {
       fetch_announced(lock, fetch_all);
     } else if (part->state == State::on_its_way) {
-      arrived_.wait(lock);
+      arrived_.wait_for(lock, std::chrono::milliseconds(20));
+      lock.unlock();  // whoever is asked may take locks
+      if (!is_wanted()) throw Error(Errc::cancelled, "cancelled");
+      lock.lock();
     } else {
       const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(range.out.size(), part->end - range.offset));
       std::memcpy(range.out.data(), part->bytes.data() + (range.offset - part->first), size);

@@ -25,6 +25,7 @@
 #include "core/thread_pool.hpp"
 #include "io/posix.hpp"
 #include "kernels/digest.hpp"
+#include "net/session.hpp"
 
 namespace ballast::net {
 namespace {
@@ -198,7 +199,7 @@ class Partial {
     do {  // whoever had the lock may have removed its file
       lock_ = open_file(download_.lock);
       while (io::retry([&] { return flock(lock_.get(), LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
-        if (http.keep_going && !http.keep_going()) throw Error(Errc::cancelled, "cancelled");
+        require_wanted(http);
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
     } while (!is_same_file(lock_.get(), download_.lock));
@@ -310,7 +311,8 @@ void download(HttpClient& client, std::vector<Download>& downloads, const Downlo
   ThreadPool pool(std::max(options.in_flight, 1u));
   std::vector<std::vector<std::byte>> buffers(pool.size());
   pool.run(pieces.size(), [&](std::size_t item, unsigned worker) {
-    const auto [file, number] = pieces[item];
+    Partial* const file = pieces[item].file;
+    const std::size_t number = pieces[item].number;
     file->begin(client.options());
     const bool is_empty = file->size() == 0;
     if (is_empty || file->is_done(number)) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "core/wanted.hpp"
 
 namespace ballast::net {
 namespace {
@@ -77,6 +78,11 @@ void set(CURL* easy, CURLoption option, Value value) {
 
 }  // namespace
 
+void require_wanted(const HttpOptions& options) {
+  const bool goes_on = !options.keep_going || options.keep_going();
+  if (!goes_on || !is_wanted()) throw Error(Errc::cancelled, "cancelled");
+}
+
 Session::Session(const HttpOptions& options)
     : options_(options), multi_(curl().multi_init()), certificates_(certificates(options)) {
   if (multi_ == nullptr) throw std::bad_alloc();
@@ -139,14 +145,14 @@ void Session::step() {
   if (is_only_waiting)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   else
-    curl().multi_poll(multi_, nullptr, 0, 100, nullptr);
+    curl().multi_poll(multi_, nullptr, 0, 20, nullptr);
 }
 
 void Session::ask_whether_to_go_on() {
-  constexpr auto kBetweenQuestions = std::chrono::milliseconds(50);
-  if (!options_.keep_going || Clock::now() < next_question_) return;
+  constexpr auto kBetweenQuestions = std::chrono::milliseconds(20);
+  if (Clock::now() < next_question_) return;
   next_question_ = Clock::now() + kBetweenQuestions;
-  if (!options_.keep_going()) throw Error(Errc::cancelled, "cancelled");
+  require_wanted(options_);
 }
 
 void Session::start_those_that_may() {

@@ -13,6 +13,9 @@
 
 namespace ballast::net {
 
+// Throws Errc::cancelled once nobody wants the work of this thread any more. For whoever waits, several times a second.
+void require_wanted(const HttpOptions& options);
+
 class Session {
  public:
   explicit Session(const HttpOptions& options);

@@ -10,6 +10,12 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
+
+#include <ballast/error.hpp>
+
+#include "core/wanted.hpp"
+#include "support/expect_error.hpp"
 
 namespace ballast {
 namespace {
@@ -122,6 +128,49 @@ TEST(AvailableThreads, HonoursTheAffinityMask) {
   EXPECT_EQ(available_threads(), 1u);
   EXPECT_EQ(ThreadPool().size(), 1u);
   sched_setaffinity(0, sizeof before, &before);
+}
+
+// The thread that waits is the only one that can hear Ctrl-C, and it waits for another.
+TEST(ThreadPool, AsksWhoeverWaitsWhetherTheWorkOfOthersIsStillWanted) {
+  ThreadPool pool(2);
+  std::atomic<bool> other_waits = false;
+  std::atomic<int> asked = 0;
+  const auto waiter = std::this_thread::get_id();
+  const Question question = [&] { return std::this_thread::get_id() != waiter || !other_waits || ++asked == 0; };
+  const WantedWhile wanted(&question);
+  const auto work = [&](std::size_t, unsigned worker) {
+    if (worker == 0) {  // done as soon as the other one waits
+      while (!other_waits) std::this_thread::yield();
+      return;
+    }
+    other_waits = true;
+    while (is_wanted()) std::this_thread::yield();
+    throw Error(Errc::cancelled, "no longer wanted");
+  };
+  EXPECT_ERROR(pool.run(2, work), Errc::cancelled, "no longer wanted");
+  EXPECT_GT(asked, 0);
+}
+
+TEST(ThreadPool, SaysThatWorkWasUnwantedEvenIfItIsDone) {
+  ThreadPool pool(2);
+  std::atomic<bool> is_unwanted = false;
+  const auto waiter = std::this_thread::get_id();
+  const Question question = [&] {
+    if (std::this_thread::get_id() != waiter) return true;
+    is_unwanted = true;
+    return false;
+  };
+  const WantedWhile wanted(&question);
+  std::atomic<bool> has_begun = false;
+  const auto work = [&](std::size_t, unsigned worker) {
+    if (worker == 0) {
+      while (!has_begun) std::this_thread::yield();
+      return;
+    }
+    has_begun = true;
+    while (!is_unwanted) is_wanted();  // hears it, and finishes all the same
+  };
+  EXPECT_ERROR(pool.run(2, work), Errc::cancelled, "cancelled");
 }
 
 TEST(SplitByBytes, CutsOnGranules) {

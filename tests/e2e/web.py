@@ -13,7 +13,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.requests, self.headers_seen, self.fault, self.lock = {}, [], [], None, threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()  # how long it may take to end
 
     def url(self, path):
         return f"http://127.0.0.1:{self.server_address[1]}/{path}"

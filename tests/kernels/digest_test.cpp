@@ -29,9 +29,8 @@ TEST(Sha256, IsTheSameInPartsAndBeginsAnewAfterEachDigest) {
   EXPECT_EQ(sha.finish(), first);
 }
 
-TEST(Xxh3, GivesThePublishedDigestsOfNothing) {
+TEST(Xxh3, GivesThePublishedDigestOfNothing) {
   EXPECT_EQ(to_hex(xxh3_64({})), "2d06800538d394c2");
-  EXPECT_EQ(to_hex(xxh3_128({})), "99aa06d3014798d86001c324468d497f");
 }
 
 TEST(Xxh3, IsTheSameInParts) {
@@ -44,7 +43,6 @@ TEST(Xxh3, IsTheSameInParts) {
     for (std::size_t at = 0; at < size; at += 333)
       streaming.update(all.subspan(at, std::min<std::size_t>(333, size - at)));
     EXPECT_EQ(streaming.digest_64(), xxh3_64(all.first(size)));
-    EXPECT_EQ(streaming.digest_128(), xxh3_128(all.first(size)));
   }
 }
 

@@ -4,6 +4,7 @@ The tables below are the layers of src/README.md as data, and a test compares th
 third-party library is one line here.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -210,6 +211,63 @@ class TheSources(unittest.TestCase):
 
     def test_are_found_at_all(self):
         self.assertGreater(len(list(sources())), 10)
+
+
+ALGORITHMS = ("any_of|all_of|none_of|find|find_if|find_if_not|sort|stable_sort|count|count_if|copy|fill|equal|max_element|min_element|"
+              "transform|lower_bound|upper_bound|for_each|reverse|binary_search|unique|search|mismatch|partition|remove_if|rotate|"
+              "is_sorted|clamp")
+
+
+class ThePrecompiledHeaders(unittest.TestCase):
+    """A precompiled header hides an include that a file forgot, until another compiler comes that has none."""
+
+    NAMES = {
+        "algorithm": rf"std::(ranges::)?({ALGORITHMS})\(",
+        "array": r"std::array\b",
+        "charconv": r"std::(from_chars|to_chars)\b",
+        "complex": r"std::complex\b",
+        "fmt/format.h": r"fmt::(format|print|join)\b",
+        "functional": r"std::function<",
+        "map": r"std::(multi)?map<",
+        "memory": r"std::(unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared)\b",
+        "mutex": r"std::(mutex|lock_guard|unique_lock|scoped_lock)\b",
+        "optional": r"std::(optional|nullopt)\b",
+        "set": r"std::set<",
+        "span": r"std::(span<|as_bytes)",
+        "string": r"std::(string|to_string)\b",
+        "unordered_map": r"std::unordered_map<",
+        "variant": r"std::(variant<|visit\()",
+        "vector": r"std::vector<",
+    }
+
+    def test_bring_nothing_that_a_file_and_our_headers_do_not_include(self):
+        texts = {path.resolve(): path.read_text(encoding="utf-8") for path in sources()}
+        names = {path: [match[2] for match in INCLUDE.finditer(text)] for path, text in texts.items()}
+        folders = [(ROOT / area).resolve() for area in ("include", "src", "cli")]
+
+        @functools.cache
+        def ours(folder, name):
+            places = (pathlib.Path(os.path.normpath(place / name)) for place in [folder, *folders])
+            return next((place for place in places if place in texts), None)
+
+        def brought(path):
+            seen, others, waiting = set(), set(), [path]
+            while waiting:
+                here = waiting.pop()
+                if here in seen:
+                    continue
+                seen.add(here)
+                others.update(names[here])
+                waiting.extend(file for name in names[here] if (file := ours(here.parent, name)))
+            return others
+
+        missing = []
+        for path, text in texts.items():
+            code = re.sub(r"//.*", "", text)
+            there = brought(path)
+            missing += [f"{path.relative_to(ROOT.resolve())}: {header}" for header, words in self.NAMES.items()
+                        if header not in there and re.search(words, code)]
+        self.assertEqual(missing, [], "\n" + "\n".join(missing))
 
 
 class TheMessages(unittest.TestCase):

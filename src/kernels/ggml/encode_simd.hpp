@@ -10,12 +10,6 @@
 
 #include <ballast/dtype.hpp>
 
-// The searches keep vectors in objects, and a vector whose size is known only at run time cannot be kept so. Processors
-// with such vectors use their vectors of 128 bits.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
-#endif
-
 namespace ballast::kernels {
 
 // What is encoded instead of a value that is not finite.
