@@ -11,6 +11,7 @@
 //   SCB                                    LLM.int8: the largest value of each row
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "checkpoint/quantization/weights/readers.hpp"

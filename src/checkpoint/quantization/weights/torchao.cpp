@@ -8,6 +8,7 @@
 //   metadata "M.weight": JSON       the class         which class it is, and what it says of itself
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "checkpoint/quantization/weights/readers.hpp"
