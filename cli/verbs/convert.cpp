@@ -380,7 +380,7 @@ void add_convert(Command& verb, Session& session) {
   verb.option("--dtype", "[GLOB=]DTYPE", &arguments->dtypes,
               "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
   verb.option("--quantize", "[GLOB=]SCHEME", &arguments->quantize,
-              "linear layers, or the weights that GLOB matches, as transformers loads them: fp8-block, nf4, mxfp4");
+              "linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4");
   verb.flag("--model-only", &arguments->model_only,
             "of a training checkpoint only the model, under its own names; not the optimizer's state");
   verb.flag("--dense", &arguments->dense, "sparse tensors as dense ones, quantized ones as their values");

@@ -285,12 +285,13 @@ def convert(
     architecture=None, heads=None, kv_heads=None, type=None, imatrix=None, include_weights=None,
     exclude_weights=None, tensor_type=None, output_tensor_type=None, token_embedding_type=None,
     leave_output_tensor=False, pure=False, allow_requantize=False, pre_tokenizer=None, strip_prefix=None,
-    add_prefix=None, dtype=None, model_only=False, dense=False, raw=False, dedupe=False, keep_values=False,
-    compress=False, max_shard_size=None, metadata=None, remove_metadata=None, memory=None, allow_dangerous=False,
-    strict=False, no_sidecars=False, allow_empty=False, force=False, verify=False, manifest=None, dry_run=False,
-    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    add_prefix=None, dtype=None, quantize=None, model_only=False, dense=False, raw=False, dedupe=False,
+    keep_values=False, compress=False, max_shard_size=None, metadata=None, remove_metadata=None, memory=None,
+    allow_dangerous=False, strict=False, no_sidecars=False, allow_empty=False, force=False, verify=False,
+    manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
@@ -320,6 +321,7 @@ def convert(
         strip_prefix: take this from the beginning of names
         add_prefix: put this before every name
         dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        quantize: linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4
         model_only: of a training checkpoint only the model, under its own names; not the optimizer's state
         dense: sparse tensors as dense ones, quantized ones as their values
         raw: ggml's blocks into safetensors as bytes, to become the same GGUF again
@@ -350,10 +352,10 @@ def convert(
             "tensor-type": tensor_type, "output-tensor-type": output_tensor_type,
             "token-embedding-type": token_embedding_type, "leave-output-tensor": leave_output_tensor, "pure": pure,
             "allow-requantize": allow_requantize, "pre-tokenizer": pre_tokenizer, "strip-prefix": strip_prefix,
-            "add-prefix": add_prefix, "dtype": dtype, "model-only": model_only, "dense": dense, "raw": raw,
-            "dedupe": dedupe, "keep-values": keep_values, "compress": compress, "max-shard-size": max_shard_size,
-            "metadata": metadata, "remove-metadata": remove_metadata, "memory": memory,
-            "allow-dangerous": allow_dangerous, "strict": strict, "no-sidecars": no_sidecars,
+            "add-prefix": add_prefix, "dtype": dtype, "quantize": quantize, "model-only": model_only,
+            "dense": dense, "raw": raw, "dedupe": dedupe, "keep-values": keep_values, "compress": compress,
+            "max-shard-size": max_shard_size, "metadata": metadata, "remove-metadata": remove_metadata,
+            "memory": memory, "allow-dangerous": allow_dangerous, "strict": strict, "no-sidecars": no_sidecars,
             "allow-empty": allow_empty, "force": force, "verify": verify, "manifest": manifest, "dry-run": dry_run,
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,

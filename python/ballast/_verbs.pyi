@@ -275,6 +275,7 @@ def convert(
     strip_prefix: str | None = None,
     add_prefix: str | None = None,
     dtype: _Pairs | None = None,
+    quantize: _Pairs | None = None,
     model_only: bool = False,
     dense: bool = False,
     raw: bool = False,

@@ -35,11 +35,18 @@ class QuantizedBlocks final : public BlockwiseStorage {
     std::string step, type;
     std::size_t values, bytes;  // of a block
     void (*make)(std::span<const float> values, std::span<std::byte> out);
+    bool are_scales = false;
   };
   QuantizedBlocks(Tensor shown, const Tensor& flat, const Form& form)
       : BlockwiseStorage({flat}, form.step, form.values * sizeof(float), form.bytes, Making::in_steps),
         shown_(std::move(shown)),
         form_(form) {}
+
+  // Whoever reads scales reads so few bytes that nobody releases what they are made of.
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    BlockwiseStorage::read(offset, out);
+    if (form_.are_scales) release(offset, out.size());
+  }
 
  private:
   Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {
@@ -73,10 +80,12 @@ void make_nf4_scales(std::span<const float> values, std::span<std::byte> out) {
 
 const QuantizedBlocks::Form kNf4Codes = {"quantize to NF4", "NF4", kernels::kNf4Block, kernels::kNf4Block / 2,
                                          kernels::to_nf4};
-const QuantizedBlocks::Form kNf4Scales = {"scales of NF4", "NF4", kernels::kNf4Block, sizeof(float), make_nf4_scales};
+const QuantizedBlocks::Form kNf4Scales = {"scales of NF4", "NF4",           kernels::kNf4Block,
+                                          sizeof(float),   make_nf4_scales, true};
 const QuantizedBlocks::Form kMxfp4Codes = {"quantize to MXFP4", "MXFP4", kernels::kMxfp4Block, kernels::kMxfp4Block / 2,
                                            kernels::to_mxfp4};
-const QuantizedBlocks::Form kMxfp4Scales = {"scales of MXFP4", "MXFP4", kernels::kMxfp4Block, 1, kernels::mxfp4_scales};
+const QuantizedBlocks::Form kMxfp4Scales = {"scales of MXFP4",     "MXFP4", kernels::kMxfp4Block, 1,
+                                            kernels::mxfp4_scales, true};
 
 // The state as bitsandbytes writes it: JSON with the spaces that Python puts in.
 std::string nf4_state(const Tensor& weight) {

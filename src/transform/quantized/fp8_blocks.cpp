@@ -60,6 +60,14 @@ class Fp8Factors {
     }
   }
 
+  // Finds the factors of a row that nobody else needs the values of now.
+  void release_row(std::uint64_t row) const {
+    (void)of_row(row);
+    const std::uint64_t first = row * kFp8Block * columns_;
+    const std::uint64_t end = std::min(first + kFp8Block * columns_, values_.numel());
+    values_.release({first * sizeof(float), (end - first) * sizeof(float)});
+  }
+
   std::uint64_t block_row_of(std::uint64_t element) const { return element / columns_ / kFp8Block; }
 
  private:
@@ -150,9 +158,11 @@ class Fp8ScaleStorage final : public DerivedStorage {
   std::uint64_t granule() const override { return factors_->blocks_in_row() * sizeof(float); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::uint64_t wide = factors_->blocks_in_row();
+    std::uint64_t row = UINT64_MAX;
     while (!out.empty()) {
       const std::uint64_t number = offset / sizeof(float), skip = offset % sizeof(float);
-      const std::uint64_t wide = factors_->blocks_in_row();
+      if (number / wide != row) factors_->release_row(row = number / wide);
       const float scale = 1 / factors_->of_row(number / wide)[number % wide];
       const std::size_t size = std::min<std::size_t>(sizeof scale - skip, out.size());
       std::memcpy(out.data(), reinterpret_cast<const std::byte*>(&scale) + skip, size);
