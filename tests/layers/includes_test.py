@@ -121,7 +121,7 @@ PUBLIC_HEADERS = {
 # folder -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
-    "cli": r"CLI/.+|fmt/.+|hwy/.+",
+    "cli": r"CLI/.+|fmt/.+|hwy/.+|zlib\.h",
     "src": r"curl/curl\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
 }
 
