@@ -11,16 +11,20 @@
 
 #include "../options.hpp"
 #include "../view/report.hpp"
+#include "../view/server.hpp"
 #include "../view/subject.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
 namespace {
 
+constexpr std::uint64_t kMostPort = 65535;
+
 struct Arguments {
   std::vector<std::string> targets;
   std::string html, base;
-  std::uint64_t sample = 0;
+  std::uint64_t sample = 0, port = 0;
+  bool no_browser = false;
 };
 
 int write_report(Session& session, const Subject& subject, const Arguments& arguments) {
@@ -42,8 +46,13 @@ int run_view(Session& session, const Arguments& arguments) {
   if (arguments.targets.size() > 2)
     throw Error(Errc::invalid_argument, "a page shows one checkpoint, or the difference of two")
         .hint("name one target, or two");
+  if (arguments.port > kMostPort)
+    throw Error(Errc::invalid_argument, fmt::format("--port: there is no port {}", arguments.port))
+        .hint("a number from 1 to 65535, or 0 for any that is free");
   const Subject subject = open_subject(session, arguments.targets, arguments.base);
-  return write_report(session, subject, arguments);
+  if (!arguments.html.empty()) return write_report(session, subject, arguments);
+  serve(session, subject, {static_cast<std::uint16_t>(arguments.port), !arguments.no_browser});
+  return 0;
 }
 
 }  // namespace
@@ -55,6 +64,8 @@ void add_view(Command& verb, Session& session) {
   verb.option("--sample", "N", &arguments->sample,
               "with --html, statistics from about N values of each tensor; 0, the default, is all");
   verb.option("--base", "TARGET", &arguments->base, "of an adapter: the model that it belongs to");
+  verb.option("--port", "N", &arguments->port, "the port of the page; 0, the default, is any that is free");
+  verb.flag("--no-browser", &arguments->no_browser, "only print the address");
   add_selection_options(verb, session);
   add_force_option(verb, session);
   verb.examples =

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "adapter_modules.hpp"
 #include "model_document.hpp"
 #include "page.hpp"
 #include "texts.hpp"
@@ -34,7 +35,7 @@ std::string make_report(const Session& session, const Subject& subject, std::uin
   for (std::size_t side = 0; side < subject.sides.size(); ++side) {
     const Checkpoint& checkpoint = subject.sides[side];
     const StatsSample how{sample, checkpoint.size() > kManyTensors ? 32u : 64u};
-    documents.emplace_back(fmt::format("info-{}", side), info_document(session, subject, side));
+    documents.emplace_back(fmt::format("info-{}", side), info_document(subject, side));
     documents.emplace_back(fmt::format("stats-{}", side), stats_columns(session, checkpoint, how, progress));
     documents.emplace_back(fmt::format("texts-{}", side), texts_document(session, subject, side, kMostTextBytes));
     if (std::string found = scan_or_nothing(session, subject, side); !found.empty())
@@ -42,7 +43,10 @@ std::string make_report(const Session& session, const Subject& subject, std::uin
     title += (title.empty() ? "" : " and ") + subject.targets[side];
   }
   if (subject.sides.size() == 2) documents.emplace_back("diff", diff_document(session, subject, progress));
-  if (subject.adapter) documents.emplace_back("adapter", adapter_document(subject));
+  if (subject.adapter) {
+    documents.emplace_back("adapter", adapter_document(subject));
+    documents.emplace_back("modules", modules_document(session, subject, progress));
+  }
   return report_page(documents, title);
 }
 

@@ -65,11 +65,10 @@ Subject open_subject(Session& session, const std::vector<std::string>& targets, 
   return subject;
 }
 
-std::string info_document(const Session& session, const Subject& subject, std::size_t side) {
+std::string info_document(const Subject& subject, std::size_t side) {
   Host host;
   host.say = [](std::string_view) {};
   host.targets.emplace("", subject.originals[side]);
-  static_cast<void>(session);
   return run_for(host, {"info", "--json", ""}).out;
 }
 

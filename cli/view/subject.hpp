@@ -29,7 +29,7 @@ struct Subject {
 Subject open_subject(Session& session, const std::vector<std::string>& targets, const std::string& base);
 
 // Each writes the document that the verb writes with --json.
-std::string info_document(const Session& session, const Subject& subject, std::size_t side);
+std::string info_document(const Subject& subject, std::size_t side);
 std::string scan_document(const Session& session, const Subject& subject, std::size_t side);
 std::string diff_document(const Session& session, const Subject& subject, const Progress& progress);
 std::string adapter_document(const Subject& subject);

@@ -90,6 +90,7 @@ PUBLIC_HEADERS = {
     "load_state_dict": "load",
     "hash": "inspect",
     "stats": "inspect",
+    "singular_values": "inspect",
     "problems": "inspect",
     "diff": "inspect",
     "verify": "inspect",
@@ -104,6 +105,7 @@ PUBLIC_HEADERS = {
     "training": "transform",
     "sidecars": "checkpoint",
     "adapter": "peft",
+    "adapter_changes": "peft",
     "merge": "peft",
     "names": "llamacpp",
     "align": "llamacpp",
@@ -126,7 +128,7 @@ THIRD_PARTY = {
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
-SYSTEM = re.compile(r"[a-z_0-9]+|(arpa|linux|netinet|sys)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
+SYSTEM = re.compile(r"[a-z_0-9]+|(arpa|linux|netinet|sys)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|spawn|ucontext|unistd)\.h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
