@@ -9,7 +9,7 @@ function drawAll(changes) {
   drawTabs();
   drawCrumbs();
   const main = byId('main'), view = VIEWS[state.view];
-  const choices = ['color', 'folded', 'metric'].some((key) => key in changes);
+  const choices = ['color', 'fold', 'folded', 'metric'].some((key) => key in changes);
   if (drawnView !== state.view || choices) {
     hideTip();
     wantedList = [];
@@ -54,6 +54,7 @@ async function start() {
   if (store.isPair) DEFAULTS.color = state.color = 'change';
   if (store.isPair) DEFAULTS.metric = state.metric = 'change';
   if (store.count <= 40) DEFAULTS.folded = state.folded = false;
+  if (store.count <= 1500) DEFAULTS.fold = state.fold = false;
   if (store.hasAdapter) DEFAULTS.view = state.view = 'adapter';
   if (store.firstView) DEFAULTS.view = state.view = store.firstView;
   readState();

@@ -82,7 +82,7 @@ function drawMap(main) {
     h('div', {class: 'tools'},
       choice('Colour', colorChoices(), state.color, (value) => go({color: value})),
       choice('Layers', [{value: true, label: 'Folded', title: 'layers and experts as one'}, {value: false, label: 'All', title: 'every layer by itself'}],
-        state.folded, (value) => go({folded: value, prefix: ''})),
+        state.fold, (value) => go({fold: value, prefix: ''})),
       h('div', {id: 'legend', class: 'legend'})),
     stage, help);
   mapView.treemap = new Treemap(canvas);
@@ -104,10 +104,10 @@ function updateMap() {
   const map = mapView;
   if (!map.treemap || !map.treemap.width) return;
   const list = shown(false);
-  const key = JSON.stringify([state.query, state.dtypes, state.folded, map.treemap.width, map.treemap.height]);
+  const key = JSON.stringify([state.query, state.dtypes, state.fold, map.treemap.width, map.treemap.height]);
   if (key !== map.key) {
     map.key = key;
-    map.tree = treeOf(list, state.folded);
+    map.tree = treeOf(list, state.fold);
     map.root = null;
   }
   const root = map.tree.bytes ? findNode(map.tree, state.prefix) : map.tree;

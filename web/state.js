@@ -1,6 +1,6 @@
 // What the user looks at. All of it stands in the address behind the #, so that back, forward and reload work.
 
-const state = {view: 'map', prefix: '', query: '', dtypes: [], tensor: -1, color: 'dtype', folded: true, sort: 'name', down: false, metric: 'norm'};
+const state = {view: 'map', prefix: '', query: '', dtypes: [], tensor: -1, color: 'dtype', fold: true, folded: true, sort: 'name', down: false, metric: 'norm'};
 const DEFAULTS = {...state};
 
 let store = null;
