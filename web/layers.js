@@ -28,6 +28,9 @@ function layerValue(tensors, key) {
 function oddLayers(values, key) {
   if (key === 'nans') return values.map((value) => value > 0);
   const [median, spread] = medianAndSpread(values);
+  // Nothing but zeros, where the others have values: that layer was never trained.
+  if (key === 'zeros' && median < 0.5) return values.map((value) => value === 1);
+  if (median > 0 && key !== 'change' && values.includes(0)) return values.map((value) => value === 0 || value > 20 * median);
   const usual = Math.max(1.4826 * spread, 0.02 * Math.abs(median));
   return values.map((value) => Number.isFinite(value) && usual > 0 && Math.abs(value - median) > 7 * usual);
 }

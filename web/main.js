@@ -68,7 +68,7 @@ async function start() {
     byId('search').value = state.query;
     draw({color: state.color});
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => draw({color: state.color}));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { forgetTheme(); draw({color: state.color}); });
   document.documentElement.dataset.ready = Math.round(performance.now() - started);
 }
 

@@ -4,7 +4,7 @@ const mapView = {
   key: '', tree: null, root: null, treemap: null, focus: null, hover: null,
   box: null,       // of the root, on the screen
   target: null,    // where the box is going
-  frame: 0, scale: null, times: [],
+  frame: 0, scale: null, fillKey: null, moved: -1e9, times: [],
 };
 
 function colorChoices() {
@@ -45,7 +45,16 @@ function biggestDtype(node) {
   return node.dtype;
 }
 
+/** The colour of a cell, kept until the colours mean something else. */
 function leafColor(node) {
+  if (node.fillKey !== mapView.fillKey) {
+    node.fillKey = mapView.fillKey;
+    node.fill = newLeafColor(node);
+  }
+  return node.fill;
+}
+
+function newLeafColor(node) {
   if (state.color === 'dtype') {
     if (node.step === undefined) node.step = roleStep(node.name);
     return shade(store.dtypeColor(biggestDtype(node)), node.step);
@@ -117,6 +126,7 @@ function updateMap() {
     if (state.color !== 'change') want(under);
     map.scale = scaleOf(leavesOf(root).map((leaf) => leafValue(leaf, state.color)).filter((v) => v !== Infinity && (state.color !== 'change' || v > 0)));
   }
+  map.fillKey = {};
   drawLegend();
   requestMap();
 }
@@ -165,7 +175,10 @@ function paintMap() {
       map.target = null;
     }
   }
+  // Small cells wait until the map stands still.
+  map.treemap.least = map.target || performance.now() - map.moved < 140 ? 9 : 4;
   map.treemap.draw(map.root, map.box, leafColor, map.focus || map.hover);
+  if (map.treemap.least > 4 && !map.target) setTimeout(requestMap, 160);
   map.times.push(performance.now() - start);
   if (map.times.length > 200) map.times.shift();
   if (map.target) requestMap();
@@ -207,6 +220,7 @@ function listenToMap(canvas, stage) {
       map.target = null;
       map.box = keptInside([map.box[0] + dx, map.box[1] + dy, map.box[2], map.box[3]]);
       hideTip();
+      map.moved = performance.now();
       return requestMap();
     }
     const cell = map.treemap.at(x, y);
@@ -250,6 +264,7 @@ function zoomMap(factor, x, y) {
   }
   const k = Math.min(Math.max(factor, map.treemap.width / bw), 4000 * map.treemap.width / bw);
   map.target = null;
+  map.moved = performance.now();
   map.box = keptInside([x - (x - bx) * k, y - (y - by) * k, bw * k, bh * k]);
   requestMap();
 }

@@ -1,7 +1,19 @@
 // Colours: safe for people who see fewer of them, and the same meaning in light and dark.
 
-const isDark = () => document.documentElement.dataset.theme === 'dark' ||
-  (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
+let dark = null;
+
+/** Asked for every cell of a picture, so it is found out once; forgetTheme() after a change. */
+function isDark() {
+  if (dark === null) {
+    const theme = document.documentElement.dataset.theme;
+    dark = theme === 'dark' || (theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
+  }
+  return dark;
+}
+
+function forgetTheme() {
+  dark = null;
+}
 
 // Hues that stay apart for every kind of colour blindness (after Okabe and Ito), muted so that many of them stay calm.
 const KINDS = {

@@ -39,6 +39,7 @@ class Treemap {
   constructor(canvas) {
     this.canvas = canvas;
     this.cells = [];
+    this.least = 4;
   }
 
   resize(width, height) {
@@ -73,7 +74,7 @@ class Treemap {
 
   node(node, x, y, w, h, depth) {
     if (x > this.width || y > this.height || x + w < 0 || y + h < 0) return;
-    if (node.isLeaf || w < 5 || h < 5) return this.leaf(node, x, y, w, h);
+    if (node.isLeaf || w < this.least || h < this.least) return this.leaf(node, x, y, w, h);
     const [ix, iy, iw, ih, strip] = this.inner(x, y, w, h, node);
     const isRoot = node === this.root;
     this.cells.push({node, x, y, w, h, strip: isRoot ? 0 : strip});
@@ -93,10 +94,13 @@ class Treemap {
   leaf(node, x, y, w, h) {
     const c = this.context;
     const color = this.colorOf(node);
+    if (w < 3 || h < 3) {
+      c.fillStyle = color;
+      return c.fillRect(x, y, Math.max(w - 0.4, 0.5), Math.max(h - 0.4, 0.5));
+    }
     c.fillStyle = color;
     const gap = Math.min(GAP, w / 4, h / 4);
     c.fillRect(x + gap / 2, y + gap / 2, Math.max(w - gap, 0.5), Math.max(h - gap, 0.5));
-    if (w < 3 || h < 3) return;
     this.cells.push({node, x, y, w, h, strip: 0});
     if (w < 38 || h < 16) return;
     const ink = wantsDarkText(color) ? '#16202a' : '#ffffff';
