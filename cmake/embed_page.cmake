@@ -5,28 +5,32 @@
 # Everything goes through hexadecimal digits, because lists and escapes of CMake would change a text.
 cmake_minimum_required(VERSION 3.25)
 
-# The bytes of a file as the elements of an array. A file of a hundred kilobytes takes a fifth of a second.
-function(elements_of hex out)
-  string(REGEX REPLACE "(................................)" "\\1\n" lines "${hex}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," elements "${lines}")
-  set(${out} "${elements}" PARENT_SCOPE)
+# The bytes of files as the elements of an array, without indentation and without the lines that are comments: these are
+# for readers of the sources. No text of the page goes over several lines.
+function(elements_of out)
+  set(hex "")
+  foreach(file IN LISTS ARGN)
+    file(READ ${file} text HEX)
+    string(APPEND hex "${text}")
+  endforeach()
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\1," bytes "0a${hex}")
+  string(REGEX REPLACE "0a,(20,)+" "0a," bytes "${bytes}")
+  set(rest_of_line "(([1-9a-f][0-9a-f]|0[0-9b-f]),)*")
+  string(REGEX REPLACE "0a,(2f,2f,|2f,2a,|2a,)${rest_of_line}" "" bytes "${bytes}")
+  string(REGEX REPLACE "(0a,)+" "0a," bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])," "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "^0x0a," "" bytes "${bytes}")
+  string(REGEX REPLACE "0x0a," "0x0a,\n" bytes "${bytes}")
+  set(${out} "${bytes}" PARENT_SCOPE)
 endfunction()
 
-# The scripts share one scope that is not the page's.
-string(HEX "'use strict';\n(() => {\n" script)
-foreach(file IN LISTS SCRIPTS)
-  file(READ ${file} text HEX)
-  string(APPEND script "${text}")
-endforeach()
-string(HEX "})();\n" end)
-string(APPEND script "${end}")
-file(READ ${STYLE} style HEX)
-file(READ ${PAGE} page HEX)
+elements_of(page ${PAGE})
+elements_of(style ${STYLE})
+elements_of(script ${SCRIPTS})
 
 set(source "// Made from web/ by cmake/embed_page.cmake.\n#include \"page_data.hpp\"\n\nnamespace ballast::cli {\nnamespace {\n\n")
 foreach(part page style script)
-  elements_of("${${part}}" elements)
-  string(APPEND source "constexpr unsigned char k_${part}[] = {\n${elements}\n};\n")
+  string(APPEND source "constexpr unsigned char k_${part}[] = {\n${${part}}\n};\n")
 endforeach()
 string(APPEND source "\ntemplate <std::size_t n>\nstd::string_view text_of(const unsigned char (&bytes)[n]) {\n"
   "  return {reinterpret_cast<const char*>(bytes), n};\n}\n\n}  // namespace\n\n"

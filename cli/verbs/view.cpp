@@ -10,6 +10,7 @@
 #include <ballast/text.hpp>
 
 #include "../options.hpp"
+#include "../save_job.hpp"
 #include "../view/report.hpp"
 #include "../view/server.hpp"
 #include "../view/subject.hpp"
@@ -49,6 +50,7 @@ int run_view(Session& session, const Arguments& arguments) {
   if (arguments.port > kMostPort)
     throw Error(Errc::invalid_argument, fmt::format("--port: there is no port {}", arguments.port))
         .hint("a number from 1 to 65535, or 0 for any that is free");
+  if (!arguments.html.empty() && arguments.html != "-") refuse_existing(session, arguments.html);
   const Subject subject = open_subject(session, arguments.targets, arguments.base);
   if (!arguments.html.empty()) return write_report(session, subject, arguments);
   serve(session, subject, {static_cast<std::uint16_t>(arguments.port), !arguments.no_browser});

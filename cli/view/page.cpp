@@ -25,6 +25,9 @@ std::string escaped_for_html(std::string_view text) {
   return escaped;
 }
 
+// The scripts share one scope that is not the page's.
+std::string whole_script() { return fmt::format("'use strict';\n(() => {{{}}})();\n", page_data().script); }
+
 // The template with the parts in the place of its marks, <!--policy--> and so on. What is put in is not looked at
 // again.
 std::string filled(std::string_view page, const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
@@ -46,7 +49,7 @@ std::string page_with(std::string_view policy, std::string_view title, std::stri
   const PageData data = page_data();
   // <style> and <script> end where their markup says; nothing of ours contains those words.
   const std::string style = fmt::format("<style>{}</style>", data.style);
-  const std::string script = fmt::format("<script>{}</script>", data.script);
+  const std::string script = fmt::format("<script>{}</script>", whole_script());
   return filled(data.page,
                 {{"policy", policy}, {"title", title}, {"style", style}, {"documents", documents}, {"script", script}});
 }
@@ -58,7 +61,7 @@ std::string content_security_policy(PageKind kind) {
   return fmt::format(
       "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; connect-src {}; "
       "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-      sha256_base64(data.script), sha256_base64(data.style), kind == PageKind::served ? "'self'" : "'none'");
+      sha256_base64(whole_script()), sha256_base64(data.style), kind == PageKind::served ? "'self'" : "'none'");
 }
 
 std::string served_page() { return page_with("", "Ballast", ""); }

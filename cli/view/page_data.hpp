@@ -10,7 +10,7 @@ namespace ballast::cli {
 struct PageData {
   std::string_view page;    // HTML with marks where the rest goes
   std::string_view style;   // CSS
-  std::string_view script;  // JavaScript
+  std::string_view script;  // JavaScript, of which all files are one
 };
 PageData page_data();
 

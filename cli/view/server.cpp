@@ -1,6 +1,7 @@
 #include "server.hpp"
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -43,7 +44,10 @@ bool open_browser(std::string address) {
 }
 
 void say_address(const Session& session, const Gate& gate, std::uint16_t port, bool is_opened) {
-  session.say(fmt::format("{} {}", is_opened ? "opened" : "open", gate.address()));
+  const std::string line = fmt::format("{} {}", is_opened ? "opened" : "open", gate.address());
+  // Neither -q nor another program that keeps what is said may keep the address from who needs it.
+  if (session.quiet || session.host != nullptr) fmt::print(stderr, "{}\n", line);
+  session.say(line);
   if (has_value("SSH_CONNECTION"))
     session.say(fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port,
                             has_value("HOSTNAME") ? std::getenv("HOSTNAME") : "this-host"));

@@ -48,7 +48,11 @@ Checkpoint opened(Session& session, const std::string& target) {
 Subject open_subject(Session& session, const std::vector<std::string>& targets, const std::string& base) {
   Subject subject;
   subject.targets = targets;
-  for (const std::string& target : targets) subject.originals.push_back(opened(session, target));
+  for (std::string& target : subject.targets) {
+    subject.originals.push_back(opened(session, target));
+    // A program calls what it has open already in a way that means nothing to people.
+    if (session.host != nullptr && session.host->targets.contains(target)) target = subject.originals.back().target;
+  }
   if (!base.empty()) subject.base = opened(session, base);
   if (targets.size() == 2) {
     subject.aligned = align(subject.originals[0], subject.originals[1], {.open = session.open_options()});
@@ -68,8 +72,8 @@ Subject open_subject(Session& session, const std::vector<std::string>& targets, 
 std::string info_document(const Subject& subject, std::size_t side) {
   Host host;
   host.say = [](std::string_view) {};
-  host.targets.emplace("", subject.originals[side]);
-  return run_for(host, {"info", "--json", ""}).out;
+  host.targets.emplace(subject.targets[side], subject.originals[side]);
+  return run_for(host, {"info", "--json", "--", subject.targets[side]}).out;
 }
 
 std::string scan_document(const Session& session, const Subject& subject, std::size_t side) {
