@@ -70,9 +70,7 @@ function offerToRead(bytes) {
 }
 
 function switchTheme() {
-  document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
-  forgetTheme();
-  try { localStorage.setItem('ballast-theme', document.documentElement.dataset.theme); } catch { /* a page of a file may have no storage */ }
+  chooseTheme(isDark() ? 'light' : 'dark');
   VIEWS[state.view].draw(byId('main'));
   tensorView.shown = -1;
   drawTensor();

@@ -37,10 +37,7 @@ function statsCame() {
 }
 
 async function start() {
-  try {
-    const theme = localStorage.getItem('ballast-theme');
-    if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
-  } catch { /* see switchTheme */ }
+  applyTheme();
   const isReport = byId('document-model') !== null;
   source = isReport ? new ReportSource() : new ServerSource(statsCame, showProgress);
   const started = performance.now();
@@ -68,7 +65,7 @@ async function start() {
     byId('search').value = state.query;
     draw({color: state.color});
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { forgetTheme(); draw({color: state.color}); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { applyTheme(); draw({color: state.color}); });
   document.documentElement.dataset.ready = Math.round(performance.now() - started);
 }
 

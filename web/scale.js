@@ -1,18 +1,24 @@
 // Colours: safe for people who see fewer of them, and the same meaning in light and dark.
 
-let dark = null;
+let dark = false;
 
-/** Asked for every cell of a picture, so it is found out once; forgetTheme() after a change. */
-function isDark() {
-  if (dark === null) {
-    const theme = document.documentElement.dataset.theme;
-    dark = theme === 'dark' || (theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
-  }
-  return dark;
+/** Asked for every cell of a picture. */
+const isDark = () => dark;
+
+/** Light or dark: as the user chose it, else as the system has it. */
+function applyTheme() {
+  const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  let chosen = null;
+  try { chosen = localStorage.getItem('ballast-theme'); } catch { }
+  const theme = document.documentElement.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : system;
+  dark = theme === 'dark';
 }
 
-function forgetTheme() {
-  dark = null;
+/** A page of a file may have no storage: then the choice holds until it is closed. */
+function chooseTheme(theme) {
+  try { localStorage.setItem('ballast-theme', theme); } catch { }
+  document.documentElement.dataset.theme = theme;
+  dark = theme === 'dark';
 }
 
 // Hues that stay apart for every kind of colour blindness (after Okabe and Ito), muted so that many of them stay calm.
