@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # The bytes of files as the elements of an array, without indentation and without the lines that are comments: these are
 # for readers of the sources. No text of the page goes over several lines.
-function(elements_of out)
+function(bytes_of out)
   set(hex "")
   foreach(file IN LISTS ARGN)
     file(READ ${file} text HEX)
@@ -18,15 +18,27 @@ function(elements_of out)
   set(rest_of_line "(([1-9a-f][0-9a-f]|0[0-9b-f]),)*")
   string(REGEX REPLACE "0a,(2f,2f,|2f,2a,|2a,)${rest_of_line}" "" bytes "${bytes}")
   string(REGEX REPLACE "(0a,)+" "0a," bytes "${bytes}")
+  string(REGEX REPLACE "^0a," "" bytes "${bytes}")
+  set(${out} "${bytes}" PARENT_SCOPE)
+endfunction()
+
+function(elements_of bytes out)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])," "0x\\1," bytes "${bytes}")
-  string(REGEX REPLACE "^0x0a," "" bytes "${bytes}")
   string(REGEX REPLACE "0x0a," "0x0a,\n" bytes "${bytes}")
   set(${out} "${bytes}" PARENT_SCOPE)
 endfunction()
 
-elements_of(page ${PAGE})
-elements_of(style ${STYLE})
-elements_of(script ${SCRIPTS})
+bytes_of(page_bytes ${PAGE})
+bytes_of(style_bytes ${STYLE})
+bytes_of(script_bytes ${SCRIPTS})
+# In a style sheet, no space beside : ; , { or } means anything but in front of a colon.
+string(REGEX REPLACE "(20,|0a,)*(7b,|7d,|3b,|2c,)(20,|0a,)*" "\\2" style_bytes "${style_bytes}")
+string(REGEX REPLACE "3a,20," "3a," style_bytes "${style_bytes}")
+# No text of a script has an arrow in it.
+string(REGEX REPLACE "20,3d,3e,20," "3d,3e," script_bytes "${script_bytes}")
+foreach(part page style script)
+  elements_of("${${part}_bytes}" ${part})
+endforeach()
 
 set(source "// Made from web/ by cmake/embed_page.cmake.\n#include \"page_data.hpp\"\n\nnamespace ballast::cli {\nnamespace {\n\n")
 foreach(part page style script)

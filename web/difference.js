@@ -1,6 +1,6 @@
 // The difference of two checkpoints: what changed at all, and the worst tensors first.
 
-const differenceView = {promise: null, share: 0, failed: ''};
+const differenceView = {promise: null, share: 0, failed: '', key: ''};
 
 /** Asks for the comparison once; the map, the strips and the table use it, too. */
 function loadDifference() {
@@ -11,6 +11,7 @@ function loadDifference() {
     if (bar) bar.value = share;
   }).then((diff) => {
     store.diff = diff;
+    store.version += 1;
     for (const change of diff.changed) store.change.set(store.numbers.get(change.name), change);
     tensorView.shown = -1;
     draw({});
@@ -20,7 +21,14 @@ function loadDifference() {
   });
 }
 
+const differenceKey = () => JSON.stringify([state.query, differenceView.failed, Boolean(store.diff)]);
+
+function updateDifference() {
+  if (differenceView.key !== differenceKey()) drawDifference(byId('main'));
+}
+
 function drawDifference(main) {
+  differenceView.key = differenceKey();
   const diff = store.diff;
   if (differenceView.failed) return replace(main, h('p', {class: 'none'}, differenceView.failed));
   if (!diff) return replace(main, h('p', {class: 'wait'}, 'Comparing… ', h('progress', {id: 'diff-progress', max: 1, value: differenceView.share})));

@@ -48,6 +48,23 @@ function say(text) {
   byId('said').textContent = text;
 }
 
+const labelOf = (element) => element.id || element.getAttribute('aria-label') || element.textContent;
+
+/** Does work that may make elements anew, and gives the focus to what has taken the place of the element that had it. */
+function keepFocus(work) {
+  const before = document.activeElement;
+  if (!before || before === document.body) return work();
+  const group = before.parentElement && before.parentElement.closest('[aria-label], [id]');
+  const label = labelOf(before), groupLabel = group && labelOf(group);
+  work();
+  if (before.isConnected) return;
+  for (const element of document.getElementsByTagName(before.tagName)) {
+    if (labelOf(element) !== label) continue;
+    const around = element.parentElement.closest('[aria-label], [id]');
+    if ((around && labelOf(around)) === groupLabel) return element.focus({preventScroll: true});
+  }
+}
+
 /** A choice of one of several: [{value, label, title}], as a row of buttons that arrow keys walk. */
 function choice(label, options, chosen, choose) {
   const group = h('div', {class: 'choice', role: 'radiogroup', 'aria-label': label});

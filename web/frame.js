@@ -2,12 +2,21 @@
 
 const VIEWS = {
   map: {label: 'Map', draw: drawMap, update: updateMap},
-  table: {label: 'Table', draw: drawTable, update: updateTable},
+  table: {label: 'Table', draw: drawTable, update: updateTable, refresh: refreshTable},
   layers: {label: 'Layers', draw: drawLayers, update: updateLayers},
-  difference: {label: 'Difference', draw: drawDifference, update: () => drawDifference(byId('main')), needs: () => store.isPair},
+  difference: {label: 'Difference', draw: drawDifference, update: updateDifference, needs: () => store.isPair},
   adapter: {label: 'Adapter', draw: drawAdapter, update: () => {}, needs: () => store.hasAdapter},
   file: {label: 'File', draw: drawFile, update: () => {}},
 };
+
+let searchTimer = 0;
+
+/** Of many tensors, once nothing has been typed for a moment. */
+function searchFor(query) {
+  clearTimeout(searchTimer);
+  if (store.count < 5000) return go({query});
+  searchTimer = setTimeout(() => go({query}), 180);
+}
 
 const viewsHere = () => Object.entries(VIEWS).filter(([, view]) => !view.needs || view.needs());
 
@@ -20,7 +29,7 @@ function drawHead() {
         h('p', {}, store.sides.map((side, k) => `${side.format} · ${plural(side.count, 'tensor')} · ${bytesText(bytes[k])}`).join('   |   '))),
       h('label', {class: 'search'}, h('span', {class: 'away'}, 'Search for tensors'),
         h('input', {id: 'search', type: 'search', placeholder: 'Search names: q_proj, or *.norm*', autocomplete: 'off', spellcheck: 'false', value: state.query,
-          oninput: (event) => go({query: event.target.value}), onkeydown: (event) => { if (event.key === 'Escape') { go({query: ''}); event.target.value = ''; event.target.blur(); } }}),
+          oninput: (event) => searchFor(event.target.value), onkeydown: (event) => { if (event.key === 'Escape') { go({query: ''}); event.target.value = ''; event.target.blur(); } }}),
         h('kbd', {'aria-hidden': 'true'}, '/')),
       h('button', {type: 'button', id: 'theme', class: 'icon', title: 'Light or dark', 'aria-label': 'Light or dark', onclick: switchTheme}, '◐')),
     h('div', {class: 'under'}, h('div', {id: 'tabs', class: 'tabs', role: 'tablist', 'aria-label': 'Views'}), h('nav', {id: 'crumbs', class: 'crumbs', 'aria-label': 'Prefix'}), h('div', {id: 'progress', class: 'progress', hidden: true})));

@@ -1,6 +1,6 @@
 // The layers: a strip for each role over depth, so that a broken or untrained layer is seen at once.
 
-const layersView = {timer: 0};
+const layersView = {wanted: []};
 
 /** [{pattern, layers: [[depth, tensors], …]}, …]: roles that several layers have. */
 function rolesOf(list) {
@@ -52,8 +52,13 @@ function drawLayers(main) {
 function updateLayers() {
   const strips = byId('strips');
   if (!strips) return;
+  const key = JSON.stringify([state.query, state.dtypes, state.prefix, state.metric, store.version]);
+  if (strips.dataset.key === key) return want(layersView.wanted);
+  strips.dataset.key = key;
   const roles = rolesOf(shown());
-  if (state.metric !== 'change') want(roles.flatMap((role) => role.layers.flatMap(([, tensors]) => tensors)));
+  layersView.wanted = [];
+  if (state.metric !== 'change') layersView.wanted = roles.flatMap((role) => role.layers.flatMap(([, tensors]) => tensors));
+  want(layersView.wanted);
   byId('layers-count').textContent = roles.length ? `${plural(roles.length, 'role')}, ${plural(Math.max(...roles.map((role) => role.layers.length)), 'layer')}` : '';
   if (roles.length === 0) return replace(strips, h('p', {class: 'none'}, 'There are no names here that differ in the number of a layer.'));
   replace(strips, roles.map(stripOf));

@@ -2,8 +2,13 @@
 
 let drawnView = '';
 let later = 0;
+let pause = 150;
 
 function drawAll(changes) {
+  keepFocus(() => drawParts(changes));
+}
+
+function drawParts(changes) {
   if (!VIEWS[state.view] || (VIEWS[state.view].needs && !VIEWS[state.view].needs())) state.view = 'map';
   document.body.dataset.view = state.view;
   drawTabs();
@@ -28,12 +33,15 @@ function drawAll(changes) {
 function statsCame() {
   if (later) return;
   later = setTimeout(() => {
+    const start = performance.now(), view = VIEWS[state.view];
     later = 0;
-    VIEWS[state.view].update();
-    if (state.tensor >= 0) {
+    keepFocus(() => {
+      (view.refresh || view.update)();
       drawTensor();
-    }
-  }, 150);
+    });
+    // However long that takes, most of the time is the user's.
+    pause = Math.max(150, 6 * (performance.now() - start));
+  }, pause);
 }
 
 async function start() {

@@ -109,10 +109,12 @@ class ServerSource {
       const address = `/api/stats/${batch.side}?numbers=${[...batch.numbers].join(',')}`;
       const answer = await this.lines(address, () => {}, batch.abort.signal);
       [...batch.numbers].forEach((i, k) => side.stats.set(i, statsOfRow(answer.tensors[k])));
+      this.store.version += 1;
       this.onStats();
     } catch (error) {
       if (error.name !== 'AbortError') {
         for (const i of batch.numbers) side.stats.set(i, {none: error.message});
+        this.store.version += 1;
         this.onStats();
       }
     }

@@ -28,7 +28,7 @@ class Side {
 /** All that the page shows. A tensor is a number: of the first checkpoint, and behind these what only the second has. */
 class Store {
   constructor(document) {
-    this.version = document.version;
+    this.version = 0;  // of what is known: statistics, the difference
     this.served = document.served;
     this.root = document.root;
     this.hasAdapter = document.adapter;
@@ -54,7 +54,13 @@ class Store {
     this.numbers = new Map(this.names.map((name, i) => [name, i]));
     this.patterns = this.names.map(patternOf);
     this.change = new Map();  // by number, as diff says it
-    this.problems = new Map();
+  }
+
+  /** A name with its numbers in eight digits: in the order of these, "layers.2" is before "layers.10". */
+  sortKey(i) {
+    this.sortKeys = this.sortKeys || [];
+    if (this.sortKeys[i] === undefined) this.sortKeys[i] = this.names[i].replace(/\d+/g, (digits) => digits.padStart(8, '0'));
+    return this.sortKeys[i];
   }
 
   /** The side that a tensor is shown from, and its number there. */

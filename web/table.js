@@ -3,12 +3,15 @@
 const ROW = 30;
 const tableView = {open: new Set(), rows: [], focus: 0, body: null, scroll: null};
 
+// What a column shows of a row that stands for several tensors.
+const OF_PATTERNS = {min: 'of a pattern: the smallest', max: 'of a pattern: the largest', std: 'of a pattern: the median', zeros: 'of a pattern: the median', nans: 'of a pattern: the sum', change: '‖A−B‖ / ‖A‖; of a pattern: the largest'};
+
 function tableColumns() {
   const stat = (key, label) => ({key, label, right: true, of: (row) => rowValue(row, key), text: (row) => metricText(key, rowValue(row, key))});
   const raw = (key, label) => ({key, label, right: true,
     of: (row) => rowStat(row, key), text: (row) => numberText(rowStat(row, key))});
   const columns = [
-    {key: 'name', label: 'Name', wide: true, of: (row) => row.name},
+    {key: 'name', label: 'Name', of: (row) => store.sortKey(row.tensors[0])},
     {key: 'dtype', label: 'dtype', of: (row) => row.dtype, text: (row) => row.dtype},
     {key: 'shape', label: 'Shape', of: (row) => row.shape.reduce((a, b) => a * b, 1), text: (row) => shapeText(row.shape)},
     {key: 'bytes', label: 'Bytes', right: true, of: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
@@ -50,9 +53,9 @@ function sortRows(rows) {
   const isText = column.key === 'name' || column.key === 'dtype' || column.key === 'where';
   rows.sort((a, b) => {
     const x = keys.get(a), y = keys.get(b);
-    if (isText) return sign * collator.compare(x, y);
+    if (isText) return x === y ? 0 : x < y ? -sign : sign;
     if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
-    return sign * (x - y) || collator.compare(a.name, b.name);
+    return sign * (x - y);
   });
   return rows;
 }
@@ -101,13 +104,14 @@ function drawTable(main) {
 function updateTable() {
   if (!tableView.grid) return;
   tableView.rows = buildRows();
+  tableView.most = tableView.rows.reduce((most, row) => Math.max(most, row.level === 0 ? row.bytes : 0), 1);
   tableView.grid.setAttribute('aria-rowcount', tableView.rows.length + 1);
   tableView.spacer.style.height = tableView.rows.length * ROW + 'px';
   tableView.grid.classList.toggle('pair', store.isPair);
   replace(tableView.head, tableColumns().map((column) => h('div', {
-    role: 'columnheader', class: (column.right ? 'right ' : '') + 'c-' + column.key,
+    role: 'columnheader', title: OF_PATTERNS[column.key], class: (column.right ? 'right ' : '') + 'c-' + column.key,
     'aria-sort': state.sort === column.key ? (state.down ? 'descending' : 'ascending') : 'none',
-  }, h('button', {type: 'button', onclick: () => go(state.sort === column.key ? {down: !state.down} : {sort: column.key, down: Boolean(column.right) && column.key !== 'min'})},
+  }, h('button', {type: 'button', 'aria-label': column.label, onclick: () => go(state.sort === column.key ? {down: !state.down} : {sort: column.key, down: Boolean(column.right) && column.key !== 'min'})},
     column.label, h('span', {class: 'arrow', 'aria-hidden': 'true'}, state.sort === column.key ? (state.down ? '↓' : '↑') : '')))));
   const total = tableView.rows.filter((row) => row.level === 0).reduce((sum, row) => sum + row.tensors.length, 0);
   byId('table-count').textContent = `${plural(total, 'tensor')} in ${plural(tableView.rows.filter((row) => row.level === 0).length, 'row')}`;
@@ -123,18 +127,25 @@ function drawDtypeChips() {
   state.color = color;
 }
 
+const isSortedByStatistic = () => !['name', 'dtype', 'shape', 'bytes', 'change', 'where'].includes(state.sort);
+
+/** New statistics change the order only if it is theirs. */
+function refreshTable() {
+  if (isSortedByStatistic()) updateTable();
+  else paintRows();
+}
+
 function paintRows() {
   const {grid, body, spacer, rows} = tableView;
   if (!grid || !grid.isConnected) return;
   const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - 8);
   const end = Math.min(rows.length, Math.ceil((grid.scrollTop + grid.clientHeight) / ROW) + 8);
   const columns = tableColumns();
-  const most = Math.max(1, ...rows.slice(0, 20000).map((row) => (row.level === 0 ? row.bytes : 0)));
   const drawn = [];
-  for (let k = first; k < end; ++k) drawn.push(rowElement(rows[k], k, columns, most));
+  for (let k = first; k < end; ++k) drawn.push(rowElement(rows[k], k, columns, tableView.most));
   replace(body, spacer, drawn, rows.length === 0 ? h('p', {class: 'none'}, 'No tensor matches.') : null);
   // Statistics of what is on the screen; of a sorted column, all of them.
-  const wantsAll = !['name', 'dtype', 'shape', 'bytes', 'change', 'where'].includes(state.sort);
+  const wantsAll = isSortedByStatistic();
   const near = rows.slice(first, end).flatMap((row) => (row.tensors.length > 64 && row.level === 0 && !wantsAll ? row.tensors.slice(0, 64) : row.tensors));
   want(wantsAll ? [...near, ...shown()] : near);
 }

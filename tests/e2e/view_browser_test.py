@@ -89,6 +89,12 @@ class ThePage(InTheBrowser):
             self.browser.wait(f"document.body.dataset.view === '{view}'")
         self.assertEqual(self.browser.run("location.hash"), "")
 
+    def test_leaves_the_focus_where_it_was(self):
+        self.served(self.write("m.safetensors", model()))
+        for press in ("#tab-layers", "[aria-label=Measure] button:nth-child(3)", "#tab-table", ".c-bytes button"):
+            self.browser.run(f"document.querySelector('{press}').focus(); document.querySelector('{press}').click()")
+            self.assertTrue(self.browser.run(f"document.activeElement === document.querySelector('{press}')"), press)
+
     def test_goes_back(self):
         self.served(self.write("m.safetensors", model()))
         self.press("#tab-layers")

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import pathlib
+import random
 import re
 import socket
 import struct
@@ -100,6 +101,18 @@ class TheReport(ViewTest):
         tensors = {f"model.layers.{i // 10}.role_{i % 10}.weight": ("F32", [8, 8], [((i * 37 + k * 11) % 101) / 7 - 5 for k in range(64)]) for i in range(1000)}
         page = self.report(self.write("many.safetensors", tensors))
         self.assertLess(len(page.encode()), 1_000_000)
+
+    def test_of_a_hundred_thousand_tensors_is_under_eight_megabytes(self):
+        rng, header, data = random.Random(1), {}, bytearray()
+        for i in range(100_000):
+            begin = len(data)
+            data += struct.pack("<8f", *(rng.gauss(0, 0.02) for _ in range(8)))
+            header[f"model.layers.{i // 1000}.mlp.experts.{i // 4 % 250}.{('up', 'gate', 'down', 'router')[i % 4]}_proj.weight"] = {
+                "dtype": "F32", "shape": [2, 4], "data_offsets": [begin, len(data)]}
+        self.assertEqual(len(header), 100_000)
+        path = self.folder / "many.safetensors"
+        path.write_bytes(with_header(json.dumps(header), bytes(data)))
+        self.assertLess(len(self.report(path).encode()), 8_000_000)
 
     def test_does_not_overwrite_without_being_told(self):
         (self.folder / "there.html").write_text("mine")
