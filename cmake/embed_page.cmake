@@ -34,7 +34,8 @@ bytes_of(script_bytes ${SCRIPTS})
 # In a style sheet, no space beside : ; , { or } means anything but in front of a colon.
 string(REGEX REPLACE "(20,|0a,)*(7b,|7d,|3b,|2c,)(20,|0a,)*" "\\2" style_bytes "${style_bytes}")
 string(REGEX REPLACE "3a,20," "3a," style_bytes "${style_bytes}")
-# No text of a script has an arrow in it.
+# No text of a script has an arrow in it, and no comment ends with a bracket that opens, or with a comma.
+string(REGEX REPLACE "(28,|5b,|7b,|2c,)0a," "\\1" script_bytes "${script_bytes}")
 string(REGEX REPLACE "20,3d,3e,20," "3d,3e," script_bytes "${script_bytes}")
 foreach(part page style script)
   elements_of("${${part}_bytes}" ${part})

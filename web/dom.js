@@ -55,7 +55,8 @@ function keepFocus(work) {
   const before = document.activeElement;
   if (!before || before === document.body) return work();
   const group = before.parentElement && before.parentElement.closest('[aria-label], [id]');
-  const label = labelOf(before), groupLabel = group && labelOf(group);
+  const label = labelOf(before),
+    groupLabel = group && labelOf(group);
   work();
   if (before.isConnected) return;
   for (const element of document.getElementsByTagName(before.tagName)) {
@@ -67,23 +68,32 @@ function keepFocus(work) {
 
 /** A choice of one of several: [{value, label, title}], as a row of buttons that arrow keys walk. */
 function choice(label, options, chosen, choose) {
-  const group = h('div', {class: 'choice', role: 'radiogroup', 'aria-label': label});
+  const group = h('div', {'class': 'choice', 'role': 'radiogroup', 'aria-label': label});
   options.forEach((option, i) => {
-    group.append(h('button', {
-      type: 'button', role: 'radio', 'aria-checked': option.value === chosen ? 'true' : 'false',
-      tabindex: option.value === chosen ? 0 : -1, title: option.title,
-      onclick: () => choose(option.value),
-      onkeydown: (event) => {
-        const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
-        if (!step) return;
-        event.preventDefault();
-        event.stopPropagation();
-        const next = options[(i + step + options.length) % options.length];
-        choose(next.value);
-        const again = document.querySelector(`[role=radiogroup][aria-label="${label}"] [aria-checked=true]`);
-        if (again) again.focus();
-      },
-    }, option.label));
+    group.append(
+      h(
+        'button',
+        {
+          'type': 'button',
+          'role': 'radio',
+          'aria-checked': option.value === chosen ? 'true' : 'false',
+          'tabindex': option.value === chosen ? 0 : -1,
+          'title': option.title,
+          'onclick': () => choose(option.value),
+          'onkeydown': (event) => {
+            const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+            if (!step) return;
+            event.preventDefault();
+            event.stopPropagation();
+            const next = options[(i + step + options.length) % options.length];
+            choose(next.value);
+            const again = document.querySelector(`[role=radiogroup][aria-label="${label}"] [aria-checked=true]`);
+            if (again) again.focus();
+          },
+        },
+        option.label,
+      ),
+    );
   });
   return group;
 }
@@ -93,7 +103,15 @@ let tipTimer = 0;
 /** Shows lines beside the pointer: [name, value] pairs, or texts. */
 function showTip(x, y, title, rows) {
   const tip = byId('tip');
-  replace(tip, h('strong', {}, title), h('dl', {}, rows.map(([key, value]) => [h('dt', {}, key), h('dd', {}, value)])));
+  replace(
+    tip,
+    h('strong', {}, title),
+    h(
+      'dl',
+      {},
+      rows.map(([key, value]) => [h('dt', {}, key), h('dd', {}, value)]),
+    ),
+  );
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + 'px';
@@ -107,12 +125,24 @@ function hideTip() {
 
 /** A button that copies a text, and says so. */
 function copyButton(label, text) {
-  const button = h('button', {type: 'button', class: 'copy', title: 'Copy', 'aria-label': 'Copy ' + label, onclick: async () => {
-    await copyText(text);
-    button.textContent = 'Copied';
-    say('Copied');
-    setTimeout(() => { button.textContent = 'Copy'; }, 1200);
-  }}, 'Copy');
+  const button = h(
+    'button',
+    {
+      'type': 'button',
+      'class': 'copy',
+      'title': 'Copy',
+      'aria-label': 'Copy ' + label,
+      'onclick': async () => {
+        await copyText(text);
+        button.textContent = 'Copied';
+        say('Copied');
+        setTimeout(() => {
+          button.textContent = 'Copy';
+        }, 1200);
+      },
+    },
+    'Copy',
+  );
   return button;
 }
 

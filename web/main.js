@@ -13,7 +13,8 @@ function drawParts(changes) {
   document.body.dataset.view = state.view;
   drawTabs();
   drawCrumbs();
-  const main = byId('main'), view = VIEWS[state.view];
+  const main = byId('main'),
+    view = VIEWS[state.view];
   const choices = ['color', 'fold', 'folded', 'metric'].some((key) => key in changes);
   if (drawnView !== state.view || choices) {
     hideTip();
@@ -33,7 +34,8 @@ function drawParts(changes) {
 function statsCame() {
   if (later) return;
   later = setTimeout(() => {
-    const start = performance.now(), view = VIEWS[state.view];
+    const start = performance.now(),
+      view = VIEWS[state.view];
     later = 0;
     keepFocus(() => {
       (view.refresh || view.update)();
@@ -73,7 +75,10 @@ async function start() {
     byId('search').value = state.query;
     draw({color: state.color});
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { applyTheme(); draw({color: state.color}); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    applyTheme();
+    draw({color: state.color});
+  });
   document.documentElement.dataset.ready = Math.round(performance.now() - started);
 }
 

@@ -1,16 +1,26 @@
 // The map: where the bytes are. Prefixes zoom, the wheel comes closer, dragging moves.
 
 const mapView = {
-  key: '', tree: null, root: null, treemap: null, focus: null, hover: null,
-  box: null,       // of the root, on the screen
-  target: null,    // where the box is going
-  frame: 0, scale: null, fillKey: null, moved: -1e9, times: [],
+  key: '',
+  tree: null,
+  root: null,
+  treemap: null,
+  focus: null,
+  hover: null,
+  box: null, // of the root, on the screen
+  target: null, // where the box is going
+  frame: 0,
+  scale: null,
+  fillKey: null,
+  moved: -1e9,
+  times: [],
 };
 
 function colorChoices() {
   const choices = [{value: 'dtype', label: 'dtype', title: 'colour by element type'}];
   if (store.isPair) choices.push({value: 'change', label: 'Change', title: 'colour by ‖A−B‖ / ‖A‖'});
-  for (const key of ['norm', 'std', 'max', 'zeros', 'nans']) choices.push({value: key, label: METRICS[key].label, title: METRICS[key].title});
+  for (const key of ['norm', 'std', 'max', 'zeros', 'nans'])
+    choices.push({value: key, label: METRICS[key].label, title: METRICS[key].title});
   return choices;
 }
 
@@ -39,7 +49,8 @@ function leafValue(node, key) {
 function biggestDtype(node) {
   if (node.dtype === undefined) {
     const bytes = new Map();
-    for (const i of node.tensors || tensorsUnder(node)) bytes.set(store.dtype(i), (bytes.get(store.dtype(i)) || 0) + store.bytes(i) + 1);
+    for (const i of node.tensors || tensorsUnder(node))
+      bytes.set(store.dtype(i), (bytes.get(store.dtype(i)) || 0) + store.bytes(i) + 1);
     node.dtype = [...bytes].sort((a, b) => b[1] - a[1])[0][0];
   }
   return node.dtype;
@@ -82,18 +93,39 @@ function leavesOf(root) {
 }
 
 function drawMap(main) {
-  const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-label': 'Map of the tensors by bytes', 'aria-describedby': 'map-help'});
+  const canvas = h('canvas', {
+    'tabindex': 0,
+    'role': 'application',
+    'aria-label': 'Map of the tensors by bytes',
+    'aria-describedby': 'map-help',
+  });
   const stage = h('div', {class: 'stage'}, canvas);
-  const help = h('p', {id: 'map-help', class: 'hint'},
+  const help = h(
+    'p',
+    {id: 'map-help', class: 'hint'},
     'Area is bytes. Click a name to go there, a tensor to look at it; the wheel comes closer, dragging moves. ',
-    'Keys: arrows, Enter, Backspace, + and −.');
-  replace(main,
-    h('div', {class: 'tools'},
+    'Keys: arrows, Enter, Backspace, + and −.',
+  );
+  replace(
+    main,
+    h(
+      'div',
+      {class: 'tools'},
       choice('Colour', colorChoices(), state.color, (value) => go({color: value})),
-      choice('Layers', [{value: true, label: 'Folded', title: 'layers and experts as one'}, {value: false, label: 'All', title: 'every layer by itself'}],
-        state.fold, (value) => go({fold: value, prefix: ''})),
-      h('div', {id: 'legend', class: 'legend'})),
-    stage, help);
+      choice(
+        'Layers',
+        [
+          {value: true, label: 'Folded', title: 'layers and experts as one'},
+          {value: false, label: 'All', title: 'every layer by itself'},
+        ],
+        state.fold,
+        (value) => go({fold: value, prefix: ''}),
+      ),
+      h('div', {id: 'legend', class: 'legend'}),
+    ),
+    stage,
+    help,
+  );
   mapView.treemap = new Treemap(canvas);
   mapView.focus = null;
   mapView.root = null;
@@ -124,7 +156,11 @@ function updateMap() {
   if (state.color !== 'dtype') {
     const under = tensorsUnder(root);
     if (state.color !== 'change') want(under);
-    map.scale = scaleOf(leavesOf(root).map((leaf) => leafValue(leaf, state.color)).filter((v) => v !== Infinity && (state.color !== 'change' || v > 0)));
+    map.scale = scaleOf(
+      leavesOf(root)
+        .map((leaf) => leafValue(leaf, state.color))
+        .filter((v) => v !== Infinity && (state.color !== 'change' || v > 0)),
+    );
   }
   map.fillKey = {};
   drawLegend();
@@ -133,7 +169,8 @@ function updateMap() {
 
 /** Goes from the old root to the new one: from where the one lies in the other. */
 function enterRoot(root) {
-  const map = mapView, full = [0, 0, map.treemap.width, map.treemap.height];
+  const map = mapView,
+    full = [0, 0, map.treemap.width, map.treemap.height];
   const before = map.root;
   map.focus = null;
   map.target = full;
@@ -149,7 +186,8 @@ function enterRoot(root) {
   map.treemap.draw(root, full, () => 'transparent');
   const inside = map.treemap.cellOf(before);
   if (inside) {
-    const kx = full[2] / inside.w, ky = full[3] / inside.h;
+    const kx = full[2] / inside.w,
+      ky = full[3] / inside.h;
     map.box = [-inside.x * kx, -inside.y * ky, full[2] * kx, full[3] * ky];
   }
 }
@@ -191,143 +229,71 @@ function openNode(node) {
 }
 
 function nodeTip(cell, event) {
-  const node = cell.node, rows = [['bytes', bytesText(node.bytes)]];
+  const node = cell.node,
+    rows = [['bytes', bytesText(node.bytes)]];
   if (node.count > 1) rows.push(['tensors', countText(node.count)]);
   if (node.isLeaf) {
     const first = node.tensors[0];
     rows.push(['dtype', biggestDtype(node)], ['shape', shapeText(store.shape(first))]);
-    if (state.color !== 'dtype') rows.push([state.color === 'change' ? 'change' : METRICS[state.color].title, metricText(state.color, leafValue(node, state.color))]);
+    if (state.color !== 'dtype')
+      rows.push([
+        state.color === 'change' ? 'change' : METRICS[state.color].title,
+        metricText(state.color, leafValue(node, state.color)),
+      ]);
   }
   rows.push(['share', shareText(node.bytes / Math.max(1, mapView.tree.bytes))]);
   showTip(event.clientX, event.clientY, visible(node.path || store.sides[0].target), rows);
-}
-
-function listenToMap(canvas, stage) {
-  const map = mapView;
-  let drag = null;
-  const point = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
-  canvas.addEventListener('pointermove', (event) => {
-    const [x, y] = point(event);
-    if (drag) {
-      const dx = x - drag.x, dy = y - drag.y;
-      if (Math.abs(x - drag.x0) + Math.abs(y - drag.y0) > 4) drag.moved = true;
-      if (!drag.moved) return;
-      drag.x = x;
-      drag.y = y;
-      map.target = null;
-      map.box = keptInside([map.box[0] + dx, map.box[1] + dy, map.box[2], map.box[3]]);
-      hideTip();
-      map.moved = performance.now();
-      return requestMap();
-    }
-    const cell = map.treemap.at(x, y);
-    const node = cell && cell.node !== map.root ? cell.node : null;
-    if (node !== map.hover) {
-      map.hover = node;
-      map.focus = null;
-      requestMap();
-    }
-    canvas.style.cursor = node ? 'pointer' : 'default';
-    if (node) nodeTip(cell, event); else hideTip();
-  });
-  canvas.addEventListener('pointerdown', (event) => {
-    const [x, y] = point(event);
-    drag = {x, y, x0: x, y0: y, moved: false};
-    canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.addEventListener('pointerup', (event) => {
-    const [x, y] = point(event);
-    const wasMoved = drag && drag.moved;
-    drag = null;
-    if (wasMoved) return;
-    const cell = map.treemap.at(x, y);
-    if (cell && cell.node !== map.root) openNode(cell.node);
-  });
-  canvas.addEventListener('pointerleave', () => { map.hover = null; hideTip(); requestMap(); });
-  stage.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    zoomMap(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022)), ...point(event));
-  }, {passive: false});
-  canvas.addEventListener('keydown', mapKey);
-}
-
-/** Closer, or farther, around a point. Far enough out is one prefix up. */
-function zoomMap(factor, x, y) {
-  const map = mapView, [bx, by, bw, bh] = map.box;
-  hideTip();
-  if (factor < 1 && bw <= map.treemap.width * 1.01) {
-    if (map.root.parent && factor < 0.9) upMap();
-    return;
-  }
-  const k = Math.min(Math.max(factor, map.treemap.width / bw), 4000 * map.treemap.width / bw);
-  map.target = null;
-  map.moved = performance.now();
-  map.box = keptInside([x - (x - bx) * k, y - (y - by) * k, bw * k, bh * k]);
-  requestMap();
-}
-
-function keptInside([x, y, w, h]) {
-  const {width, height} = mapView.treemap;
-  return [Math.min(0, Math.max(width - w, x)), Math.min(0, Math.max(height - h, y)), w, h];
-}
-
-function upMap() {
-  if (mapView.root && mapView.root.parent) go({prefix: mapView.root.parent.path});
-}
-
-function mapKey(event) {
-  const map = mapView, middle = [map.treemap.width / 2, map.treemap.height / 2];
-  const keys = {
-    '+': () => zoomMap(1.4, ...middle), '=': () => zoomMap(1.4, ...middle), '-': () => zoomMap(1 / 1.4, ...middle),
-    Backspace: upMap, Enter: () => map.focus && openNode(map.focus), ' ': () => map.focus && openNode(map.focus),
-    ArrowLeft: () => moveFocus(-1, 0), ArrowRight: () => moveFocus(1, 0), ArrowUp: () => moveFocus(0, -1), ArrowDown: () => moveFocus(0, 1),
-  };
-  const action = keys[event.key];
-  if (!action) return;
-  event.preventDefault();
-  action();
-}
-
-/** To the nearest cell in a direction, among the children of the root. */
-function moveFocus(dx, dy) {
-  const map = mapView;
-  const cells = (map.root.list || []).map((node) => map.treemap.cellOf(node)).filter(Boolean);
-  if (cells.length === 0) return;
-  const middle = (cell) => [cell.x + cell.w / 2, cell.y + cell.h / 2];
-  const from = map.focus && map.treemap.cellOf(map.focus);
-  let best = from ? null : cells[0], least = Infinity;
-  if (from) {
-    const [fx, fy] = middle(from);
-    for (const cell of cells) {
-      const [x, y] = middle(cell), along = (x - fx) * dx + (y - fy) * dy, across = Math.abs((x - fx) * dy) + Math.abs((y - fy) * dx);
-      if (along > 1 && along + 2 * across < least) {
-        least = along + 2 * across;
-        best = cell;
-      }
-    }
-  }
-  if (!best) return;
-  map.focus = best.node;
-  say(`${visible(best.node.name)}, ${plural(best.node.count, 'tensor')}, ${bytesText(best.node.bytes)}`);
-  requestMap();
 }
 
 function drawLegend() {
   const legend = byId('legend');
   if (!legend) return;
   if (state.color === 'dtype') {
-    const chips = store.allDtypes().map((dtype) => h('button', {
-      type: 'button', class: 'chip', 'aria-pressed': state.dtypes.includes(dtype.name) ? 'true' : 'false', title: 'only tensors of ' + dtype.name,
-      onclick: () => go({dtypes: state.dtypes.includes(dtype.name) ? state.dtypes.filter((d) => d !== dtype.name) : [...state.dtypes, dtype.name]}),
-    }, h('i', {style: {background: kindColor(dtype.color)}}), dtype.name, h('small', {}, bytesText(dtype.bytes))));
+    const chips = store.allDtypes().map((dtype) =>
+      h(
+        'button',
+        {
+          'type': 'button',
+          'class': 'chip',
+          'aria-pressed': state.dtypes.includes(dtype.name) ? 'true' : 'false',
+          'title': 'only tensors of ' + dtype.name,
+          'onclick': () =>
+            go({
+              dtypes: state.dtypes.includes(dtype.name)
+                ? state.dtypes.filter((d) => d !== dtype.name)
+                : [...state.dtypes, dtype.name],
+            }),
+        },
+        h('i', {style: {background: kindColor(dtype.color)}}),
+        dtype.name,
+        h('small', {}, bytesText(dtype.bytes)),
+      ),
+    );
     return replace(legend, chips);
   }
   const scale = mapView.scale;
-  const ramp = h('span', {class: 'ramp', style: {background: `linear-gradient(90deg, ${[0.08, 0.3, 0.55, 0.8, 1].map((at) => css(rampRgb(at))).join(',')})`}});
-  const kinds = state.color === 'change' ? [h('span', {class: 'kind'}, h('i', {style: {background: themeColor('equal')}}), 'equal'),
-    h('span', {class: 'kind'}, h('i', {style: {background: kindColor(3)}}), 'only in A'), h('span', {class: 'kind'}, h('i', {style: {background: kindColor(1)}}), 'only in B')] : [];
-  replace(legend, Number.isFinite(scale.low) ? [metricText(state.color, scale.low), ramp, metricText(state.color, scale.high), scale.isLog ? h('small', {}, 'log') : null] : h('small', {}, 'not known yet'), kinds);
+  const ramp = h('span', {
+    class: 'ramp',
+    style: {background: `linear-gradient(90deg, ${[0.08, 0.3, 0.55, 0.8, 1].map((at) => css(rampRgb(at))).join(',')})`},
+  });
+  const kinds =
+    state.color === 'change'
+      ? [
+          h('span', {class: 'kind'}, h('i', {style: {background: themeColor('equal')}}), 'equal'),
+          h('span', {class: 'kind'}, h('i', {style: {background: kindColor(3)}}), 'only in A'),
+          h('span', {class: 'kind'}, h('i', {style: {background: kindColor(1)}}), 'only in B'),
+        ]
+      : [];
+  replace(
+    legend,
+    Number.isFinite(scale.low)
+      ? [
+          metricText(state.color, scale.low),
+          ramp,
+          metricText(state.color, scale.high),
+          scale.isLog ? h('small', {}, 'log') : null,
+        ]
+      : h('small', {}, 'not known yet'),
+    kinds,
+  );
 }

@@ -33,7 +33,8 @@ function changeOf(store, i) {
   return change.norm_change > 0 ? Infinity : NaN;
 }
 
-const changeText = (value) => (value === 0 ? 'equal' : value === Infinity ? 'from zero' : Number.isNaN(value) ? '–' : numberText(value, 3));
+const changeText = (value) =>
+  value === 0 ? 'equal' : value === Infinity ? 'from zero' : Number.isNaN(value) ? '–' : numberText(value, 3);
 
 /** A tensor's statistics as `ballast stats --json` has them, from a row of it. */
 function statsOfRow(row) {
@@ -56,10 +57,20 @@ function statsOfColumns(columns, side) {
       side.stats.set(i, {none: columns.why_not[i]});
       continue;
     }
-    const nans = columns.nans[i] || 0, infinities = columns.infinities[i] || 0;
-    const count = columns.counts[i] || side.numel(i), finite = count - nans - infinities;
+    const nans = columns.nans[i] || 0,
+      infinities = columns.infinities[i] || 0;
+    const count = columns.counts[i] || side.numel(i),
+      finite = count - nans - infinities;
     side.stats.set(i, {
-      count, nans, infinities, zeros: columns.zeros[i] || 0, min: min[i], max: max[i], mean: mean[i], std: std[i], l2: l2[i],
+      count,
+      nans,
+      infinities,
+      zeros: columns.zeros[i] || 0,
+      min: min[i],
+      max: max[i],
+      mean: mean[i],
+      std: std[i],
+      l2: l2[i],
       rms: finite ? l2[i] / Math.sqrt(finite) : null,
       max_abs: min[i] === null ? null : Math.max(Math.abs(min[i]), Math.abs(max[i])),
       letters: columns.histograms.slice(i * columns.bins, (i + 1) * columns.bins),

@@ -9,14 +9,18 @@ const isDark = () => dark;
 function applyTheme() {
   const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   let chosen = null;
-  try { chosen = localStorage.getItem('ballast-theme'); } catch { }
-  const theme = document.documentElement.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : system;
+  try {
+    chosen = localStorage.getItem('ballast-theme');
+  } catch {}
+  const theme = (document.documentElement.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : system);
   dark = theme === 'dark';
 }
 
 /** A page of a file may have no storage: then the choice holds until it is closed. */
 function chooseTheme(theme) {
-  try { localStorage.setItem('ballast-theme', theme); } catch { }
+  try {
+    localStorage.setItem('ballast-theme', theme);
+  } catch {}
   document.documentElement.dataset.theme = theme;
   dark = theme === 'dark';
 }
@@ -32,15 +36,47 @@ const kindColor = (i) => KINDS[isDark() ? 'dark' : 'light'][i % 10];
 function shade(color, step) {
   const by = [0, 0.1, -0.07, 0.17, -0.13][step % 5];
   const to = by > 0 ? (isDark() ? 225 : 255) : 20;
-  return css([1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)).map((part) => Math.round(part + (to - part) * Math.abs(by))));
+  return css(
+    [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)).map((part) => Math.round(part + (to - part) * Math.abs(by))),
+  );
 }
 
 // From little to much, monotone in lightness: towards the background is little.
-const LIGHT_RAMP = [[236, 240, 243], [196, 214, 224], [140, 180, 201], [88, 140, 173], [52, 98, 140], [30, 56, 96]];
-const DARK_RAMP = [[36, 43, 52], [38, 66, 88], [45, 97, 125], [66, 135, 157], [118, 177, 184], [205, 226, 220]];
+const LIGHT_RAMP = [
+  [236, 240, 243],
+  [196, 214, 224],
+  [140, 180, 201],
+  [88, 140, 173],
+  [52, 98, 140],
+  [30, 56, 96],
+];
+const DARK_RAMP = [
+  [36, 43, 52],
+  [38, 66, 88],
+  [45, 97, 125],
+  [66, 135, 157],
+  [118, 177, 184],
+  [205, 226, 220],
+];
 // Below zero, zero, above zero: blue and orange.
-const LIGHT_DIVERGING = [[27, 78, 131], [90, 148, 192], [186, 210, 226], [246, 246, 244], [240, 208, 172], [216, 140, 74], [150, 74, 22]];
-const DARK_DIVERGING = [[150, 200, 240], [84, 146, 196], [44, 82, 116], [28, 31, 36], [110, 66, 34], [200, 122, 58], [252, 196, 140]];
+const LIGHT_DIVERGING = [
+  [27, 78, 131],
+  [90, 148, 192],
+  [186, 210, 226],
+  [246, 246, 244],
+  [240, 208, 172],
+  [216, 140, 74],
+  [150, 74, 22],
+];
+const DARK_DIVERGING = [
+  [150, 200, 240],
+  [84, 146, 196],
+  [44, 82, 116],
+  [28, 31, 36],
+  [110, 66, 34],
+  [200, 122, 58],
+  [252, 196, 140],
+];
 
 function between(stops, at) {
   const place = Math.min(Math.max(at, 0), 1) * (stops.length - 1);
@@ -56,19 +92,25 @@ const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
 /** Whether dark text is read better on this colour. */
 function wantsDarkText(color) {
   const [r, g, b] = color.startsWith('#')
-    ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)) : color.match(/\d+/g).map(Number);
+    ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
+    : color.match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140;
 }
 
 /** A colour of the style sheet. */
-const themeColor = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+const themeColor = (name) =>
+  getComputedStyle(document.documentElement)
+    .getPropertyValue('--' + name)
+    .trim();
 
 /**
  * A scale of numbers that may spread over many magnitudes: {at(value) -> 0…1, low, high, isLog}.
  * Logarithmic if all are positive and the largest is far from the smallest.
  */
 function scaleOf(values) {
-  let low = Infinity, high = -Infinity, least = Infinity;
+  let low = Infinity,
+    high = -Infinity,
+    least = Infinity;
   for (const value of values) {
     if (!Number.isFinite(value)) continue;
     if (value < low) low = value;
@@ -78,7 +120,8 @@ function scaleOf(values) {
   if (low > high) return {at: () => NaN, low: NaN, high: NaN, isLog: false};
   const isLog = low >= 0 && least < Infinity && high / least > 30;
   if (isLog) {
-    const bottom = Math.log(Math.max(least, high * 1e-9)), width = Math.log(high) - bottom || 1;
+    const bottom = Math.log(Math.max(least, high * 1e-9)),
+      width = Math.log(high) - bottom || 1;
     return {low: Math.exp(bottom), high, isLog, at: (v) => (v > 0 ? Math.max(0, (Math.log(v) - bottom) / width) : 0)};
   }
   const width = high - low;

@@ -2,5 +2,5 @@
 # file later.
 set(page_scripts
   dom.js text.js scale.js store.js metrics.js source.js state.js tree.js
-  treemap.js map.js table.js layers.js histogram.js heat.js spectrum.js tensor.js shards.js file.js difference.js
+  treemap.js map.js map_input.js table.js layers.js histogram.js heat.js spectrum.js tensor.js shards.js file.js difference.js
   adapter.js frame.js main.js)

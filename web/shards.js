@@ -28,24 +28,33 @@ function layoutOf(side) {
 }
 
 function shardBar(side, file) {
-  const canvas = h('canvas', {class: 'shard', role: 'img', tabindex: 0, 'aria-label': `${visible(file.file)}: ${plural(file.spans.length, 'tensor')} in ${bytesText(file.bytes)}`});
+  const canvas = h('canvas', {
+    'class': 'shard',
+    'role': 'img',
+    'tabindex': 0,
+    'aria-label': `${visible(file.file)}: ${plural(file.spans.length, 'tensor')} in ${bytesText(file.bytes)}`,
+  });
   const box = h('div', {class: 'shard-box'}, canvas);
   let at = -1;
   const paint = () => {
     const width = box.clientWidth;
     if (!width) return;
-    const c = sized(canvas, width, SHARD_HEIGHT), scale = width / Math.max(1, file.bytes);
+    const c = sized(canvas, width, SHARD_HEIGHT),
+      scale = width / Math.max(1, file.bytes);
     c.fillStyle = themeColor('hole');
     c.fillRect(0, 4, width, SHARD_HEIGHT - 8);
     if (file.header) {
       c.fillStyle = themeColor('header-bytes');
       c.fillRect(0, 4, Math.max(1, file.header * scale), SHARD_HEIGHT - 8);
     }
-    let end = 0, drawnTo = -1;
+    let end = 0,
+      drawnTo = -1;
     for (const [first, last, k] of file.spans) {
-      const x = first * scale, w = Math.max((last - first) * scale, 0.6), isShared = first < end;
+      const x = first * scale,
+        w = Math.max((last - first) * scale, 0.6),
+        isShared = first < end;
       end = Math.max(end, last);
-      if (x + w < drawnTo && !isShared) continue;  // less than a pixel, and drawn already
+      if (x + w < drawnTo && !isShared) continue; // less than a pixel, and drawn already
       c.fillStyle = store.dtypeColor(side.dtype(k));
       if (isShared) c.fillRect(x, SHARD_HEIGHT - 4, w, 4);
       else c.fillRect(x, 4, Math.max(w - (w > 3 ? 0.8 : 0), 0.6), SHARD_HEIGHT - 8);
@@ -59,19 +68,33 @@ function shardBar(side, file) {
     }
   };
   const spanAt = (event) => {
-    const byte = (event.clientX - canvas.getBoundingClientRect().left) / box.clientWidth * file.bytes;
+    const byte = ((event.clientX - canvas.getBoundingClientRect().left) / box.clientWidth) * file.bytes;
     return file.spans.findIndex(([first, last]) => byte >= first && byte < last);
   };
   canvas.addEventListener('pointermove', (event) => {
     const k = spanAt(event);
-    if (k !== at) { at = k; paint(); }
+    if (k !== at) {
+      at = k;
+      paint();
+    }
     canvas.style.cursor = k < 0 ? 'default' : 'pointer';
     if (k < 0) return showTip(event.clientX, event.clientY, 'no tensor', []);
     const [first, last, number] = file.spans[k];
-    showTip(event.clientX, event.clientY, visible(side.names[number]), [['bytes', `${first} – ${last}`], ['size', bytesText(last - first)], ['dtype', side.dtype(number)]]);
+    showTip(event.clientX, event.clientY, visible(side.names[number]), [
+      ['bytes', `${first} – ${last}`],
+      ['size', bytesText(last - first)],
+      ['dtype', side.dtype(number)],
+    ]);
   });
-  canvas.addEventListener('pointerleave', () => { at = -1; hideTip(); paint(); });
-  canvas.addEventListener('click', (event) => { const k = spanAt(event); if (k >= 0) go({tensor: store.numbers.get(side.names[file.spans[k][2]])}); });
+  canvas.addEventListener('pointerleave', () => {
+    at = -1;
+    hideTip();
+    paint();
+  });
+  canvas.addEventListener('click', (event) => {
+    const k = spanAt(event);
+    if (k >= 0) go({tensor: store.numbers.get(side.names[file.spans[k][2]])});
+  });
   canvas.addEventListener('keydown', (event) => {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (step) {
@@ -88,10 +111,24 @@ function shardBar(side, file) {
 }
 
 function shardsOf(side) {
-  return layoutOf(side).map((file) => h('div', {class: 'shard-row'},
-    h('div', {class: 'shard-name'}, h('b', {}, visible(file.file)), h('span', {}, bytesText(file.bytes))),
-    file.spans.length ? shardBar(side, file) : h('p', {class: 'hint'}, file.unplaced ? 'Its tensors are packed, computed, or not in a row.' : 'It has no tensor.'),
-    h('p', {class: 'hint'}, plural(file.spans.length, 'tensor'), file.header ? `, ${bytesText(file.header)} before the first` : '',
-      file.holes ? `, ${bytesText(file.holes)} in holes` : '', file.shared ? `, ${bytesText(file.shared)} shared` : '', file.tail ? `, ${bytesText(file.tail)} behind the last` : '',
-      file.unplaced && file.spans.length ? `, and ${plural(file.unplaced, 'tensor')} without a plain place` : '')));
+  return layoutOf(side).map((file) =>
+    h(
+      'div',
+      {class: 'shard-row'},
+      h('div', {class: 'shard-name'}, h('b', {}, visible(file.file)), h('span', {}, bytesText(file.bytes))),
+      file.spans.length
+        ? shardBar(side, file)
+        : h('p', {class: 'hint'}, file.unplaced ? 'Its tensors are packed, computed, or not in a row.' : 'It has no tensor.'),
+      h(
+        'p',
+        {class: 'hint'},
+        plural(file.spans.length, 'tensor'),
+        file.header ? `, ${bytesText(file.header)} before the first` : '',
+        file.holes ? `, ${bytesText(file.holes)} in holes` : '',
+        file.shared ? `, ${bytesText(file.shared)} shared` : '',
+        file.tail ? `, ${bytesText(file.tail)} behind the last` : '',
+        file.unplaced && file.spans.length ? `, and ${plural(file.unplaced, 'tensor')} without a plain place` : '',
+      ),
+    ),
+  );
 }

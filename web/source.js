@@ -13,7 +13,9 @@ class ReportSource {
     return block ? unpacked(block.textContent) : null;
   }
   wantStats() {}
-  get canRead() { return false; }
+  get canRead() {
+    return false;
+  }
 }
 
 /** Why the server did not answer, for people. */
@@ -36,7 +38,9 @@ class ServerSource {
     this.kept = new Map();
   }
 
-  get canRead() { return true; }
+  get canRead() {
+    return true;
+  }
 
   /** A document; what is asked for twice is kept. `progress` is called with a share, if the server says how far it is. */
   document(name, progress) {

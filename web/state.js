@@ -1,6 +1,18 @@
 // What the user looks at. All of it stands in the address behind the #, so that back, forward and reload work.
 
-const state = {view: 'map', prefix: '', query: '', dtypes: [], tensor: -1, color: 'dtype', fold: true, folded: true, sort: 'name', down: false, metric: 'norm'};
+const state = {
+  view: 'map',
+  prefix: '',
+  query: '',
+  dtypes: [],
+  tensor: -1,
+  color: 'dtype',
+  fold: true,
+  folded: true,
+  sort: 'name',
+  down: false,
+  metric: 'norm',
+};
 const DEFAULTS = {...state};
 
 let store = null;
@@ -28,7 +40,14 @@ function readState() {
     else if (key === 'dtypes') state.dtypes = text.split(',');
     else state[key] = typeof DEFAULTS[key] === 'boolean' ? text === 'true' : text;
   }
-  if (words.get('tensor') === null) state.tensor = -1;
+  const known = {
+    view: Object.keys(VIEWS),
+    color: ['dtype', 'change', ...Object.keys(METRICS)],
+    metric: ['change', ...Object.keys(METRICS)],
+  };
+  for (const [key, words] of Object.entries(known)) {
+    if (!words.includes(state[key]) || (state[key] === 'change' && !store.isPair)) state[key] = DEFAULTS[key];
+  }
 }
 
 /** Changes what is looked at. A step that people would want to take back becomes one of the browser's history. */

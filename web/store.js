@@ -3,7 +3,13 @@
 /** One checkpoint: its columns, and statistics that come as they are known. */
 class Side {
   constructor(document, number) {
-    Object.assign(this, {number, target: document.target, format: document.format, files: document.files, remote: document.remote});
+    Object.assign(this, {
+      number,
+      target: document.target,
+      format: document.format,
+      files: document.files,
+      remote: document.remote,
+    });
     this.names = document.names;
     this.count = this.names.length;
     this.dtypes = document.dtypes;
@@ -18,17 +24,27 @@ class Side {
     this.stats = new Map();
   }
 
-  dtype(i) { return this.dtypes[this.dtypeOf[i]]; }
-  shape(i) { return this.shapes[this.shapeOf[i]]; }
-  file(i) { return this.inFiles[this.inFile[i]]; }
-  numel(i) { return this.shape(i).reduce((product, dimension) => product * dimension, 1); }
-  hasData(i) { return !(this.odd[i] && this.odd[i].data === false); }
+  dtype(i) {
+    return this.dtypes[this.dtypeOf[i]];
+  }
+  shape(i) {
+    return this.shapes[this.shapeOf[i]];
+  }
+  file(i) {
+    return this.inFiles[this.inFile[i]];
+  }
+  numel(i) {
+    return this.shape(i).reduce((product, dimension) => product * dimension, 1);
+  }
+  hasData(i) {
+    return !(this.odd[i] && this.odd[i].data === false);
+  }
 }
 
 /** All that the page shows. A tensor is a number: of the first checkpoint, and behind these what only the second has. */
 class Store {
   constructor(document) {
-    this.version = 0;  // of what is known: statistics, the difference
+    this.version = 0; // of what is known: statistics, the difference
     this.served = document.served;
     this.root = document.root;
     this.hasAdapter = document.adapter;
@@ -53,7 +69,7 @@ class Store {
     this.count = this.names.length;
     this.numbers = new Map(this.names.map((name, i) => [name, i]));
     this.patterns = this.names.map(patternOf);
-    this.change = new Map();  // by number, as diff says it
+    this.change = new Map(); // by number, as diff says it
   }
 
   /** A name with its numbers in eight digits: in the order of these, "layers.2" is before "layers.10". */
@@ -69,11 +85,25 @@ class Store {
     return [this.sides[side], this.places[side][i]];
   }
 
-  on(side, i) { return this.places[side] ? this.places[side][i] : -1; }
-  dtype(i) { const [side, k] = this.of(i); return side.dtype(k); }
-  shape(i) { const [side, k] = this.of(i); return side.shape(k); }
-  bytes(i) { const [side, k] = this.of(i); return side.bytes[k]; }
-  stats(i) { const [side, k] = this.of(i); return side.stats.get(k); }
+  on(side, i) {
+    return this.places[side] ? this.places[side][i] : -1;
+  }
+  dtype(i) {
+    const [side, k] = this.of(i);
+    return side.dtype(k);
+  }
+  shape(i) {
+    const [side, k] = this.of(i);
+    return side.shape(k);
+  }
+  bytes(i) {
+    const [side, k] = this.of(i);
+    return side.bytes[k];
+  }
+  stats(i) {
+    const [side, k] = this.of(i);
+    return side.stats.get(k);
+  }
 
   /** "a", "b" or "both". */
   where(i) {
@@ -87,7 +117,9 @@ class Store {
     const bytes = new Map();
     for (let i = 0; i < this.count; ++i) bytes.set(this.dtype(i), (bytes.get(this.dtype(i)) || 0) + this.bytes(i));
     this.dtypeList = [...bytes].sort((x, y) => y[1] - x[1]).map(([name, size]) => ({name, bytes: size}));
-    this.dtypeList.forEach((dtype, i) => { dtype.color = i; });
+    this.dtypeList.forEach((dtype, i) => {
+      dtype.color = i;
+    });
     return this.dtypeList;
   }
 

@@ -4,19 +4,41 @@ const ROW = 30;
 const tableView = {open: new Set(), rows: [], focus: 0, body: null, scroll: null};
 
 // What a column shows of a row that stands for several tensors.
-const OF_PATTERNS = {min: 'of a pattern: the smallest', max: 'of a pattern: the largest', std: 'of a pattern: the median', zeros: 'of a pattern: the median', nans: 'of a pattern: the sum', change: '‖A−B‖ / ‖A‖; of a pattern: the largest'};
+const OF_PATTERNS = {
+  min: 'of a pattern: the smallest',
+  max: 'of a pattern: the largest',
+  std: 'of a pattern: the median',
+  zeros: 'of a pattern: the median',
+  nans: 'of a pattern: the sum',
+  change: '‖A−B‖ / ‖A‖; of a pattern: the largest',
+};
 
 function tableColumns() {
-  const stat = (key, label) => ({key, label, right: true, of: (row) => rowValue(row, key), text: (row) => metricText(key, rowValue(row, key))});
-  const raw = (key, label) => ({key, label, right: true,
-    of: (row) => rowStat(row, key), text: (row) => numberText(rowStat(row, key))});
+  const stat = (key, label) => ({
+    key,
+    label,
+    right: true,
+    of: (row) => rowValue(row, key),
+    text: (row) => metricText(key, rowValue(row, key)),
+  });
+  const raw = (key, label) => ({
+    key,
+    label,
+    right: true,
+    of: (row) => rowStat(row, key),
+    text: (row) => numberText(rowStat(row, key)),
+  });
   const columns = [
     {key: 'name', label: 'Name', of: (row) => store.sortKey(row.tensors[0])},
     {key: 'dtype', label: 'dtype', of: (row) => row.dtype, text: (row) => row.dtype},
     {key: 'shape', label: 'Shape', of: (row) => row.shape.reduce((a, b) => a * b, 1), text: (row) => shapeText(row.shape)},
     {key: 'bytes', label: 'Bytes', right: true, of: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
   ];
-  if (store.isPair) columns.push({...stat('change', 'Change')}, {key: 'where', label: 'In', of: (row) => row.where, text: (row) => ({a: 'only A', b: 'only B', both: 'both'})[row.where]});
+  if (store.isPair)
+    columns.push(
+      {...stat('change', 'Change')},
+      {key: 'where', label: 'In', of: (row) => row.where, text: (row) => ({a: 'only A', b: 'only B', both: 'both'})[row.where]},
+    );
   columns.push(raw('min', 'Min'), raw('max', 'Max'), stat('std', 'Std'), stat('zeros', 'Zeros'), stat('nans', 'NaN'));
   return columns;
 }
@@ -26,7 +48,11 @@ function rowValue(row, key) {
   const values = row.tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
   if (values.length === 0) return NaN;
   if (values.length === 1) return values[0];
-  return key === 'change' || key === 'max' ? Math.max(...values) : key === 'nans' ? values.reduce((a, b) => a + b, 0) : medianAndSpread(values)[0];
+  return key === 'change' || key === 'max'
+    ? Math.max(...values)
+    : key === 'nans'
+      ? values.reduce((a, b) => a + b, 0)
+      : medianAndSpread(values)[0];
 }
 
 function rowStat(row, key) {
@@ -52,7 +78,8 @@ function sortRows(rows) {
   const sign = state.down ? -1 : 1;
   const isText = column.key === 'name' || column.key === 'dtype' || column.key === 'where';
   rows.sort((a, b) => {
-    const x = keys.get(a), y = keys.get(b);
+    const x = keys.get(a),
+      y = keys.get(b);
     if (isText) return x === y ? 0 : x < y ? -sign : sign;
     if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
     return sign * (x - y);
@@ -71,15 +98,18 @@ function buildRows() {
     if (group) group.push(i);
     else groups.set(key, [i]);
   }
-  const heads = sortRows([...groups].map(([key, tensors]) => {
-    const row = rowOf(tensors.length === 1 ? store.names[tensors[0]] : key.slice(0, key.indexOf('\n')), tensors, 0);
-    row.key = key;
-    return row;
-  }));
+  const heads = sortRows(
+    [...groups].map(([key, tensors]) => {
+      const row = rowOf(tensors.length === 1 ? store.names[tensors[0]] : key.slice(0, key.indexOf('\n')), tensors, 0);
+      row.key = key;
+      return row;
+    }),
+  );
   const rows = [];
   for (const head of heads) {
     rows.push(head);
-    if (head.tensors.length > 1 && tableView.open.has(head.key)) rows.push(...sortRows(head.tensors.map((i) => rowOf(store.names[i], [i], 1))));
+    if (head.tensors.length > 1 && tableView.open.has(head.key))
+      rows.push(...sortRows(head.tensors.map((i) => rowOf(store.names[i], [i], 1))));
   }
   return rows;
 }
@@ -88,13 +118,31 @@ function drawTable(main) {
   const head = h('div', {class: 'thead', role: 'row'});
   const spacer = h('div', {class: 'spacer'});
   const body = h('div', {class: 'tbody', role: 'rowgroup'}, spacer);
-  const grid = h('div', {class: 'grid', role: 'treegrid', 'aria-label': 'Tensors', tabindex: 0, 'aria-rowcount': 0, onkeydown: tableKey}, h('div', {role: 'rowgroup'}, head), body);
-  replace(main,
-    h('div', {class: 'tools'},
-      choice('Rows', [{value: true, label: 'Patterns', title: 'names that differ only in numbers are one row'}, {value: false, label: 'Tensors', title: 'a row for each tensor'}],
-        state.folded, (value) => go({folded: value})),
-      h('div', {id: 'legend', class: 'legend'}), h('span', {id: 'table-count', class: 'count'})),
-    grid);
+  const grid = h(
+    'div',
+    {'class': 'grid', 'role': 'treegrid', 'aria-label': 'Tensors', 'tabindex': 0, 'aria-rowcount': 0, 'onkeydown': tableKey},
+    h('div', {role: 'rowgroup'}, head),
+    body,
+  );
+  replace(
+    main,
+    h(
+      'div',
+      {class: 'tools'},
+      choice(
+        'Rows',
+        [
+          {value: true, label: 'Patterns', title: 'names that differ only in numbers are one row'},
+          {value: false, label: 'Tensors', title: 'a row for each tensor'},
+        ],
+        state.folded,
+        (value) => go({folded: value}),
+      ),
+      h('div', {id: 'legend', class: 'legend'}),
+      h('span', {id: 'table-count', class: 'count'}),
+    ),
+    grid,
+  );
   Object.assign(tableView, {grid, head, body, spacer, focus: 0});
   grid.addEventListener('scroll', paintRows);
   new ResizeObserver(paintRows).observe(grid);
@@ -108,13 +156,38 @@ function updateTable() {
   tableView.grid.setAttribute('aria-rowcount', tableView.rows.length + 1);
   tableView.spacer.style.height = tableView.rows.length * ROW + 'px';
   tableView.grid.classList.toggle('pair', store.isPair);
-  replace(tableView.head, tableColumns().map((column) => h('div', {
-    role: 'columnheader', title: OF_PATTERNS[column.key], class: (column.right ? 'right ' : '') + 'c-' + column.key,
-    'aria-sort': state.sort === column.key ? (state.down ? 'descending' : 'ascending') : 'none',
-  }, h('button', {type: 'button', 'aria-label': column.label, onclick: () => go(state.sort === column.key ? {down: !state.down} : {sort: column.key, down: Boolean(column.right) && column.key !== 'min'})},
-    column.label, h('span', {class: 'arrow', 'aria-hidden': 'true'}, state.sort === column.key ? (state.down ? '↓' : '↑') : '')))));
+  replace(
+    tableView.head,
+    tableColumns().map((column) =>
+      h(
+        'div',
+        {
+          'role': 'columnheader',
+          'title': OF_PATTERNS[column.key],
+          'class': (column.right ? 'right ' : '') + 'c-' + column.key,
+          'aria-sort': state.sort === column.key ? (state.down ? 'descending' : 'ascending') : 'none',
+        },
+        h(
+          'button',
+          {
+            'type': 'button',
+            'aria-label': column.label,
+            'onclick': () =>
+              go(
+                state.sort === column.key
+                  ? {down: !state.down}
+                  : {sort: column.key, down: Boolean(column.right) && column.key !== 'min'},
+              ),
+          },
+          column.label,
+          h('span', {'class': 'arrow', 'aria-hidden': 'true'}, state.sort === column.key ? (state.down ? '↓' : '↑') : ''),
+        ),
+      ),
+    ),
+  );
   const total = tableView.rows.filter((row) => row.level === 0).reduce((sum, row) => sum + row.tensors.length, 0);
-  byId('table-count').textContent = `${plural(total, 'tensor')} in ${plural(tableView.rows.filter((row) => row.level === 0).length, 'row')}`;
+  byId('table-count').textContent =
+    `${plural(total, 'tensor')} in ${plural(tableView.rows.filter((row) => row.level === 0).length, 'row')}`;
   if (tableView.rows.length === 0) tableView.spacer.style.height = ROW + 'px';
   drawDtypeChips();
   paintRows();
@@ -146,26 +219,57 @@ function paintRows() {
   replace(body, spacer, drawn, rows.length === 0 ? h('p', {class: 'none'}, 'No tensor matches.') : null);
   // Statistics of what is on the screen; of a sorted column, all of them.
   const wantsAll = isSortedByStatistic();
-  const near = rows.slice(first, end).flatMap((row) => (row.tensors.length > 64 && row.level === 0 && !wantsAll ? row.tensors.slice(0, 64) : row.tensors));
+  const near = rows
+    .slice(first, end)
+    .flatMap((row) => (row.tensors.length > 64 && row.level === 0 && !wantsAll ? row.tensors.slice(0, 64) : row.tensors));
   want(wantsAll ? [...near, ...shown()] : near);
 }
 
 function rowElement(row, k, columns, most) {
-  const isMany = row.tensors.length > 1, isOpen = isMany && tableView.open.has(row.key);
+  const isMany = row.tensors.length > 1,
+    isOpen = isMany && tableView.open.has(row.key);
   const isChosen = !isMany && row.tensors[0] === state.tensor;
-  return h('div', {
-    role: 'row', class: 'row' + (k === tableView.focus ? ' focus' : '') + (isChosen ? ' chosen' : '') + (row.level ? ' inner' : ''),
-    style: {top: k * ROW + 'px'}, 'aria-rowindex': k + 2, 'aria-level': row.level + 1, 'aria-expanded': isMany ? String(isOpen) : null,
-    'aria-selected': isChosen ? 'true' : null, id: 'row-' + k,
-    onclick: () => { tableView.focus = k; openRow(row); },
-  }, columns.map((column) => h('div', {role: 'gridcell', class: (column.right ? 'right ' : '') + 'c-' + column.key},
-    column.key === 'name' ? nameCell(row, isMany, isOpen) : column.key === 'dtype' ? [h('i', {class: 'dot', style: {background: store.dtypeColor(row.dtype)}}), row.dtype]
-      : column.key === 'bytes' ? [h('span', {class: 'bar', style: {width: (46 * Math.min(1, row.bytes / most)).toFixed(1) + 'px'}}), column.text(row)] : column.text(row))));
+  return h(
+    'div',
+    {
+      'role': 'row',
+      'class': 'row' + (k === tableView.focus ? ' focus' : '') + (isChosen ? ' chosen' : '') + (row.level ? ' inner' : ''),
+      'style': {top: k * ROW + 'px'},
+      'aria-rowindex': k + 2,
+      'aria-level': row.level + 1,
+      'aria-expanded': isMany ? String(isOpen) : null,
+      'aria-selected': isChosen ? 'true' : null,
+      'id': 'row-' + k,
+      'onclick': () => {
+        tableView.focus = k;
+        openRow(row);
+      },
+    },
+    columns.map((column) =>
+      h(
+        'div',
+        {role: 'gridcell', class: (column.right ? 'right ' : '') + 'c-' + column.key},
+        column.key === 'name'
+          ? nameCell(row, isMany, isOpen)
+          : column.key === 'dtype'
+            ? [h('i', {class: 'dot', style: {background: store.dtypeColor(row.dtype)}}), row.dtype]
+            : column.key === 'bytes'
+              ? [
+                  h('span', {class: 'bar', style: {width: (46 * Math.min(1, row.bytes / most)).toFixed(1) + 'px'}}),
+                  column.text(row),
+                ]
+              : column.text(row),
+      ),
+    ),
+  );
 }
 
 function nameCell(row, isMany, isOpen) {
-  return [h('span', {class: 'twist', 'aria-hidden': 'true'}, isMany ? (isOpen ? '▾' : '▸') : ''),
-    h('span', {class: 'name', title: visible(row.name)}, visible(row.name)), isMany ? h('span', {class: 'times'}, '×' + countText(row.tensors.length)) : null];
+  return [
+    h('span', {'class': 'twist', 'aria-hidden': 'true'}, isMany ? (isOpen ? '▾' : '▸') : ''),
+    h('span', {class: 'name', title: visible(row.name)}, visible(row.name)),
+    isMany ? h('span', {class: 'times'}, '×' + countText(row.tensors.length)) : null,
+  ];
 }
 
 function openRow(row) {
@@ -176,7 +280,8 @@ function openRow(row) {
 }
 
 function tableKey(event) {
-  const {rows, grid} = tableView, page = Math.max(1, Math.floor(grid.clientHeight / ROW) - 2);
+  const {rows, grid} = tableView,
+    page = Math.max(1, Math.floor(grid.clientHeight / ROW) - 2);
   const row = rows[tableView.focus];
   const moves = {ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length};
   if (event.target.closest('.thead')) return;
@@ -190,8 +295,14 @@ function tableKey(event) {
     return paintRows();
   }
   if (!row) return;
-  const isMany = row.tensors.length > 1, isOpen = tableView.open.has(row.key);
-  if (event.key === 'Enter' || event.key === ' ' || (event.key === 'ArrowRight' && isMany && !isOpen) || (event.key === 'ArrowLeft' && isMany && isOpen)) {
+  const isMany = row.tensors.length > 1,
+    isOpen = tableView.open.has(row.key);
+  if (
+    event.key === 'Enter' ||
+    event.key === ' ' ||
+    (event.key === 'ArrowRight' && isMany && !isOpen) ||
+    (event.key === 'ArrowLeft' && isMany && isOpen)
+  ) {
     event.preventDefault();
     openRow(row);
   }

@@ -4,7 +4,9 @@ class Node {
   constructor(name, path, parent) {
     Object.assign(this, {name, path, parent, children: null, tensors: null, bytes: 0, count: 0, places: null});
   }
-  get isLeaf() { return this.children === null; }
+  get isLeaf() {
+    return this.children === null;
+  }
 }
 
 /** The tree of some tensors. Prefixes with only one way on are joined: "model.layers." is one node. */
@@ -83,7 +85,7 @@ function tensorsUnder(node) {
 function findNode(root, path) {
   let node = root;
   while (node.path !== path) {
-    const next = node.list && node.list.find((child) => path.startsWith(child.path) && (child.path.length > node.path.length));
+    const next = node.list && node.list.find((child) => path.startsWith(child.path) && child.path.length > node.path.length);
     if (!next) return node;
     node = next;
   }

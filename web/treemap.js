@@ -3,16 +3,24 @@
 
 /** The places of the children in a box of this shape: x, y, width, height of each, from 0 to 1. Squarified rows. */
 function placesIn(node, width, height) {
-  const list = node.list, places = new Float32Array(list.length * 4);
+  const list = node.list,
+    places = new Float32Array(list.length * 4);
   const unit = (width * height) / node.bytes;
-  let x = 0, y = 0, w = width, h = height, first = 0;
+  let x = 0,
+    y = 0,
+    w = width,
+    h = height,
+    first = 0;
   while (first < list.length) {
     const side = Math.min(w, h);
-    let sum = 0, end = first, worst = Infinity;
+    let sum = 0,
+      end = first,
+      worst = Infinity;
     // A row grows while that makes its most stretched cell less stretched. The list is sorted: the first is the largest.
     while (end < list.length) {
       const next = sum + list[end].bytes * unit;
-      const largest = list[first].bytes * unit, smallest = list[end].bytes * unit;
+      const largest = list[first].bytes * unit,
+        smallest = list[end].bytes * unit;
       const stretch = Math.max((side * side * largest) / (next * next), (next * next) / (side * side * smallest));
       if (stretch > worst) break;
       worst = stretch;
@@ -27,7 +35,13 @@ function placesIn(node, width, height) {
       places.set([box[0] / width, box[1] / height, box[2] / width, box[3] / height], i * 4);
       along += length;
     }
-    if (w >= h) { x += thickness; w -= thickness; } else { y += thickness; h -= thickness; }
+    if (w >= h) {
+      x += thickness;
+      w -= thickness;
+    } else {
+      y += thickness;
+      h -= thickness;
+    }
     first = end;
   }
   return places;
@@ -52,7 +66,8 @@ class Treemap {
   inner(x, y, w, h, node) {
     if (node.path === '' || node === this.root) return [x, y, w, h, 0];
     const room = Math.min(1, Math.max(0, (Math.min(w / 2, h) - 26) / 24));
-    const strip = 17 * room, edge = 3 * room;
+    const strip = 17 * room,
+      edge = 3 * room;
     return [x + edge, y + strip + (room > 0 ? 0 : 0), w - 2 * edge, h - strip - edge, strip];
   }
 
@@ -82,7 +97,8 @@ class Treemap {
       const c = this.context;
       c.fillStyle = this.group;
       c.fillRect(x + GAP / 2, y + GAP / 2, w - GAP, h - GAP);
-      if (strip > 13) this.label(node.name.replace(/[.\/]$/, ''), x + 6, y + strip / 2 + 1, w - 12, this.ink, bytesText(node.bytes));
+      if (strip > 13)
+        this.label(node.name.replace(/[.\/]$/, ''), x + 6, y + strip / 2 + 1, w - 12, this.ink, bytesText(node.bytes));
     }
     if (iw < 2 || ih < 2) return;
     if (!node.places) node.places = placesIn(node, iw, ih);
@@ -129,7 +145,7 @@ class Treemap {
       }
     }
     if (c.measureText(shownText).width > room) {
-      let length = Math.floor(shownText.length * room / c.measureText(shownText).width);
+      let length = Math.floor((shownText.length * room) / c.measureText(shownText).width);
       while (length > 1 && c.measureText(shownText.slice(0, length) + '…').width > room) --length;
       if (length < 3) return;
       shownText = shownText.slice(0, length) + '…';

@@ -221,7 +221,7 @@ std::string Service::statistics(std::size_t side, const HttpRequest& request, co
     const auto& [name, tensor] = checkpoint.tensors[number];
     if (!wanted.insert(name, tensor)) throw NotThere();  // a number that is there twice
     const std::lock_guard lock(mutex_);
-    if (statistics_[side][number]) continue;
+    if (statistics_[side][number].is_known()) continue;
     missing.insert(name, tensor);
     missing_numbers.push_back(number);
   }
@@ -233,9 +233,9 @@ std::string Service::statistics(std::size_t side, const HttpRequest& request, co
   std::vector<TensorStats> results;
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < computed.size(); ++i)
-      statistics_[side][missing_numbers[i]] = std::make_unique<TensorStats>(computed[i]);
-    for (const std::uint64_t number : numbers) results.push_back(*statistics_[side][number]);
+    for (std::size_t i = 0; i < computed.size(); ++i) statistics_[side][missing_numbers[i]].keep(computed[i]);
+    for (const std::uint64_t number : numbers)
+      results.push_back(statistics_[side][number].of(std::string(checkpoint.tensors[number].name)));
   }
   std::string text;
   Session own;
@@ -252,7 +252,7 @@ void Service::answer_api(const HttpRequest& request, const Parts& parts, HttpRep
   const std::string_view what = parts[1];
   if (parts.size() == 2) {
     if (what == "model")
-      return document(name, Cost::little, reply,
+      return document("", Cost::little, reply,
                       [&](const Progress&) { return model_document(session_, subject_, PageKind::served); });
     if (what == "diff" && subject_.sides.size() == 2)
       return document(name, Cost::job, reply,

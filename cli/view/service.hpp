@@ -14,6 +14,7 @@
 #include <ballast/stats.hpp>
 
 #include "http.hpp"
+#include "kept_stats.hpp"
 #include "subject.hpp"
 
 namespace ballast::cli {
@@ -41,9 +42,9 @@ class Service {
   const Subject& subject_;
   const std::string page_, policy_;
   std::mutex mutex_;
-  std::map<std::string, std::string, std::less<>> documents_;          // that were made already
-  std::vector<std::vector<std::unique_ptr<TensorStats>>> statistics_;  // of each side, by number
-  std::counting_semaphore<2> work_{2};                                 // jobs that read data, at a time
+  std::map<std::string, std::string, std::less<>> documents_;  // that were made already
+  std::vector<std::vector<KeptStats>> statistics_;             // of each side, by number
+  std::counting_semaphore<2> work_{2};                         // jobs that read data, at a time
 };
 
 }  // namespace ballast::cli

@@ -61,16 +61,16 @@ class InTheBrowser(TestCase):
     def press(self, selector):
         self.browser.run(f"document.querySelector({json.dumps(selector)}).click()")
 
+    def report(self, *words):
+        path = self.folder / "report.html"
+        self.ballast("view", *words, "--html", path, "--force")
+        return path.as_uri()
+
     def served(self, *words):
         server = Server(*words)
         self.addCleanup(server.__exit__)
         self.browser.open(f"http://127.0.0.1:{server.port}/?token={server.token}")
         return server
-
-    def report(self, *words):
-        path = self.folder / "report.html"
-        self.ballast("view", *words, "--html", path, "--force")
-        return path.as_uri()
 
 
 class ThePage(InTheBrowser):
@@ -94,6 +94,13 @@ class ThePage(InTheBrowser):
         for press in ("#tab-layers", "[aria-label=Measure] button:nth-child(3)", "#tab-table", ".c-bytes button"):
             self.browser.run(f"document.querySelector('{press}').focus(); document.querySelector('{press}').click()")
             self.assertTrue(self.browser.run(f"document.activeElement === document.querySelector('{press}')"), press)
+
+    def test_takes_no_nonsense_from_its_address(self):
+        address = self.report(self.write("m.safetensors", model()))
+        for words in ("view=constructor", "view=layers&metric=__proto__", "color=toString", "sort=valueOf&view=table", "tensor=nobody", "prefix=%E2%80%AE&dtypes=X", "color=change", "%%%"):
+            self.browser.call("Page.navigate", url="about:blank")
+            self.browser.open(address + "#" + words)
+            self.browser.wait("document.querySelector('main').childElementCount > 0")
 
     def test_goes_back(self):
         self.served(self.write("m.safetensors", model()))
