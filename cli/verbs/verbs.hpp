@@ -23,6 +23,7 @@ void add_scan(Command& verb, Session& session);
 void add_verify(Command& verb, Session& session);
 void add_check(Command& verb, Session& session);
 void add_diff(Command& verb, Session& session);
+void add_view(Command& verb, Session& session);
 void add_meta(Command& verb, Session& session);
 void add_convert(Command& verb, Session& session);
 void add_fetch(Command& verb, Session& session);
@@ -42,6 +43,7 @@ inline constexpr Verb kVerbs[] = {
     {"verify", "check the structure, the index against its shards, every byte, a manifest", add_verify},
     {"check", "fit to ship: safe, complete, without NaN, and what config.json says; for CI", add_check},
     {"diff", "what differs between two checkpoints: names, dtypes, shapes, values", add_diff},
+    {"view", "look at a checkpoint, or at the difference of two, in a browser or in one HTML file", add_view},
     {"meta", "read or edit metadata, in place where it fits", add_meta},
     {"convert", "copy, select, rename, cast and shard, streamed in bounded memory", add_convert},
     {"fetch", "everything that an address names, into the Hub's cache or a folder", add_fetch},

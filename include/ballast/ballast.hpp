@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ballast/adapter.hpp>          // what fine-tuning adds to a model
+#include <ballast/adapter_changes.hpp>  // how much an adapter changes each module
 #include <ballast/align.hpp>            // two checkpoints of one model under the same names
 #include <ballast/bind.hpp>             // the tensors inside a C++ object
 #include <ballast/cache.hpp>            // checkpoints converted once, and used in that form from then on
@@ -52,6 +53,7 @@
 #include <ballast/scan.hpp>             // what pickles would import
 #include <ballast/shape.hpp>            // dimensions and strides
 #include <ballast/sidecars.hpp>         // what lies beside the weights of a model
+#include <ballast/singular_values.hpp>  // how much of a matrix lies in few directions
 #include <ballast/slice.hpp>            // "0:4, ..., -1"
 #include <ballast/source.hpp>           // the bytes of files, wherever the files lie
 #include <ballast/state_dict.hpp>       // tensors by name

@@ -45,7 +45,7 @@ from ._native import (
 
 __version__ = _native.version
 
-_VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "convert", "fetch", "plan")
+_VERBS = ("info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "view", "convert", "fetch", "plan")
 _ELSEWHERE = {"Composite": "._load", "Opaque": "._load", "Report": "._run", "load": "._load", "patch": "._patch"}
 _MODULES = ("adapter", "cache", "gguf", "imatrix", "meta", "peft", "safetensors")
 

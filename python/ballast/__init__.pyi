@@ -41,6 +41,7 @@ from ._verbs import plan as plan
 from ._verbs import scan as scan
 from ._verbs import stats as stats
 from ._verbs import verify as verify
+from ._verbs import view as view
 
 __version__: str
 

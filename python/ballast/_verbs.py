@@ -5,7 +5,7 @@ This file is written by python/tools/make_verbs.py from the command itself.
 
 from ._run import run as _run
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "convert", "fetch", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "view", "convert", "fetch", "plan"]
 
 
 def info(
@@ -276,6 +276,41 @@ def diff(
         },
         objects=True,
         json=True,
+        progress=progress,
+    )
+
+
+def view(
+    *targets, html=None, sample=None, base=None, port=None, no_browser=False, include=None, exclude=None,
+    force=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+):
+    """Look at a checkpoint, or at the difference of two, in a browser or in one HTML file.
+
+        targets: a checkpoint, or two to compare; a file, a folder, https://, hf://
+        html: write the page as one file instead; - is standard output
+        sample: with html, statistics from about N values of each tensor; 0, the default, is all
+        base: of an adapter: the model that it belongs to
+        port: the port of the page; 0, the default, is any that is free
+        no_browser: only print the address
+        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
+        force: overwrite what is there
+    """
+    return _run(
+        ('view',),
+        [("targets", targets)],
+        {
+            "html": html, "sample": sample, "base": base, "port": port, "no-browser": no_browser,
+            "include": include, "exclude": exclude, "force": force, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+        },
+        objects=True,
+        json=False,
         progress=progress,
     )
 

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 from ._run import Report, _File, _Pairs, _Path, _Progress, _Target
 
-__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "convert", "fetch", "plan"]
+__all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "view", "convert", "fetch", "plan"]
 
 def info(
     *targets: _Target,
@@ -227,6 +227,37 @@ def diff(
     kv_heads: int | None = None,
     include: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] | None = None,
+    threads: int | None = None,
+    root: str | None = None,
+    weights_only: bool = False,
+    single: bool = False,
+    block_endian: str | None = None,
+    cache: bool = False,
+    cache_all: bool = False,
+    compress_cache: bool = False,
+    no_cache: bool = False,
+    lenient: bool = False,
+    limits: _Pairs | None = None,
+    variant: str | None = None,
+    subfolder: _Path | None = None,
+    header: str | Iterable[str] | None = None,
+    netrc: bool = False,
+    ca_file: _Path | None = None,
+    plain_http: bool = False,
+    offline: bool = False,
+    progress: _Progress | None = None,
+) -> Report: ...
+
+def view(
+    *targets: _Target,
+    html: _Path | None = None,
+    sample: int | None = None,
+    base: _Path | None = None,
+    port: int | None = None,
+    no_browser: bool = False,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    force: bool = False,
     threads: int | None = None,
     root: str | None = None,
     weights_only: bool = False,

@@ -90,6 +90,7 @@ PUBLIC_HEADERS = {
     "load_state_dict": "load",
     "hash": "inspect",
     "stats": "inspect",
+    "singular_values": "inspect",
     "problems": "inspect",
     "diff": "inspect",
     "verify": "inspect",
@@ -104,6 +105,7 @@ PUBLIC_HEADERS = {
     "training": "transform",
     "sidecars": "checkpoint",
     "adapter": "peft",
+    "adapter_changes": "peft",
     "merge": "peft",
     "names": "llamacpp",
     "align": "llamacpp",
@@ -121,12 +123,12 @@ PUBLIC_HEADERS = {
 # folder -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
-    "cli": r"CLI/.+|fmt/.+|hwy/.+",
+    "cli": r"CLI/.+|fmt/.+|hwy/.+|zlib\.h",
     "src": r"curl/curl\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
 }
 
 # The standard library (no extension), and the system's headers that have no C++ name.
-SYSTEM = re.compile(r"[a-z_0-9]+|(arpa|linux|netinet|sys)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|ucontext|unistd)\.h")
+SYSTEM = re.compile(r"[a-z_0-9]+|(arpa|linux|netinet|sys)/[a-z_]+\.h|(dirent|dlfcn|fcntl|pthread|sched|setjmp|signal|spawn|ucontext|unistd)\.h")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

@@ -105,6 +105,21 @@ void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t 
   });
 }
 
+std::vector<float> singular_values(std::vector<float> matrix, std::size_t rows, std::size_t columns) {
+  std::vector<float> values(std::min(rows, columns));
+  if (values.empty()) return values;
+  std::vector<int> integers(8 * values.size());
+  const int m = as_int(columns), n = as_int(rows), one = 1;
+  float nothing = 0;
+  with_room([&](float* work, int size) {
+    int info = 0;
+    lapack().sgesdd("N", &m, &n, matrix.data(), &m, values.data(), &nothing, &one, &nothing, &one, work, &size,
+                    integers.data(), &info);
+    return info;
+  });
+  return values;
+}
+
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank) {
   const std::size_t smaller = std::min(rows, columns);
   if (smaller == 0 || rank == 0) return {};

@@ -20,6 +20,9 @@ struct TruncatedSvd {
 // time grows with the rank. All values must be finite. Throws Errc::unsupported if LAPACK gives up.
 TruncatedSvd truncated_svd(std::span<const float> matrix, std::size_t rows, std::size_t columns, std::size_t rank);
 
+// All singular values of a [rows, columns] matrix, exactly, the largest first; the matrix is used up.
+std::vector<float> singular_values(std::vector<float> matrix, std::size_t rows, std::size_t columns);
+
 // Makes the columns of a [rows, columns] matrix orthonormal; there are fewer columns than rows, or as many.
 void make_orthonormal(std::vector<float>& matrix, std::size_t rows, std::size_t columns);
 

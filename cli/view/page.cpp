@@ -1,0 +1,78 @@
+#include "page.hpp"
+
+#include <fmt/format.h>
+#include <ballast/text.hpp>
+
+#include "pack.hpp"
+#include "page_data.hpp"
+
+namespace ballast::cli {
+namespace {
+
+// The title is the only text of the user's that stands in the markup.
+std::string escaped_for_html(std::string_view text) {
+  std::string escaped;
+  for (const char c : escape_for_terminal(text)) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&#39;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+// The scripts share one scope that is not the page's.
+std::string whole_script() { return fmt::format("'use strict';\n(() => {{{}}})();\n", page_data().script); }
+
+// The template with the parts in the place of its marks, <!--policy--> and so on. What is put in is not looked at
+// again.
+std::string filled(std::string_view page, const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
+  std::string text;
+  for (std::size_t at = 0; at < page.size();) {
+    const std::size_t mark = page.find("<!--", at), end = page.find("-->", mark);
+    text += page.substr(at, mark - at);
+    if (mark == page.npos || end == page.npos) break;
+    const std::string_view name = page.substr(mark + 4, end - mark - 4);
+    for (const auto& [key, value] : parts) {
+      if (key == name) text += value;
+    }
+    at = end + 3;
+  }
+  return text;
+}
+
+std::string page_with(std::string_view policy, std::string_view title, std::string_view documents) {
+  const PageData data = page_data();
+  // <style> and <script> end where their markup says; nothing of ours contains those words.
+  const std::string style = fmt::format("<style>{}</style>", data.style);
+  const std::string script = fmt::format("<script>{}</script>", whole_script());
+  return filled(data.page,
+                {{"policy", policy}, {"title", title}, {"style", style}, {"documents", documents}, {"script", script}});
+}
+
+}  // namespace
+
+std::string content_security_policy(PageKind kind) {
+  const PageData data = page_data();
+  return fmt::format(
+      "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; connect-src {}; "
+      "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      sha256_base64(whole_script()), sha256_base64(data.style), kind == PageKind::served ? "'self'" : "'none'");
+}
+
+std::string served_page() { return page_with("", "Ballast", ""); }
+
+std::string report_page(const std::vector<std::pair<std::string, std::string>>& documents, std::string_view title) {
+  const std::string policy = fmt::format(R"(<meta http-equiv="Content-Security-Policy" content="{}">)",
+                                         content_security_policy(PageKind::report));
+  std::string blocks;
+  for (const auto& [name, document] : documents)
+    blocks += fmt::format("<script type=\"text/plain\" id=\"document-{}\">{}</script>\n", name, packed(document));
+  return page_with(policy, escaped_for_html(title), blocks);
+}
+
+}  // namespace ballast::cli
