@@ -91,6 +91,23 @@ class Conversions(TestCase):
             "bert.embeddings.LayerNorm.weight", "bert.encoder.layer.0.output.LayerNorm.bias", "bert.pooler.bias"])
         self.assertIn("wrappers of training put parts into 2 of 3 names", result.err)
 
+    # The experts of an FP8 model are stacked when they are numbers again: 0x38 is 1.
+    def test_stack_what_is_dequantized_and_no_parts_of_it(self):
+        tensors = {}
+        for expert in range(2):
+            for word in ("gate_proj", "up_proj", "down_proj"):
+                name = f"model.layers.0.mlp.experts.{expert}.{word}.weight"
+                tensors[name] = ("F8_E4M3", [2, 2], b"\x38" * 4)
+                tensors[name + "_scale_inv"] = ("F32", [1, 1], [2.0 + expert])
+        quantization = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+        self.model("fp8", {"model_type": "deepseek_v3", "quantization_config": quantization}, tensors)
+        self.refused("convert", "fp8", "x.safetensors", "--map", "transformers", code=UNSUPPORTED,
+                     says="is a part of a weight that is quantized")
+        self.ballast("convert", "fp8", "out.safetensors", "--map", "transformers", "--dequantize", "--dtype", "F32")
+        tensors, _ = read_safetensors(self.folder / "out.safetensors")
+        self.assertEqual(tensors["model.layers.0.mlp.experts.gate_up_proj"][:2], ("F32", [2, 4, 2]))
+        self.assertEqual(tensors["model.layers.0.mlp.experts.gate_up_proj"][2], pack("F32", [2.0] * 8 + [3.0] * 8))
+
     def test_a_file_of_that_name_is_a_path(self):
         self.write("in.safetensors", {"a": ("F32", [1], [1])})
         (self.folder / "transformers").write_text('{"rules": [{"from": "a", "to": "b"}]}')
