@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
