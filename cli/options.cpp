@@ -76,7 +76,7 @@ void add_common_options(Command& root, Session& session) {
   root.flag("--compress-cache", &session.compress_cache, "compress a cache that is made");
   root.flag("--no-cache", &session.ignore_cache, "do not look for a cache, nor make one");
   root.flag("--dequantize", &session.dequantize,
-            "weights that are kept quantized (GPTQ, AWQ, NF4, FP8, …) as the numbers that they stand for");
+            "weights that are kept quantized (GPTQ, AWQ, NF4, FP8, …) as their numbers");
   root.flag("--lenient", &session.lenient, "forgive what real files are known to get wrong, with a note for each");
   root.option(
       "--limit", "NAME=VALUE",

@@ -81,10 +81,15 @@ class Dequantize(TestCase):
         self.assertEqual(tensors["model.layers.0.self_attn.q_proj.weight.qdata"][0], "I8")
 
     def test_a_gguf_gets_numbers_without_being_asked(self):
-        for options in ([], ["--type", "Q8_0"]):
-            done = self.ballast("convert", model("gptq-8bit-channel") / "model.safetensors", "model.gguf", "--force", "--no-sync", *options)
-            self.assertIn("the weights are quantized with gptq: a GGUF gets the numbers", done.err)
-            self.assertIn("q_proj.weight", self.ballast("ls", "model.gguf").out)
+        done = self.ballast("convert", model("gptq-8bit-channel") / "model.safetensors", "plain.gguf", "--no-sync")
+        self.assertIn("the weights are quantized with gptq: a GGUF gets the numbers", done.err)
+        self.assertIn("q_proj.weight", self.ballast("ls", "plain.gguf").out)
+        folder = VECTORS / "hf2gguf" / "llama" / "Tiny-Llama-1.1B-Chat-v1.0"
+        self.ballast("convert", folder, "fp8/", "--quantize", "fp8-block", "--no-sync")
+        self.ballast("convert", "fp8/", "numbers/", "--dequantize", "--no-sync")
+        for source in ("fp8/", "numbers/"):
+            self.ballast("convert", source, source.strip("/") + ".gguf", "--type", "Q8_0", "--no-sync")
+        self.ballast("diff", "fp8.gguf", "numbers.gguf")
 
     def test_a_scheme_that_is_not_decoded_is_named(self):
         shutil.copytree(model("gptq-4bit-g32-sym"), self.folder / "marlin")
