@@ -58,9 +58,12 @@ void say_address(const Session& session, const Gate& gate, std::uint16_t port, b
   // Neither -q nor another program that keeps what is said may keep the address from who needs it.
   if (session.quiet || session.host != nullptr) fmt::print(stderr, "{}\n", line);
   session.say(line);
-  if (has_value("SSH_CONNECTION"))
-    session.say(fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port,
-                            has_value("HOSTNAME") ? std::getenv("HOSTNAME") : "this-host"));
+  if (has_value("SSH_CONNECTION")) {
+    std::array<char, 256> host = {};
+    const bool is_known = gethostname(host.data(), host.size() - 1) == 0;
+    session.say(
+        fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port, is_known ? host.data() : "HOST"));
+  }
   session.say("Ctrl-C ends it");
 }
 
