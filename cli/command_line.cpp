@@ -81,7 +81,7 @@ constexpr OtherWord kOtherWords[] = {
     {"compare", "diff"},    {"cmp", "diff"},       {"merge", "adapter merge"}, {"lora", "adapter"},
     {"sha256", "hash"},     {"checksum", "hash"},  {"download", "fetch"},      {"pull", "fetch"},
     {"audit", "scan"},      {"validate", "check"}, {"lint", "check"},          {"test", "check"},
-    {"histogram", "stats"},
+    {"histogram", "stats"}, {"browse", "view"},    {"visualize", "view"},      {"plot", "view"},
 };
 
 std::string_view verb_for(std::string_view word) {

@@ -117,12 +117,12 @@ function moduleChart(modules) {
           ),
           h(
             'div',
-            {'class': 'bars', 'role': 'list', 'aria-label': visible(role)},
+            {'class': 'bars', 'role': 'group', 'aria-label': visible(role)},
             list
               .sort((a, b) => collator.compare(a.name, b.name))
               .map((module) =>
                 h('span', {
-                  'role': 'listitem',
+                  'role': 'img',
                   'tabindex': 0,
                   'class': 'bar-up',
                   'style': {height: Math.max(2, (52 * (module[key] || 0)) / most) + 'px'},

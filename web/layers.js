@@ -114,14 +114,13 @@ function stripOf(role) {
   });
   drawing.append(svg('path', {'d': path, 'class': 'line', 'vector-effect': 'non-scaling-stroke'}));
   const [median] = medianAndSpread(values);
-  const marks = h('div', {'class': 'marks', 'role': 'list', 'aria-label': visible(role.pattern)});
+  const marks = h('div', {'class': 'marks', 'role': 'group', 'aria-label': visible(role.pattern)});
   role.layers.forEach(([depth, tensors], k) => {
     const isKnown = Number.isFinite(values[k]) || values[k] === Infinity;
     const label = `${visible(role.pattern)}, layer ${depth}: ${metricText(key, values[k])}`;
     marks.append(
       h('button', {
         'type': 'button',
-        'role': 'listitem',
         'tabindex': k === 0 || odd[k] ? 0 : -1,
         'class': 'mark-at' + (odd[k] ? ' odd' : '') + (isKnown ? '' : ' unknown'),
         'style': {
@@ -158,7 +157,7 @@ function stripOf(role) {
     h(
       'div',
       {class: 'role-name'},
-      h('h3', {title: visible(role.pattern)}, visible(role.pattern)),
+      h('h2', {title: visible(role.pattern)}, visible(role.pattern)),
       h(
         'p',
         {},

@@ -20,8 +20,7 @@ function drawParts(changes) {
     hideTip();
     wantedList = [];
     drawnView = state.view;
-    main.setAttribute('aria-labelledby', 'tab-' + state.view);
-    main.setAttribute('role', 'tabpanel');
+    main.setAttribute('aria-label', view.label);
     view.draw(main);
   } else {
     view.update();

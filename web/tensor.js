@@ -70,7 +70,7 @@ function drawTensor() {
       {},
       h('h3', {}, 'Take it along'),
       copied.map(([label, text]) =>
-        h('div', {class: 'code'}, h('span', {class: 'label'}, label), h('code', {}, visible(text)), copyButton(label, text)),
+        h('div', {class: 'code'}, h('span', {class: 'label'}, label), h('code', {tabindex: 0}, visible(text)), copyButton(label, text)),
       ),
     ),
   );
@@ -185,7 +185,7 @@ function valuesOf(side, k, name) {
       {},
       h('h3', {}, 'Values'),
       h('p', {class: 'hint'}, 'This page is a report and has no single values. With the checkpoint at hand, this shows them:'),
-      h('div', {class: 'code'}, h('code', {}, command), copyButton('view', command)),
+      h('div', {class: 'code'}, h('code', {tabindex: 0}, command), copyButton('view', command)),
     );
   }
   const first = h('code', {class: 'values'}, '…');
@@ -197,7 +197,7 @@ function valuesOf(side, k, name) {
       first.textContent = error.message;
     },
   );
-  const parts = [h('section', {}, h('h3', {}, 'First values'), h('div', {class: 'scroll'}, first))];
+  const parts = [h('section', {}, h('h3', {}, 'First values'), h('div', {class: 'scroll', tabindex: 0}, first))];
   if (shape.length >= 1) {
     const heat = new HeatMap(side.number, k, shape);
     parts.unshift(h('section', {}, h('h3', {}, 'Heat map'), heat.element));

@@ -1,6 +1,7 @@
 #include "server.hpp"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -29,7 +30,8 @@ bool may_have_browser() {
   return (has_value("DISPLAY") || has_value("WAYLAND_DISPLAY")) && !has_value("SSH_CONNECTION");
 }
 
-// Hands the address to the desktop. Whatever the program says is not for our terminal.
+// Hands the address to the desktop. Whatever the program says is not for our terminal, and our Ctrl-C is not for a
+// browser that it starts: that has a session of its own.
 bool open_browser(std::string address) {
   std::string program = "xdg-open";
   std::array<char*, 3> words = {program.data(), address.data(), nullptr};
@@ -37,8 +39,16 @@ bool open_browser(std::string address) {
   posix_spawn_file_actions_init(&actions);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t usual;
+  sigemptyset(&usual);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  const bool is_started = posix_spawnp(&child, program.c_str(), &actions, nullptr, words.data(), environ) == 0;
+  const bool is_started = posix_spawnp(&child, program.c_str(), &actions, &attributes, words.data(), environ) == 0;
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return is_started;
 }
@@ -48,9 +58,12 @@ void say_address(const Session& session, const Gate& gate, std::uint16_t port, b
   // Neither -q nor another program that keeps what is said may keep the address from who needs it.
   if (session.quiet || session.host != nullptr) fmt::print(stderr, "{}\n", line);
   session.say(line);
-  if (has_value("SSH_CONNECTION"))
-    session.say(fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port,
-                            has_value("HOSTNAME") ? std::getenv("HOSTNAME") : "this-host"));
+  if (has_value("SSH_CONNECTION")) {
+    std::array<char, 256> host = {};
+    const bool is_known = gethostname(host.data(), host.size() - 1) == 0;
+    session.say(
+        fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port, is_known ? host.data() : "HOST"));
+  }
   session.say("Ctrl-C ends it");
 }
 

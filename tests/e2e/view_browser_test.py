@@ -100,7 +100,7 @@ class ThePage(InTheBrowser):
         for words in ("view=constructor", "view=layers&metric=__proto__", "color=toString", "sort=valueOf&view=table", "tensor=nobody", "prefix=%E2%80%AE&dtypes=X", "color=change", "%%%"):
             self.browser.call("Page.navigate", url="about:blank")
             self.browser.open(address + "#" + words)
-            self.browser.wait("document.querySelector('main').childElementCount > 0")
+            self.browser.wait("document.querySelector('#main').childElementCount > 0")
 
     def test_goes_back(self):
         self.served(self.write("m.safetensors", model()))
@@ -251,6 +251,8 @@ class ThePage(InTheBrowser):
           }
           return bad;
         })()"""
+        self.browser.run("location.hash = '#tensor=model.layers.1.mlp.up.weight'; dispatchEvent(new PopStateEvent('popstate'))")
+        self.browser.wait("document.querySelector('aside .numbers')")
         for dark in (False, True):
             self.browser.theme(dark)
             for view in ("map", "table", "layers", "file"):

@@ -1,6 +1,7 @@
 """ballast view: the server and the report without a browser: who may ask, what is answered, what is in the file."""
 
 import base64
+import ctypes.util
 import hashlib
 import json
 import pathlib
@@ -11,6 +12,7 @@ import struct
 import time
 import unittest
 
+import web
 from support import *
 from view_page import HOSTILE, Server, documents_of
 
@@ -350,6 +352,23 @@ class TheServer(ViewTest):
         self.assertEqual(self.run_raw("view", TINY, TINY, TINY).code, USAGE)
         self.assertEqual(self.run_raw("view", TINY, "--port", "70000").code, USAGE)
         self.assertEqual(self.run_raw("view", TINY, "--base", TINY).code, USAGE)
+
+
+@unittest.skipIf(ctypes.util.find_library("curl") is None, "libcurl is not installed")
+class OfARemoteCheckpoint(ViewTest):
+    def test_reads_what_is_looked_at_and_no_more(self):
+        elsewhere = web.Server()
+        self.addCleanup(elsewhere.server_close)
+        self.addCleanup(elsewhere.shutdown)
+        elsewhere.files["model.safetensors"] = safetensors({"small": ("F32", [4], [1, 2, 3, 4]), "large": ("U8", [16_000_000], bytes(16_000_000))})
+        with Server(elsewhere.url("model.safetensors")) as server:
+            side = json.loads(server.document("/api/model"))["sides"][0]
+            self.assertEqual((side["remote"], sorted(side["names"])), (True, ["large", "small"]))
+            number = side["names"].index("small")
+            (row,) = json.loads(server.document(f"/api/stats/0?numbers={number}"))["tensors"]
+            self.assertEqual((row["name"], row["mean"]), ("small", 2.5))
+        read = sum(int(end) - int(begin) + 1 for begin, end in re.findall(r"bytes=(\d+)-(\d+)", " ".join(str(text) for _, text in elsewhere.requests)))
+        self.assertLess(read, 1_000_000, elsewhere.requests)
 
 
 if __name__ == "__main__":
