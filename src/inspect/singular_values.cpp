@@ -14,7 +14,7 @@
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 17;
+constexpr std::uint64_t kWidestMatrix = std::uint64_t{1} << 17;
 constexpr std::uint64_t kExactSize = 4096;
 constexpr std::uint64_t kExactElements = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMatrixPanelElements = std::uint64_t{1} << 19;
@@ -26,7 +26,7 @@ void check_matrix(const Tensor& tensor) {
   if (kind == DTypeKind::complex)
     throw Error(Errc::unsupported, "singular values of complex matrices are not computed");
   if (!tensor.has_data()) throw Error(Errc::unsupported, "the tensor has a dtype and a shape, but no data");
-  if (tensor.shape()[1] > kMostColumns)
+  if (tensor.shape()[1] > kWidestMatrix)
     throw Error(Errc::unsupported, "singular values of a matrix of more than 131072 columns are not computed");
 }
 

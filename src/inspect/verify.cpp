@@ -69,7 +69,8 @@ class Verifier {
       if (manifest) check_manifest(checkpoint, *manifest);
     } catch (const Error& error) {
       if (error.code() == Errc::cancelled || says_it_is_no_checkpoint(error)) throw;
-      find(error.where(), describe(error));
+      const bool is_known = error.code() == Errc::not_found && lacks_shards_;  // each of them is a finding already
+      if (!is_known) find(error.where(), describe(error));
     }
     return std::move(report_);
   }
@@ -173,6 +174,7 @@ class Verifier {
       return shard;
     } catch (const Error& error) {
       if (says_it_is_no_checkpoint(error)) throw;
+      lacks_shards_ = lacks_shards_ || error.code() == Errc::not_found;
       find(error.where().empty() ? path : error.where(), describe(error));
       return std::nullopt;
     }
@@ -264,6 +266,7 @@ class Verifier {
   const VerifyOptions& options_;
   VerifyReport report_;
   bool is_one_file_ = false;
+  bool lacks_shards_ = false;
   std::set<std::pair<std::string, std::string>> known_;  // where, what
   std::map<std::string_view, std::uint32_t> listed_;     // made when first needed
 };

@@ -86,7 +86,7 @@ class Quantized(TestCase):
     def test_weights_are_only_copied(self):
         self.ballast("convert", "gptq.safetensors", "copy.safetensors")
         self.ballast("convert", "gptq.safetensors", "copy.pt")
-        for more in (["o.safetensors", "--dtype", "F32"], ["o.gguf"], ["o.gguf", "--dtype", "Q8_0"],
+        for more in (["o.safetensors", "--dtype", "F32"], ["o.gguf", "--dtype", "Q8_0"],
                      ["o.safetensors", "--dtype", "F32", "--rename", "scales=other"],
                      ["o.safetensors", "--dtype", "*scales=F32"]):
             self.refused("convert", "gptq.safetensors", *more, code=UNSUPPORTED, says="quantized with gptq")

@@ -121,8 +121,8 @@ TEST(Runs, StepEachValueByTheNumberOfItsRun) {
   const std::vector<float> numbers = {1.5F, -2, 0.3F, 7, 1e-3F, 9, 11, 13, 0.1F, 3};
   for (const RunStep step : {RunStep::add, RunStep::subtract, RunStep::multiply}) {
     on_every_target([&] {
-      for (const std::uint64_t run : {1, 3, 16, 17, 1000}) {
-        for (const std::uint64_t first : {0, 1, 2, 5}) {
+      for (const std::uint64_t run : {1u, 3u, 16u, 17u, 1000u}) {
+        for (const std::uint64_t first : {0u, 1u, 2u, 5u}) {
           const std::size_t count = std::min<std::size_t>(numbers.size() * run - first, 100);
           std::vector<float> values(count), expected(count);
           for (std::size_t i = 0; i < count; ++i) {
@@ -142,7 +142,7 @@ TEST(Runs, StepEachValueByTheNumberOfItsRun) {
 
 TEST(Scatter, PutsValuesWhereBitsAreSet) {
   on_every_target([] {
-    for (const std::size_t width : {1, 2, 4, 8}) {
+    for (const std::size_t width : {1u, 2u, 4u, 8u}) {
       for (const std::size_t count : kCounts) {
         auto mask = random_bytes((count + 7) / 8, static_cast<unsigned>(count));
         if (count % 8 != 0) mask.back() &= static_cast<std::byte>((1u << (count % 8)) - 1);

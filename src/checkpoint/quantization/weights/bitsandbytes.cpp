@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostStateBytes = 64 << 10;
 constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 20;
 constexpr float kInt8Factor = 7.874015718698502e-3F;  // 1 / 127, as the program has it
 
-struct State {
+struct QuantState {
   Shape shape;
   std::uint64_t count = 0, block = 0, nested_block = 0;  // nested_block is 0 if the scales are plain
   DType dtype = DType::f16;
@@ -54,11 +54,11 @@ Shape shape_at(const PackedModule& module, const Json& json) {
   return Shape(sizes);
 }
 
-State read_state(const PackedModule& module, const Tensor& part) {
+QuantState read_state(const PackedModule& module, const Tensor& part) {
   const std::vector<std::byte> bytes = module.bytes(part, kMostStateBytes);
   try {
     const Json json = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    State state{.shape = shape_at(module, json)};
+    QuantState state{.shape = shape_at(module, json)};
     state.block = block_at(module, json, "blocksize");
     state.dtype = dtype_at(module, json);
     state.count = fits(state.shape.numel(), "the size of a weight");
@@ -81,7 +81,7 @@ std::vector<float> read_map(const PackedModule& module, std::string_view ending,
 }
 
 // One scale for each block, made of codes if they are nested: map[code] * scale + offset, each step rounded to F32.
-Tensor scales_of(PackedModule& module, const State& state) {
+Tensor scales_of_blocks(PackedModule& module, const QuantState& state) {
   const Tensor scales = module.need(".absmax");
   module.check_numbers(".absmax", scales);
   if (state.nested_block == 0) return scales;
@@ -99,13 +99,13 @@ Tensor scales_of(PackedModule& module, const State& state) {
 
 Tensor read_bnb_4bit(PackedModule& module) {
   const Tensor* nf4 = module.find(".quant_state.bitsandbytes__nf4");
-  const State state = read_state(module, nf4 != nullptr ? *nf4 : module.need(".quant_state.bitsandbytes__fp4"));
+  const QuantState state = read_state(module, nf4 != nullptr ? *nf4 : module.need(".quant_state.bitsandbytes__fp4"));
   const Tensor weight = module.need(""), map = module.need(".quant_map");
   const std::vector<float> values = read_map(module, ".quant_map", map, 16);
   kernels::CodeTable table;
   std::copy(values.begin(), values.end(), table.begin());
   PackedRows rows{.codes = table_codes(table, true)};
-  rows.scale.values = scales_of(module, state);
+  rows.scale.values = scales_of_blocks(module, state);
   rows.dtype = state.dtype;
   return flat_groups(module, weight, state.count, state.block, std::move(rows)).reshape(state.shape);
 }

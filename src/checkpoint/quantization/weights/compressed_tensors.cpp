@@ -21,10 +21,6 @@ constexpr unsigned kMostBits = 8;
 
 std::uint64_t quotient(std::uint64_t count, std::uint64_t each) { return count / each + (count % each != 0); }
 
-std::uint64_t words_for(std::uint64_t codes, unsigned bits) {
-  return codes / 32 * bits + (codes % 32 * bits + 31) / 32;
-}
-
 // How codes lie in words. Releases before 0.15 kept as many whole codes in each word as it has room for; for 1, 2, 4
 // and 8 bits that is the same.
 struct Packing {
@@ -130,7 +126,7 @@ Tensor read_integers(PackedModule& module, const Tensor& packed) {
   return rows_of(module, packed, shape, std::move(weight));
 }
 
-Tensor read_fp4(PackedModule& module, const Tensor& packed) {
+Tensor read_packed_fp4(PackedModule& module, const Tensor& packed) {
   const Tensor scale = module.need("_scale");
   const Shape shape = widened(module, packed.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
@@ -153,7 +149,7 @@ Tensor read_fp4(PackedModule& module, const Tensor& packed) {
 
 Tensor read_packed(PackedModule& module) {
   const Tensor packed = module.need("_packed");
-  return packed.dtype() == DType::u8 || packed.dtype() == DType::i8 ? read_fp4(module, packed)
+  return packed.dtype() == DType::u8 || packed.dtype() == DType::i8 ? read_packed_fp4(module, packed)
                                                                     : read_integers(module, packed);
 }
 

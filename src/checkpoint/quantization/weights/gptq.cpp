@@ -174,10 +174,6 @@ class GptqStrips final : public StripSource {
   Gptq gptq_;
 };
 
-std::uint64_t words_for(std::uint64_t codes, unsigned bits) {
-  return codes / 32 * bits + (codes % 32 * bits + 31) / 32;
-}
-
 // The number of bits that fits the columns of qzeros, and the inputs that g_idx counts; that of the configuration, if
 // several do.
 unsigned bits_of(const PackedModule& module, const Gptq& gptq, const Tensor* group_of) {

@@ -16,21 +16,21 @@
 namespace ballast {
 namespace {
 
-// Settings that the weight does not depend on, and what a loader says of itself.
+// HqqSettings that the weight does not depend on, and what a loader says of itself.
 constexpr std::string_view kOthers[] = {".group_size",    ".channel_wise", ".encoded_state_dict",  ".offload_meta",
                                         ".optimize",      ".round_zero",   ".stores_quant_config", ".unpack_view_dtype",
                                         ".view_as_float", ".quant_scale",  ".quant_zero",          ".quant_zero_scale"};
 // Scales that are quantized themselves.
 constexpr std::string_view kNested[] = {".scale_q", ".zero_q", ".meta_scale", ".meta_zero", ".zero_scale"};
 
-struct Settings {
+struct HqqSettings {
   unsigned bits = 0;
   std::int64_t axis = 1;
   Shape shape;
   DType dtype = DType::f16;
 };
 
-Shape shape_of(PackedModule& module) {
+Shape hqq_shape_of(PackedModule& module) {
   const std::vector<std::int64_t> sizes = module.setting_list(".shape");
   std::vector<std::uint64_t> dimensions;
   for (const std::int64_t size : sizes) {
@@ -41,15 +41,15 @@ Shape shape_of(PackedModule& module) {
   return Shape(dimensions);
 }
 
-Settings read_settings(PackedModule& module) {
-  Settings settings;
+HqqSettings read_hqq_settings(PackedModule& module) {
+  HqqSettings settings;
   const std::int64_t bits = module.setting(".nbits");
   if (bits != 1 && bits != 2 && bits != 3 && bits != 4 && bits != 8)
     module.refuse(fmt::format("has codes of {} bits", bits));
   settings.bits = static_cast<unsigned>(bits);
   settings.axis = module.setting(".axis");
   if (settings.axis != 0 && settings.axis != 1) module.complain(fmt::format("has the axis {}", settings.axis));
-  settings.shape = shape_of(module);
+  settings.shape = hqq_shape_of(module);
   const std::string packing = module.setting_text(".packing");
   const std::string_view expected[] = {"", "1bit_u8", "2bit_u8", "3bit_32", "4bit_u8", "", "", "", "8bit_u8"};
   if (packing != expected[settings.bits]) module.refuse(fmt::format("is packed as {}", quote(packing)));
@@ -85,7 +85,7 @@ Tensor read_hqq(PackedModule& module) {
     if (module.checkpoint().find(module.base() + std::string(ending)) != nullptr)
       module.refuse("has scales that are quantized themselves");
   const Tensor packed = module.need(".W_q"), scale = module.need(".scale"), zero = module.need(".zero");
-  const Settings settings = read_settings(module);
+  const HqqSettings settings = read_hqq_settings(module);
   for (const std::string_view ending : kOthers) module.find(ending);
 
   const std::uint64_t count = fits(settings.shape.numel(), "the size of a weight");

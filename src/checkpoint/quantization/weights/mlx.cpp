@@ -14,12 +14,12 @@
 namespace ballast {
 namespace {
 
-struct Settings {
+struct MlxSettings {
   std::optional<std::int64_t> bits, group_size;
   std::string_view mode;
 };
 
-void add_settings(const Json& config, Settings& settings) {
+void add_mlx_settings(const Json& config, MlxSettings& settings) {
   const auto number = [&](std::string_view key, std::optional<std::int64_t>& value) {
     const Json* found = config.find(key);
     if (found != nullptr && found->is_integer() && found->number() > 0 && found->number() < 1024)
@@ -31,16 +31,17 @@ void add_settings(const Json& config, Settings& settings) {
 }
 
 // Those of all modules, and over them those of the module itself.
-Settings settings_of(const PackedModule& module) {
-  Settings settings;
-  add_settings(module.quantization().config, settings);
+MlxSettings mlx_settings_of(const PackedModule& module) {
+  MlxSettings settings;
+  add_mlx_settings(module.quantization().config, settings);
   const Json* own = module.quantization().config.find(module.base());
-  if (own != nullptr && own->is_object()) add_settings(*own, settings);
+  if (own != nullptr && own->is_object()) add_mlx_settings(*own, settings);
   return settings;
 }
 
 // 32 bits a word and so many words for each scale tell the product of both, and a configuration tells one of them.
-unsigned bits_of(const PackedModule& module, const Settings& settings, std::uint64_t words, std::uint64_t groups) {
+unsigned mlx_bits_of(const PackedModule& module, const MlxSettings& settings, std::uint64_t words,
+                     std::uint64_t groups) {
   constexpr std::array kBits = {2u, 3u, 4u, 5u, 6u, 8u};
   constexpr std::array<std::uint64_t, 4> kGroups = {16, 32, 64, 128};
   std::optional<unsigned> only;
@@ -69,9 +70,9 @@ Tensor read_mlx(PackedModule& module) {
   if (rank < 2 || scales.rank() != rank || scales.shape()[rank - 1] == 0)
     module.complain(fmt::format("has scales of shape {} for words of shape {}", to_string(scales.shape()),
                                 to_string(words.shape())));
-  const Settings settings = settings_of(module);
+  const MlxSettings settings = mlx_settings_of(module);
   const std::uint64_t in_row = words.shape()[rank - 1];
-  const unsigned bits = bits_of(module, settings, in_row, scales.shape()[rank - 1]);
+  const unsigned bits = mlx_bits_of(module, settings, in_row, scales.shape()[rank - 1]);
   std::vector<std::uint64_t> sizes(words.shape().begin(), words.shape().end());
   sizes.back() = in_row * 32 / bits;  // fits: the words do
   const Shape shape{std::span<const std::uint64_t>(sizes)};

@@ -169,6 +169,10 @@ void PackedModule::check_numbers(std::string_view ending, const Tensor& part) co
   complain(fmt::format("has {} of {}, which are not numbers", quote(ending), type.name));
 }
 
+std::uint64_t words_for(std::uint64_t codes, unsigned bits) noexcept {
+  return codes / 32 * bits + (codes % 32 * bits + 31) / 32;
+}
+
 Tensor byte_view(const PackedModule& module, const Tensor& part) {
   if (!part.is_contiguous()) module.refuse("has a part that is not contiguous");
   return Tensor(DType::u8, {part.nbytes()}, part.storage(), part.offset());

@@ -84,6 +84,9 @@ class PackedModule {
   std::vector<std::string> parts_;
 };
 
+// How many words of 32 bits a stream of codes takes.
+std::uint64_t words_for(std::uint64_t codes, unsigned bits) noexcept;
+
 // The bytes of a part, [nbytes]; of a part of them, from byte `first` on.
 Tensor byte_view(const PackedModule& module, const Tensor& part);
 Tensor byte_view(const Tensor& bytes, std::uint64_t first, std::uint64_t size);

@@ -15,7 +15,7 @@
 namespace ballast {
 namespace {
 
-DType result_dtype(const PackedModule& module, const Tensor& scale) {
+DType dtype_of_quanto(const PackedModule& module, const Tensor& scale) {
   const DType dtype = scale.dtype();
   if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32)
     module.complain(fmt::format("has scales of {}", name(dtype)));
@@ -54,7 +54,7 @@ Tensor read_codes(PackedModule& module, const Tensor& codes) {
   for (unsigned i = 0; i < in_byte; ++i) blocks.push_back(bit_field_codes(i * bits, bits, 0));
 
   PackedRows rows;
-  rows.dtype = result_dtype(module, scale);
+  rows.dtype = dtype_of_quanto(module, scale);
   rows.scale = numbers_by_shape(module, "._scale", scale, {groups, group});
   GroupNumbers shifts = numbers_by_shape(module, "._shift", shift, {groups, group});
   if (info(shift.dtype()).kind == DTypeKind::floating) {
@@ -76,7 +76,7 @@ Tensor read_quanto(PackedModule& module) {
   const Tensor data = module.need("._data"), scale = module.need("._scale");
   PackedRows rows{.codes = element_codes(data.dtype())};
   rows.scale = numbers_by_shape(module, "._scale", scale, data.shape());
-  rows.dtype = result_dtype(module, scale);
+  rows.dtype = dtype_of_quanto(module, scale);
   return rows_of(module, data, data.shape(), std::move(rows));
 }
 

@@ -28,14 +28,15 @@ std::optional<BlockSize> block_size(const PackedModule& module) {
 }
 
 // Programs of NVIDIA and of FP8's own schemes give the model's dtype, compressed-tensors that of the scales.
-DType result_dtype(const PackedModule& module, DType scales) {
+DType dtype_of_scaled(const PackedModule& module, DType scales) {
   const std::string& scheme = module.scheme();
   if (scheme != "compressed-tensors" && scheme != "int8") return module.quantization().dtype;
   const bool is_float = scales == DType::f16 || scales == DType::bf16 || scales == DType::f32;
   return is_float ? scales : DType::bf16;
 }
 
-GroupNumbers scales_of(const PackedModule& module, std::string_view ending, const Tensor& scale, const Shape& shape) {
+GroupNumbers scales_of_elements(const PackedModule& module, std::string_view ending, const Tensor& scale,
+                                const Shape& shape) {
   GroupNumbers numbers = numbers_by_shape(module, ending, scale, shape, block_size(module));
   if (scale.dtype() == DType::u8) numbers.exponent_bias = 127;
   return numbers;
@@ -43,8 +44,8 @@ GroupNumbers scales_of(const PackedModule& module, std::string_view ending, cons
 
 Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_view ending, const Tensor& scale) {
   PackedRows rows{.codes = element_codes(weight.dtype())};
-  rows.scale = scales_of(module, ending, scale, weight.shape());
-  rows.dtype = result_dtype(module, scale.dtype());
+  rows.scale = scales_of_elements(module, ending, scale, weight.shape());
+  rows.dtype = dtype_of_scaled(module, scale.dtype());
   if (module.scheme() == "gemma") rows.scale.rounded = rows.dtype;
   if (const Tensor* zero = module.find("_zero_point")) {
     rows.zero = numbers_by_shape(module, "_zero_point", *zero, weight.shape(), block_size(module));
@@ -70,7 +71,7 @@ Tensor read_scaled(PackedModule& module) {
   if (inverse == nullptr || weight.dtype() != DType::i8) return read_elements(module, weight, ending, scale);
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
-  rows.scale = scales_of(module, ending, scale, shape);
+  rows.scale = scales_of_elements(module, ending, scale, shape);
   rows.dtype = module.quantization().dtype;
   return rows_of(module, weight, shape, std::move(rows));
 }
@@ -85,7 +86,7 @@ Tensor read_modelopt_fp4(PackedModule& module) {
   if (all.numel() != 1) module.complain(fmt::format("has \"_scale_2\" of shape {}", to_string(all.shape())));
   module.check_numbers("_scale_2", all);
   PackedRows rows{.codes = fp4_codes()};
-  rows.scale = scales_of(module, "_scale", scale, shape);
+  rows.scale = scales_of_elements(module, "_scale", scale, shape);
   rows.scale.multiplier = all;
   rows.dtype = module.quantization().dtype;
   return rows_of(module, weight, shape, std::move(rows));

@@ -40,7 +40,7 @@ Tensor read_gemma(PackedModule& module, const Tensor& weight, const Tensor& scal
 }
 
 // NVFP4 without a number for all scales.
-Tensor read_fp4(PackedModule& module, const Tensor& weight, const Tensor& scale) {
+Tensor read_fp4_bytes(PackedModule& module, const Tensor& weight, const Tensor& scale) {
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
   rows.scale = numbers_by_shape(module, "_scale", scale, shape);
@@ -54,7 +54,7 @@ Tensor read_scaled_bytes(PackedModule& module) {
   const Tensor weight = module.need(""), scale = module.need("_scale");
   module.check_numbers("_scale", scale);
   if (scale.numel() == 1) return read_bitnet(module, weight, scale);
-  return scale.dtype() == DType::f8_e4m3 ? read_fp4(module, weight, scale) : read_gemma(module, weight, scale);
+  return scale.dtype() == DType::f8_e4m3 ? read_fp4_bytes(module, weight, scale) : read_gemma(module, weight, scale);
 }
 
 }  // namespace ballast
