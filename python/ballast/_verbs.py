@@ -10,9 +10,9 @@ __all__ = ["info", "ls", "stats", "hash", "scan", "verify", "check", "diff", "vi
 
 def info(
     *targets, context=None, include=None, exclude=None, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """What is this: format, tensors, parameters, dtypes, metadata, patterns.
 
@@ -27,9 +27,10 @@ def info(
         {
             "context": context, "include": include, "exclude": exclude, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
-            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -41,8 +42,8 @@ def ls(
     target, globs=None, *, long=False, sort=None, reverse=False, top=None, dtype=None, min_size=None,
     max_size=None, tree=False, depth=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
     single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
-    plain_http=False, offline=False, progress=None
+    dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """One tensor a line: name, dtype, shape, bytes.
 
@@ -68,8 +69,9 @@ def ls(
             "max-size": max_size, "tree": tree, "depth": depth, "include": include, "exclude": exclude,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -81,8 +83,8 @@ def stats(
     target, globs=None, *, problems=False, outlier_factor=None, quantiles=None, long=False, axis=None, top=None,
     histogram=False, bins=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
     single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
-    plain_http=False, offline=False, progress=None
+    dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
 
@@ -109,8 +111,9 @@ def stats(
             "axis": axis, "top": top, "histogram": histogram, "bins": bins, "include": include, "exclude": exclude,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -121,8 +124,8 @@ def stats(
 def hash(
     target, globs=None, *, digest=False, decoded=False, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """A SHA-256 for each tensor and one for the whole, whatever the format or sharding.
 
@@ -140,8 +143,9 @@ def hash(
             "digest": digest, "decoded": decoded, "include": include, "exclude": exclude, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -152,8 +156,8 @@ def hash(
 def scan(
     *targets, trust=None, policy=None, sarif=False, allowlist=False, threads=None, root=None, weights_only=False,
     single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
-    plain_http=False, offline=False, progress=None
+    dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
+    ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Every global that a pickle names, with a verdict; runs nothing.
 
@@ -170,8 +174,9 @@ def scan(
             "trust": trust, "policy": policy, "sarif": sarif, "allowlist": allowlist, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=False,
         json=True,
@@ -181,9 +186,9 @@ def scan(
 
 def verify(
     target, *, manifest=None, no_data=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Check the structure, the index against its shards, every byte, a manifest.
 
@@ -197,9 +202,10 @@ def verify(
         {
             "manifest": manifest, "no-data": no_data, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
-            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=False,
         json=True,
@@ -209,9 +215,9 @@ def verify(
 
 def check(
     *targets, policy=None, rules=False, sarif=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Fit to ship: safe, complete, without NaN, and what config.json says; for CI.
 
@@ -227,9 +233,10 @@ def check(
         {
             "policy": policy, "rules": rules, "sarif": sarif, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
-            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=False,
         json=True,
@@ -241,8 +248,8 @@ def diff(
     a, b, *, atol=None, rtol=None, tolerance=None, ignore_dtype=False, no_values=False, top=None,
     effective_rank=False, names=None, architecture=None, heads=None, kv_heads=None, include=None, exclude=None,
     threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """What differs between two checkpoints: names, dtypes, shapes, values.
 
@@ -271,8 +278,9 @@ def diff(
             "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "include": include,
             "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -283,8 +291,9 @@ def diff(
 def view(
     *targets, html=None, sample=None, base=None, port=None, no_browser=False, include=None, exclude=None,
     force=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """Look at a checkpoint, or at the difference of two, in a browser or in one HTML file.
 
@@ -305,9 +314,10 @@ def view(
             "html": html, "sample": sample, "base": base, "port": port, "no-browser": no_browser,
             "include": include, "exclude": exclude, "force": force, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
-            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=False,
@@ -324,9 +334,9 @@ def convert(
     keep_values=False, compress=False, max_shard_size=None, metadata=None, remove_metadata=None, memory=None,
     allow_dangerous=False, strict=False, no_sidecars=False, allow_empty=False, force=False, verify=False,
     manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
@@ -394,8 +404,9 @@ def convert(
             "allow-empty": allow_empty, "force": force, "verify": verify, "manifest": manifest, "dry-run": dry_run,
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -406,8 +417,8 @@ def convert(
 def fetch(
     target, *, output=None, include=None, exclude=None, in_flight=None, force=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Everything that an address names, into the Hub's cache or a folder.
 
@@ -426,8 +437,9 @@ def fetch(
             "output": output, "include": include, "exclude": exclude, "in-flight": in_flight, "force": force,
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -438,8 +450,8 @@ def fetch(
 def plan(
     target, *, ranks=None, rules=None, rank=None, include=None, exclude=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
-    no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """Which part of which tensor each rank of a parallel model needs, and where it lies.
 
@@ -457,8 +469,9 @@ def plan(
             "ranks": ranks, "rules": rules, "rank": rank, "include": include, "exclude": exclude,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

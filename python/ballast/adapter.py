@@ -11,8 +11,9 @@ __all__ = ["info", "extract", "inject", "convert", "merge", "from_diff"]
 def info(
     adapter, *, subfolder=None, key_mapping=None, initial_adapter=None, allow_dangerous=False, architecture=None,
     heads=None, kv_heads=None, threads=None, root=None, weights_only=False, single=False, block_endian=None,
-    cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False,
+    limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """Type, rank, alpha, scaling, modules, dtypes, base, and what is wrong.
 
@@ -33,8 +34,9 @@ def info(
             "allow-dangerous": allow_dangerous, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -46,8 +48,8 @@ def extract(
     state, *, config=None, name=None, save_embeddings=None, base_vocabulary=None, initial_adapter=None,
     portable=False, allow_dangerous=False, output=None, force=False, dry_run=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """The adapter in an adapted model's checkpoint, as PEFT saves it.
 
@@ -74,8 +76,9 @@ def extract(
             "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -87,9 +90,9 @@ def inject(
     base, adapter, *, name=None, dtype=None, ignore_mismatched=False, subfolder=None, key_mapping=None,
     initial_adapter=None, allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None,
     force=False, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
-    progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """A base with an adapter in it, as the state dict of a PeftModel.
 
@@ -119,9 +122,9 @@ def inject(
             "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "output": output, "force": force,
             "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
             "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
-            "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient, "limit": limits,
-            "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
-            "offline": offline,
+            "compress-cache": compress_cache, "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient,
+            "limit": limits, "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -133,8 +136,8 @@ def convert(
     adapter, *, to=None, base=None, portable=False, subfolder=None, key_mapping=None, initial_adapter=None,
     allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False,
     no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """For another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays.
 
@@ -163,8 +166,9 @@ def convert(
             "heads": heads, "kv-heads": kv_heads, "output": output, "force": force, "dry-run": dry_run,
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -177,8 +181,9 @@ def merge(
     unmerge=False, dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
     no_sidecars=False, allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False,
     no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """Adapters into the weights of their base, streamed in bounded memory.
 
@@ -214,9 +219,10 @@ def merge(
             "no-sidecars": no_sidecars, "allow-dangerous": allow_dangerous, "verify": verify, "strict": strict,
             "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root,
             "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache, "lenient": lenient,
-            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
-            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -228,8 +234,8 @@ def from_diff(
     base, tuned, *, rank=None, fan_in_fan_out=False, architecture=None, heads=None, kv_heads=None, include=None,
     exclude=None, output=None, force=False, dry_run=False, allow_dangerous=False, no_sync=False, threads=None,
     root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """A LoRA of what changed between two checkpoints, and how much it leaves out.
 
@@ -257,8 +263,9 @@ def from_diff(
             "dry-run": dry_run, "allow-dangerous": allow_dangerous, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder, "header": header,
-            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,

@@ -10,8 +10,9 @@ __all__ = ["path", "list", "clear"]
 
 def path(
     target=None, *, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """Where the cache of a target lies or would lie.
 
@@ -23,8 +24,9 @@ def path(
         {
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=False,
@@ -34,8 +36,8 @@ def path(
 
 def list(
     *, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
-    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
+    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """What there is, of what, how large, and whether it still counts.
 
@@ -46,8 +48,9 @@ def list(
         {
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -57,8 +60,9 @@ def list(
 
 def clear(
     *targets, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """Remove all, or those of some targets.
 
@@ -70,8 +74,9 @@ def clear(
         {
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,

@@ -17,6 +17,7 @@ def info(
     cache_all: bool = False,
     compress_cache: bool = False,
     no_cache: bool = False,
+    dequantize: bool = False,
     lenient: bool = False,
     limits: _Pairs | None = None,
     variant: str | None = None,

@@ -10,8 +10,9 @@ __all__ = ["get", "set", "unset"]
 
 def get(
     target, key=None, *, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """All metadata, or the value of one key.
 
@@ -24,8 +25,9 @@ def get(
         {
             "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -35,9 +37,9 @@ def get(
 
 def set(
     target, metadata=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Add or replace keys.
 
@@ -51,8 +53,9 @@ def set(
         {
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
@@ -62,9 +65,9 @@ def set(
 
 def unset(
     target, keys=None, *, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, lenient=False,
-    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
+    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """Remove keys.
 
@@ -78,8 +81,9 @@ def unset(
         {
             "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "lenient": lenient, "limit": limits, "variant": variant, "subfolder": subfolder,
-            "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=False,
         json=True,
