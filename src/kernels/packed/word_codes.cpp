@@ -66,20 +66,23 @@ void unpack_words(unsigned bits, unsigned in_word, std::span<const std::byte> wo
   }
 }
 
+namespace {
+
+// The four halves of bytes in 16 bits, each in the low bits of 16 bits of its own.
+std::uint64_t spread_halves(std::uint64_t word) {
+  word = (word | word << 24) & 0x000000FF000000FFu;
+  return (word | word << 12) & 0x000F000F000F000Fu;
+}
+
+}  // namespace
+
 void awq_codes(const std::byte* words, std::size_t count, std::uint8_t* out) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t word;
     std::memcpy(&word, words + i * 4, 4);
-    // The codes of the low half word go to the even bytes, those of the high half word to the odd ones.
-    const std::uint64_t both = (word & 0xFFFF) | std::uint64_t{word >> 16} << 32;
-    std::uint64_t spread = (both & 0x000000FF000000FFu) | (both & 0x0000FF000000FF00u) << 8;
-    spread = (spread & 0x000F000F000F000Fu) | (spread & 0x00F000F000F000F0u) << 4;
-    // Now bytes 0, 1, 2, 3 are the low ones and 4, 5, 6, 7 the high ones: low ones lie in 32 bits.
-    const auto low = static_cast<std::uint32_t>(spread), high = static_cast<std::uint32_t>(spread >> 32);
-    for (unsigned k = 0; k < 4; ++k) {
-      out[i * 8 + 2 * k] = static_cast<std::uint8_t>(low >> (8 * k));
-      out[i * 8 + 2 * k + 1] = static_cast<std::uint8_t>(high >> (8 * k));
-    }
+    // The codes of the low half of the word go to the even bytes, those of the high half to the odd ones.
+    const std::uint64_t codes = spread_halves(word & 0xFFFF) | spread_halves(word >> 16) << 8;
+    std::memcpy(out + i * 8, &codes, sizeof codes);
   }
 }
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
-#include <cmath>
+#include <bit>
+#include <limits>
 #include <utility>
 
 #include "core/text.hpp"
@@ -11,6 +12,13 @@
 
 namespace ballast {
 namespace {
+
+// 2^exponent, for exponents from -149 on; from 128 on, it is infinite.
+float power_of_two(int exponent) {
+  if (exponent > 127) return std::numeric_limits<float>::infinity();
+  if (exponent >= -126) return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+  return std::bit_cast<float>(std::uint32_t{1} << (exponent + 149));
+}
 
 void round_numbers(DType dtype, std::vector<float>& values) {
   std::vector<std::byte> rounded(values.size() * info(dtype).block_bytes);
@@ -57,8 +65,28 @@ LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_ro
     : numbers_(&numbers), first_line_(numbers.line_of(first_row)), in_line_(numbers.in_line) {
   const std::uint64_t lines = numbers.line_of(first_row + rows - 1) - first_line_ + 1;
   values_ = read_floats(numbers.values, first_line_ * in_line_, lines * in_line_);
+  change_values(groups);
+}
+
+LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
+                             std::uint64_t first_column, std::uint64_t columns)
+    : numbers_(&numbers), first_line_(numbers.line_of(first_row)), in_line_(numbers.in_line) {
+  const std::uint64_t lines = numbers.line_of(first_row + rows - 1) - first_line_ + 1;
+  const std::uint64_t first = first_column / numbers.columns_each;
+  in_line_ = (first_column + columns - 1) / numbers.columns_each - first + 1;
+  first_column_ = first * numbers.columns_each;
+  const auto range = [](std::uint64_t from, std::uint64_t size) {
+    return SliceIndex::range(static_cast<std::int64_t>(from), static_cast<std::int64_t>(from + size));
+  };
+  const Tensor table = numbers.values.reshape({numbers.values.numel() / numbers.in_line, numbers.in_line});
+  values_ = read_floats(table.slice({range(first_line_, lines), range(first, in_line_)}), 0, lines * in_line_);
+  change_values({});
+}
+
+void LoadedNumbers::change_values(std::span<const std::uint32_t> groups) {
+  const GroupNumbers& numbers = *numbers_;
   if (numbers.exponent_bias)
-    for (float& value : values_) value = std::ldexp(1.0F, static_cast<int>(value) - *numbers.exponent_bias);
+    for (float& value : values_) value = power_of_two(static_cast<int>(value) - *numbers.exponent_bias);
   if (numbers.rounded) round_numbers(*numbers.rounded, values_);
   if (numbers.multiplier) {
     const float all = read_floats(*numbers.multiplier, 0, 1).front();

@@ -55,17 +55,23 @@ class LoadedNumbers {
   LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
                 std::span<const std::uint32_t> groups = {});
 
+  // Those of some columns, which share numbers with their neighbours.
+  LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows, std::uint64_t first_column,
+                std::uint64_t columns);
+
   // The numbers of a row, of which columns_each() columns share one.
   const float* of_row(std::uint64_t row) const noexcept {
     return values_.data() + (numbers_->line_of(row) - first_line_) * in_line_;
   }
   std::uint64_t columns_each() const noexcept { return numbers_->group_of ? 1 : numbers_->columns_each; }
+  std::uint64_t first_column() const noexcept { return first_column_; }  // of the first number of a row
 
  private:
+  void change_values(std::span<const std::uint32_t> groups);
   void spread(std::span<const std::uint32_t> groups);
 
   const GroupNumbers* numbers_;
-  std::uint64_t first_line_, in_line_;
+  std::uint64_t first_line_, in_line_, first_column_ = 0;
   std::vector<float> values_;
 };
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kernels/cast.hpp"
-#include "kernels/packed/runs.hpp"
 #include "kernels/packed/word_codes.hpp"
 
 namespace ballast {
@@ -19,7 +18,7 @@ constexpr kernels::CodeTable kFp4 = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -0.5F,
 PackedCodes integer_codes(unsigned bits, int center) {
   PackedCodes codes{.bits = bits};
   if (bits > 4) {
-    codes.center = static_cast<float>(center);
+    codes.field.center = static_cast<float>(center);
     return codes;
   }
   for (int code = 0; code < 16; ++code) codes.table[static_cast<std::size_t>(code)] = static_cast<float>(code - center);
@@ -43,10 +42,7 @@ PackedCodes table_codes(const kernels::CodeTable& table, bool high_half_first) {
 PackedCodes table_codes(std::vector<float> table) { return {.large_table = std::move(table)}; }
 
 PackedCodes bit_field_codes(unsigned shift, unsigned bits, int center) {
-  std::vector<float> table(256);
-  for (unsigned byte = 0; byte < 256; ++byte)
-    table[byte] = static_cast<float>(static_cast<int>(byte >> shift & ((1u << bits) - 1)) - center);
-  return table_codes(std::move(table));
+  return {.field = {shift, (1u << bits) - 1, static_cast<float>(center)}};
 }
 
 PackedCodes word_field_codes(unsigned shift, unsigned bits) { return {.bits = bits, .word_shift = shift}; }
@@ -60,6 +56,7 @@ void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::
   const std::span bytes = in.first(codes.bytes_of(out.size()));
   if (codes.word_shift)
     return kernels::word_codes(bytes.data(), nullptr, *codes.word_shift, codes.bits, out.size(), out.data());
+  if (codes.element == DType::f8_e4m3) return kernels::e4m3_numbers(bytes, out.data());
   if (codes.element) {
     kernels::cast(*codes.element, DType::f32, bytes, std::as_writable_bytes(out));
     return;
@@ -69,6 +66,7 @@ void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::
                            [&](std::byte code) { return codes.large_table[std::to_integer<std::size_t>(code)]; });
     return;
   }
+  if (codes.bits == 8) return kernels::byte_fields(codes.field, bytes, out.data());
   std::array<std::byte, kCodesAtOnce / 2> swapped;
   std::array<std::uint8_t, kCodesAtOnce> unpacked;
   const std::span numbers = std::span(unpacked).first(out.size());
@@ -83,8 +81,7 @@ void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::
     kernels::unpack_codes(codes.bits, bytes, numbers);
   }
   if (codes.bits <= 4) return kernels::look_up(codes.table, numbers, out.data());
-  kernels::cast(DType::u8, DType::f32, std::as_bytes(numbers), std::as_writable_bytes(out));
-  if (codes.center != 0) kernels::step_runs(kernels::RunStep::subtract, out, &codes.center, out.size() + 1);
+  kernels::byte_fields(codes.field, std::as_bytes(numbers), out.data());
 }
 
 }  // namespace ballast

@@ -9,18 +9,19 @@
 
 #include <ballast/dtype.hpp>
 
+#include "kernels/packed/byte_codes.hpp"
 #include "kernels/packed/codes.hpp"
 
 namespace ballast {
 
-// Of `table`, `center`, `element` and `large_table` one says what a code stands for.
+// Of `table`, `field`, `element` and `large_table` one says what a code stands for.
 struct PackedCodes {
   unsigned bits = 8;
   unsigned in_word = 0;                  // so many codes in each word of 32 bits, from the low bits on; 0: no gaps
   std::optional<unsigned> word_shift{};  // one code in each word, from this bit on
   bool high_half_first = false;          // codes of 4 bits, of which the first of a byte lies in its high half
   kernels::CodeTable table{};            // what a code of up to 4 bits stands for
-  float center = 0;                      // codes of 5 to 8 bits are integers less this number
+  kernels::ByteField field{};            // codes of 5 to 8 bits, or some bits of each byte
   std::optional<DType> element{};        // or elements of this dtype, of 8 bits
   std::vector<float> large_table{};      // or what each of 256 codes stands for
 

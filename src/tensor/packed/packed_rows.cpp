@@ -31,6 +31,11 @@ struct RowNumbers {
     if (rows.zero) zero.emplace(*rows.zero, first, count, groups);
     if (rows.bias) bias.emplace(*rows.bias, first, count);
   }
+  RowNumbers(const PackedRows& rows, const RowPart& part)
+      : scale(rows.scale, part.first_row, part.rows, part.first_column, part.columns) {
+    if (rows.zero) zero.emplace(*rows.zero, part.first_row, part.rows, part.first_column, part.columns);
+    if (rows.bias) bias.emplace(*rows.bias, part.first_row, part.rows, part.first_column, part.columns);
+  }
   LoadedNumbers scale;
   std::optional<LoadedNumbers> zero{}, bias{};
 };
@@ -43,7 +48,7 @@ Overflows unpack_some(const PackedRows& rows, const RowNumbers& numbers, std::ui
   const std::span values = std::span(buffer).first(count);
   decode_codes(rows.codes, in, values);
   const auto step = [&](RunStep what, const LoadedNumbers& loaded) {
-    kernels::step_runs(what, values, loaded.of_row(row), loaded.columns_each(), first);
+    kernels::step_runs(what, values, loaded.of_row(row), loaded.columns_each(), first - loaded.first_column());
   };
   if (rows.zero) {
     step(RunStep::subtract, *numbers.zero);
@@ -166,7 +171,7 @@ Tensor unpacked_rows(PackedRows rows) {
 Overflows unpack_part(const PackedRows& rows, const RowPart& part, std::span<const std::byte> in,
                       std::span<std::byte> out) {
   Overflows overflows;
-  const RowNumbers numbers(rows, part.first_row, part.rows, {});
+  const RowNumbers numbers(rows, part);
   const std::size_t in_bytes = in.size() / part.rows, out_bytes = out.size() / part.rows;
   for (std::uint64_t row = 0; row < part.rows; ++row) {
     overflows.add(unpack_run(rows, numbers, part.first_row + row, part.first_column, in.subspan(row * in_bytes),

@@ -18,6 +18,7 @@
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
 #include "kernels/cast.hpp"
+#include "kernels/packed/byte_codes.hpp"
 #include "kernels/packed/codes.hpp"
 #include "kernels/packed/runs.hpp"
 #include "kernels/packed/word_codes.hpp"
@@ -139,8 +140,7 @@ class GptqDecoder final : public StripDecoder {
     const std::size_t words = (columns_ + 7) / 8;
     codes_.resize(words * 8);
     kernels::awq_codes(words_.data() + row * words * 4, words, codes_.data());
-    kernels::cast(DType::u8, DType::f32, std::as_bytes(std::span(codes_).first(columns_)),
-                  std::as_writable_bytes(std::span(row_)));
+    kernels::byte_fields({}, std::as_bytes(std::span(codes_).first(columns_)), row_.data());
   }
 
   const Gptq& gptq_;
