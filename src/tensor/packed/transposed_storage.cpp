@@ -16,7 +16,7 @@ namespace {
 // in shorter runs, and more do not fit the cache.
 constexpr std::uint64_t kStripColumns = 256;
 constexpr std::uint64_t kStripBytes = std::uint64_t{4} << 20;
-constexpr std::uint64_t kPanelRows = 128;
+constexpr std::uint64_t kPanelRows = 256;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
