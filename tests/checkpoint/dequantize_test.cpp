@@ -338,6 +338,96 @@ TEST(Dequantize, RefusesPartsThatContradictEachOther) {
   }
 }
 
+// Where several readings fit, none is taken.
+TEST(Dequantize, GuessesNothing) {
+  const std::vector<std::uint8_t> ones(800, 0x38);
+  const auto some = [&](std::size_t count) {
+    return std::vector<std::uint8_t>(ones.begin(), ones.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  const std::string state = kState;
+  const std::vector<char> text(state.begin(), state.end());
+  const auto in_bytes = [&] {
+    return std::move(SafetensorsFile()
+                         .values<std::uint8_t>("m.q.weight", "U8", {2, 4}, some(8))
+                         .values<float>("m.q.weight_scale", "F32", {1}, {2}));
+  };
+  struct Case {
+    const char* what;
+    SafetensorsFile file;
+    const char* config;
+  };
+  const std::vector<Case> cases = {
+      {"blocks of 100, or of 128 of which one is cut", fp8({200, 4}, some(800), {2, 1}, {1, 2}), ""},
+      {"BitNet's scale multiplies or divides", in_bytes(), ""},
+      {"bytes of another scheme", in_bytes(), R"({"quantization_config":{"quant_method":"modelopt"}})"},
+      {"nested scales of which the state says nothing",
+       std::move(SafetensorsFile()
+                     .tensor("m.q.weight", "U8", {64, 1})
+                     .tensor("m.q.weight.absmax", "U8", {2})
+                     .tensor("m.q.weight.quant_map", "F32", {16})
+                     .values<char>("m.q.weight.quant_state.bitsandbytes__nf4", "U8", {text.size()}, text)),
+       ""},
+      {"scales for columns of a square",
+       std::move(SafetensorsFile()
+                     .values<std::uint8_t>("m.q.weight", "I8", {2, 2}, some(4))
+                     .values<float>("m.q.SCB", "F32", {1, 2}, {1, 2})),
+       ""},
+  };
+  for (const Case& row : cases) {
+    const Model model(row.file, row.config);
+    try {
+      model.opened();
+      ADD_FAILURE() << row.what;
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == Errc::malformed || error.code() == Errc::unsupported) << row.what << error.what();
+      EXPECT_NE(error.message().find("m.q.weight"), std::string::npos) << row.what << error.what();
+    }
+  }
+}
+
+TEST(Dequantize, CodesWithoutTheirScalesAreNoWeights) {
+  const Model model(std::move(fp8({1, 2}, {0x38, 0x38}, {1, 1}, {3}).tensor("m.k.weight", "F8_E4M3", {4, 4})), kF32);
+  EXPECT_ERROR(cast(open(model.folder.path()), {{"m.k*", DType::f32}}), Errc::unsupported, "m.k.weight");
+  const Checkpoint checkpoint = model.opened();
+  EXPECT_EQ(checkpoint.at("m.q.weight").values<float>(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(checkpoint.at("m.k.weight").dtype(), DType::f8_e4m3);
+  EXPECT_TRUE(checkpoint.quantization);
+  EXPECT_EQ(checkpoint.notes.back().text,
+            "the quantized weight \"m.k.weight\" stays as its parts: its other parts are missing");
+  EXPECT_ERROR(cast(checkpoint, DType::f32), Errc::unsupported, "m.k.weight");
+}
+
+TEST(Dequantize, ZeroPointsOfAutoRoundsOwnFormAreThemselves) {
+  const auto first_value = [](const char* packing) {
+    SafetensorsFile file;
+    file.values<std::uint32_t>("m.q.qweight", "I32", {4, 32}, std::vector<std::uint32_t>(128, 0x99999999))
+        .values<std::uint32_t>("m.q.qzeros", "I32", {1, 4}, std::vector<std::uint32_t>(4, 0x77777777))
+        .values<std::uint16_t>("m.q.scales", "F16", {1, 32}, std::vector<std::uint16_t>(32, 0x3C00));
+    const std::string config = R"({"quantization_config":{"quant_method":"auto-round","bits":4,"packing_format":")" +
+                               std::string(packing) + "\"}}";
+    return Model(file, config).values("m.q.weight")[0];
+  };
+  EXPECT_EQ(first_value("auto_round:auto_gptq"), 1);
+  EXPECT_EQ(first_value("auto_round"), 2);
+  EXPECT_EQ(first_value("auto_round:gptqmodel"), 2);
+}
+
+TEST(Dequantize, GroupsOfColumnsAreComparedWithBothScalesAndZeroPoints) {
+  SafetensorsFile file = packed({4, 8}, {4, 1}, {4, 4});
+  file.tensor("m.q.weight_zero_point", "I8", {4, 1})
+      .values<std::int32_t>("m.q.weight_g_idx", "I32", {8}, {0, 1, 2, 3, 0, 1, 2, 3});
+  EXPECT_ERROR(Model(file, kInt4).opened(), Errc::malformed, "has \"_zero_point\" of shape [4, 1]");
+}
+
+TEST(Dequantize, ALongRowIsReadInParts) {
+  constexpr std::uint64_t kColumns = std::uint64_t{1} << 20;
+  const Model model(fp8({1, kColumns}, std::vector<std::uint8_t>(kColumns, 0x38), {1, 1}, {2}), kF32);
+  const Tensor weight = model.opened().at("m.q.weight");
+  EXPECT_EQ(weight.shape(), (Shape{1, kColumns}));
+  EXPECT_LE(weight.storage()->granule(), std::uint64_t{1} << 20);
+  EXPECT_EQ(weight.values<float>(), std::vector<float>(kColumns, 2));
+}
+
 TEST(Dequantize, LeavesSuchWeightsPackedIfItIsLenient) {
   for (const Hostile& row : hostile()) {
     const bool is_found_later = row.message == std::string_view("has 5 values for 4 bits") ||

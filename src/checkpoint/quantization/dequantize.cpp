@@ -35,6 +35,7 @@ class Dequantizer {
   void run() {
     for (const PackedWeight& weight : packed_.all()) make(weight);
     refuse_unknown_wrappers();
+    keep_orphans();
     if (wholes_.empty() && kept_.empty()) keep_all();
     if (!wholes_.empty()) {
       drop_activations();
@@ -84,6 +85,13 @@ class Dequantizer {
   void keep(const std::string& weight, std::string why) {
     if (kept_.insert(weight).second) kept_list_.add(weight);
     if (why_.empty()) why_ = std::move(why);
+  }
+
+  // Of codes whose scales are not there nobody can make a weight.
+  void keep_orphans() {
+    for (const auto& [name, tensor] : checkpoint_)
+      if (quantization_.parts.contains(name) && packed_.is_orphan(name, tensor))
+        keep(std::string(name), "its other parts are missing");
   }
 
   // A scheme of which only the configuration speaks.
@@ -170,6 +178,9 @@ class Dequantizer {
   // What is still packed stays so, for everybody who asks.
   void forget_parts() {
     checkpoint_.dequantized = quantization_.scheme;
+    // What torchao's metadata say of a weight is about its parts.
+    if (kept_.empty() && checkpoint_.metadata.erase("tensor_names") != 0)
+      std::erase_if(checkpoint_.metadata, [](const auto& entry) { return entry.second.starts_with("{\"_type\":"); });
     if (kept_.empty()) return checkpoint_.quantization.reset();
     StateDict parts;
     for (const auto& [name, tensor] : quantization_.parts)

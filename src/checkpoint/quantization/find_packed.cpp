@@ -11,6 +11,8 @@ bool fits(const PackingScheme& row, const Tensor& tensor, const Tensor& partner)
   return partner.dtype() == DType::u8 && tensor.rank() > 1 && tensor.shape()[tensor.rank() - 1] == 16;
 }
 
+constexpr std::string_view kEndingsOfCodes[] = {".qweight", "_packed", ".W_q", "._data", "_qdata", "_blocks", ".codes"};
+
 }  // namespace
 
 std::string_view module_of(std::string_view name) noexcept {
@@ -67,10 +69,19 @@ bool PackedWeights::has_part(std::string_view name) const {
   });
 }
 
+bool PackedWeights::is_orphan(std::string_view name, const Tensor& tensor) const {
+  if (!is_packed_dtype(tensor.dtype()) || tensor.rank() < 2 || has_part(name) || has_of_activations(name)) return false;
+  const bool is_f8 = info(tensor.dtype()).kind == DTypeKind::floating && info(tensor.dtype()).block_bytes == 1;
+  if (is_f8 && tensor.dtype() != DType::f8_e8m0 && name.ends_with("weight")) return true;
+  return std::ranges::any_of(kEndingsOfCodes, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 bool PackedWeights::has_of_activations(std::string_view name) const {
   const std::string_view module = module_of(name);
-  return (is_of_activations(name) && modules_.contains(module)) ||
-         (is_of_cached_keys(name) && (modules_.contains(module) || around_modules_.contains(module)));
+  if (is_of_activations(name)) return modules_.contains(module);
+  const bool is_near = modules_.contains(module) || around_modules_.contains(module);
+  const Tensor* tensor = is_near && is_of_cached_keys(name) ? checkpoint_.find(name) : nullptr;
+  return tensor != nullptr && tensor->numel() == 1;
 }
 
 }  // namespace ballast

@@ -29,6 +29,9 @@ class PackedWeights {
   bool has_part(std::string_view name) const;
   bool has_of_activations(std::string_view name) const;
 
+  // Whether a tensor that is no part of these holds codes all the same, so that its other parts must be missing.
+  bool is_orphan(std::string_view name, const Tensor& tensor) const;
+
  private:
   void look_at(std::string_view name, const Tensor& tensor);
   const Tensor* find(std::string_view base, std::string_view ending);

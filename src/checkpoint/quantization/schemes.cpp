@@ -41,12 +41,22 @@ void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization) {
   }
 }
 
-// For a scheme that is known only by its configuration: takes every tensor of such a dtype, and the tensors beside it.
+// Codes without their scales are no weights either: somebody selected them, or a shard is missing.
+void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization) {
+  for (const auto& [name, tensor] : checkpoint)
+    if (weights.is_orphan(name, tensor) && quantization.parts.insert(name, tensor)) ++quantization.modules;
+}
+
+// For a scheme that is known only by its configuration: takes every tensor of such a dtype, unless it lies beside a
+// weight in floats.
 void add_modules(const Checkpoint& checkpoint, Quantization& quantization) {
   NameMap<bool> modules;
   for (const auto& [name, tensor] : checkpoint) {
-    if (is_packed_dtype(tensor.dtype()) && tensor.rank() != 0 && !module_of(name).empty())
-      modules.emplace(module_of(name), true);
+    const std::string module(module_of(name));
+    const Tensor* weight = checkpoint.find(module + ".weight");
+    const bool has_floats = weight != nullptr && is_floating(weight->dtype()) && !is_packed_dtype(weight->dtype());
+    if (is_packed_dtype(tensor.dtype()) && tensor.rank() != 0 && !module.empty() && !has_floats)
+      modules.emplace(module, true);
   }
   for (const auto& [name, tensor] : checkpoint)
     if (modules.contains(module_of(name)) && !name.ends_with(".bias")) quantization.parts.insert(name, tensor);
@@ -58,9 +68,11 @@ void add_modules(const Checkpoint& checkpoint, Quantization& quantization) {
 Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& target, const OpenOptions& options) {
   if (checkpoint.format == Format::gguf) return checkpoint;  // ggml's own types are not parts
   if (!has_packed_dtypes(checkpoint) && checkpoint.composites.empty()) return checkpoint;
-  Quantization quantization = quantization_of(checkpoint, PackedWeights(checkpoint));
+  const PackedWeights weights(checkpoint);
+  Quantization quantization = quantization_of(checkpoint, weights);
   add_wrappers(checkpoint, quantization);
   const QuantizationConfig config = target.empty() ? QuantizationConfig() : find_quantization_config(target, options);
+  if (!quantization.parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization);
   if (quantization.parts.empty() && !config.scheme.empty()) add_modules(checkpoint, quantization);
   if (quantization.parts.empty()) return checkpoint;
 

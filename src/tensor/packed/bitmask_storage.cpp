@@ -116,6 +116,11 @@ class BitmaskStorage final : public DerivedStorage {
 }  // namespace
 
 Tensor scattered(const Tensor& values, const Tensor& mask, const Shape& shape, const std::string& weight) {
+  // The rows are counted in memory, so that rows of a few bits would be a bomb.
+  constexpr std::uint64_t kManyRows = std::uint64_t{1} << 22, kFewBytes = 8;
+  if (shape[0] > kManyRows && mask.shape()[1] < kFewBytes)
+    throw Error(Errc::limit, fmt::format("the quantized weight {} has {} rows of {} bytes in its bit mask",
+                                         quote(weight), shape[0], mask.shape()[1]));
   const std::uint64_t size =
       fits(bytes_of(values.dtype(), fits(shape.numel(), "the size of a weight")), "the size of a weight");
   if (!values.has_data() || !mask.has_data()) return Tensor(values.dtype(), shape, meta_storage(size));

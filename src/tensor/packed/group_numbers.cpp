@@ -96,7 +96,7 @@ void LoadedNumbers::change_values(std::span<const std::uint32_t> groups) {
     const float all = read_floats(*numbers.divisor, 0, 1).front();
     for (float& value : values_) value /= all;
   }
-  if (numbers.group_of) spread(groups);
+  if (numbers.group_of) spread(groups);  // the caller has compared them with in_line
 }
 
 // Gives each column its own number.

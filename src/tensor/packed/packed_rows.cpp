@@ -154,11 +154,46 @@ class PackedRowsStorage final : public BlockwiseStorage {
   mutable std::vector<std::uint32_t> groups_;
 };
 
+bool can_halve(const GroupNumbers& numbers, std::uint64_t columns) {
+  if (numbers.group_of || numbers.period != 0) return false;
+  if (numbers.columns_each == GroupNumbers::kAll) return true;
+  if (numbers.in_line == 1) return numbers.columns_each == columns;
+  return numbers.rows_each == 1 && numbers.in_line % 2 == 0 && numbers.in_line * numbers.columns_each == columns;
+}
+
+void halve(GroupNumbers& numbers) {
+  if (numbers.columns_each == GroupNumbers::kAll) return;
+  if (numbers.in_line == 1) {
+    numbers.columns_each /= 2;
+    numbers.rows_each *= 2;
+  } else {
+    numbers.in_line /= 2;
+  }
+}
+
+// A row is read as a whole, so a long one is made several rows where its numbers allow it.
+void shorten_rows(PackedRows& rows) {
+  constexpr std::uint64_t kLongRow = std::uint64_t{1} << 17;
+  const auto can = [&](const std::optional<GroupNumbers>& numbers) {
+    return !numbers || can_halve(*numbers, rows.columns);
+  };
+  while (rows.columns > kLongRow && rows.columns % 16 == 0 && rows.row_bytes * 8 == rows.columns * rows.codes.bits &&
+         can_halve(rows.scale, rows.columns) && can(rows.zero) && can(rows.bias)) {
+    rows.columns /= 2;
+    rows.row_bytes /= 2;
+    halve(rows.scale);
+    if (rows.zero) halve(*rows.zero);
+    if (rows.bias) halve(*rows.bias);
+  }
+}
+
 }  // namespace
 
 Tensor unpacked_rows(PackedRows rows) {
+  const std::uint64_t columns = rows.columns;
+  shorten_rows(rows);
   const std::uint64_t count = rows.row_bytes == 0 ? 0 : rows.packed.nbytes() / rows.row_bytes;
-  const Shape shape = {count, rows.columns};
+  const Shape shape = {count / (rows.columns == 0 ? 1 : columns / rows.columns), columns};
   const DType dtype = rows.dtype;
   const std::uint64_t size = fits(bytes_of(dtype, fits(shape.numel(), "the size of a weight")), "the size of a weight");
   if (size == 0) return Tensor(dtype, shape, nullptr);

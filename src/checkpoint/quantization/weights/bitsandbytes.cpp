@@ -84,7 +84,11 @@ std::vector<float> read_map(const PackedModule& module, std::string_view ending,
 Tensor scales_of_blocks(PackedModule& module, const QuantState& state) {
   const Tensor scales = module.need(".absmax");
   module.check_numbers(".absmax", scales);
-  if (state.nested_block == 0) return scales;
+  if (state.nested_block == 0) {
+    if (info(scales.dtype()).kind != DTypeKind::floating)
+      module.complain(fmt::format("has scales of {}, and its state says nothing of nested ones", name(scales.dtype())));
+    return scales;
+  }
   if (scales.dtype() != DType::u8) module.complain(fmt::format("has nested scales of {}", name(scales.dtype())));
   const Tensor map = module.need(".nested_quant_map"), nested = module.need(".nested_absmax");
   module.check_numbers(".nested_absmax", nested);
@@ -116,6 +120,11 @@ Tensor read_bnb_8bit(PackedModule& module) {
   if (const Tensor* format = module.find(".weight_format");
       format != nullptr && module.number(".weight_format", *format) != 0)
     module.refuse("is laid out for a kernel of a graphics card (weight_format), and not row by row");
+  const bool is_one_a_row = weight.rank() == 2 && scale.numel() == weight.shape()[0] &&
+                            (scale.rank() == 1 || scale.shape()[0] == scale.numel());
+  if (!is_one_a_row || info(scale.dtype()).kind != DTypeKind::floating)
+    module.complain(fmt::format("of shape {} has \"SCB\" of {} {}", to_string(weight.shape()), name(scale.dtype()),
+                                to_string(scale.shape())));
   PackedRows rows{.codes = element_codes(DType::i8)};
   rows.scale = numbers_by_shape(module, ".SCB", scale, weight.shape());
   rows.factor = kInt8Factor;

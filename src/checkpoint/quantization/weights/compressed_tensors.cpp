@@ -117,6 +117,7 @@ Tensor read_integers(PackedModule& module, const Tensor& packed) {
   if (const Tensor* zeros = module.find("_zero_point")) {
     const Shape groups = scale.rank() == 2 ? scale.shape() : Shape{scale.numel(), 1};
     const Tensor points = zero_points(module, *zeros, groups, packing);
+    if (group_of != nullptr) module.check_shape("_zero_point", points, groups);
     weight.zero = numbers_of(module, "_zero_point", points, shape, group_of);
     weight.rounded = weight.dtype;
     // Both codes have half of their range added; integers of 8 bits are kept as they are.

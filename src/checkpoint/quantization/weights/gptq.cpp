@@ -200,8 +200,8 @@ void set_groups(PackedModule& module, Gptq& gptq) {
   if (gptq.groups == 0 || gptq.inputs == 0) module.complain("has no groups");
   if (groups_of(size) == gptq.groups) {
     gptq.group_size = size;
-  } else if (gptq.inputs % gptq.groups == 0) {
-    gptq.group_size = gptq.inputs / gptq.groups;
+  } else if (const auto likely = likely_block(gptq.inputs, gptq.groups)) {
+    gptq.group_size = *likely;
   } else if (!gptq.group_of) {
     module.complain(fmt::format("has {} groups for {} inputs", gptq.groups, gptq.inputs));
   }
@@ -227,7 +227,11 @@ void read_gptq_shapes(PackedModule& module, Gptq& gptq) {
   if (gptq.inputs > room || words_for(gptq.inputs, gptq.bits) != words[0])
     module.complain(fmt::format("has {} inputs in words of shape {}", gptq.inputs, to_string(words)));
   const std::string_view format = module.text("checkpoint_format"), older = module.text("format");
-  gptq.adds_one = format != "gptq_v2" && older != "gptq_v2";
+  // AutoRound's own form keeps zero points as they are.
+  const std::string_view packing = module.text("packing_format");
+  const bool is_autorounds =
+      module.scheme() == "auto-round" && (packing == "auto_round" || packing == "auto_round:gptqmodel");
+  gptq.adds_one = format != "gptq_v2" && older != "gptq_v2" && !is_autorounds;
 }
 
 void read_awq_shapes(PackedModule& module, Gptq& gptq) {

@@ -45,15 +45,17 @@ unsigned mlx_bits_of(const PackedModule& module, const MlxSettings& settings, st
   constexpr std::array kBits = {2u, 3u, 4u, 5u, 6u, 8u};
   constexpr std::array<std::uint64_t, 4> kGroups = {16, 32, 64, 128};
   std::optional<unsigned> only;
+  bool is_ambiguous = false;
   for (const unsigned bits : kBits) {
     for (const std::uint64_t group : kGroups) {
       if (checked_mul(groups, group * bits) != checked_mul(words, 32)) continue;
       if (settings.bits == bits && (!settings.group_size || static_cast<std::uint64_t>(*settings.group_size) == group))
         return bits;
-      if (only) module.refuse("is packed in words, and no configuration that fits says how many bits a value has");
+      is_ambiguous = is_ambiguous || only.has_value();
       only = bits;
     }
   }
+  if (is_ambiguous) module.refuse("is packed in words, and no configuration that fits says how many bits a value has");
   if (!only) module.complain(fmt::format("has {} words and {} scales a row", words, groups));
   return *only;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -12,9 +13,24 @@
 #include "tensor/concat_storage.hpp"
 
 namespace ballast {
+namespace {
+
+constexpr std::size_t kMostSettings = 256;
+
+}  // namespace
 
 PackedSource::PackedSource(const Checkpoint& from, const Quantization& how) : checkpoint(from), quantization(how) {
   for (const PlainValue& value : checkpoint.values) values.emplace(value.path, &value);
+  for (const Composite& composite : checkpoint.composites)
+    if (composite.layout.starts_with("torchao.")) composites.emplace(composite.name, &composite);
+  const Json* groups = quantization.config.find("config_groups");
+  if (groups == nullptr || !groups->is_object()) return;
+  for (const auto& [name, group] : groups->members()) {
+    const Json* weights = group.find("weights");
+    // Each weight is compared with all groups, of which honest files have a few.
+    if (weights != nullptr && weights->is_object() && weight_settings.size() < kMostSettings)
+      weight_settings.push_back(weights);
+  }
 }
 
 const Tensor* PackedModule::find(std::string_view ending) {
@@ -50,15 +66,9 @@ std::string_view PackedModule::model_type() const {
   return value != nullptr && value->is_text() ? std::string_view(value->text()) : std::string_view();
 }
 
-std::vector<const Json*> PackedModule::weight_settings() const {
-  std::vector<const Json*> settings;
-  const Json* groups = quantization().config.find("config_groups");
-  if (groups == nullptr || !groups->is_object()) return settings;
-  for (const auto& [name, group] : groups->members()) {
-    const Json* weights = group.find("weights");
-    if (weights != nullptr && weights->is_object()) settings.push_back(weights);
-  }
-  return settings;
+const Composite* PackedModule::composite() const {
+  const auto found = source_.composites.find(base_);
+  return found == source_.composites.end() ? nullptr : found->second;
 }
 
 // The layers of a decoder, by the names that most models give them.
@@ -72,6 +82,14 @@ std::uint64_t PackedModule::inputs_by_name(std::string_view module) const {
     return 0;
   };
   const std::string_view last = module.substr(module.rfind('.') + 1);
+  for (const std::string_view tower : {"vision", "visual", "audio", "image"})
+    if (module.find(tower) != std::string_view::npos) return 0;
+  if (last == "down_proj" && module.find("shared_expert") != std::string_view::npos)
+    return size("shared_expert_intermediate_size");
+  if (last == "down_proj" && module.find(".experts.") != std::string_view::npos) {
+    const std::uint64_t own = size("moe_intermediate_size");
+    return own != 0 || size("num_experts") != 0 ? own : size("intermediate_size");
+  }
   if (last == "down_proj" || last == "fc2") return size("intermediate_size");
   if (last == "o_proj") {
     const std::uint64_t width = size("head_dim");
@@ -165,7 +183,8 @@ void PackedModule::check_shape(std::string_view ending, const Tensor& part, cons
 
 void PackedModule::check_numbers(std::string_view ending, const Tensor& part) const {
   const DTypeInfo& type = info(part.dtype());
-  if (type.block_elements == 1 && kernels::can_cast(part.dtype(), DType::f32)) return;
+  const bool is_number = part.dtype() != DType::boolean && kernels::can_cast(part.dtype(), DType::f32);
+  if (type.block_elements == 1 && is_number) return;
   complain(fmt::format("has {} of {}, which are not numbers", quote(ending), type.name));
 }
 
@@ -182,13 +201,18 @@ Tensor byte_view(const Tensor& bytes, std::uint64_t first, std::uint64_t size) {
   return Tensor(DType::u8, {size}, bytes.storage(), bytes.offset() + first);
 }
 
+std::optional<std::uint64_t> likely_block(std::uint64_t count, std::uint64_t blocks) noexcept {
+  if (blocks == 0 || count % blocks != 0) return std::nullopt;
+  const std::uint64_t size = count / blocks;
+  return blocks == 1 || std::has_single_bit(size) ? std::optional(size) : std::nullopt;
+}
+
 namespace {
 
 // How many blocks of `size` cover `count`, or nothing that fits `blocks`.
 std::optional<std::uint64_t> block_of(std::uint64_t count, std::uint64_t blocks, std::uint64_t configured) {
   if (configured != 0 && count / configured + (count % configured != 0) == blocks) return configured;
-  if (blocks != 0 && count % blocks == 0) return count / blocks;
-  return std::nullopt;
+  return likely_block(count, blocks);
 }
 
 // Numbers for each index of the leading dimensions: everything below such an index shares its number.
@@ -251,8 +275,7 @@ Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t 
   if (packed.rank() != 2 || packed.shape()[1] != columns || packed.shape()[0] == 0)
     module.complain(fmt::format("is kept in codes of shape {}", to_string(packed.shape())));
   const std::uint64_t each = packed.shape()[0];
-  if (row_count == 0 || row_count > checked_mul(each, blocks.size()).value_or(UINT64_MAX) ||
-      row_count <= each * (blocks.size() - 1))
+  if (row_count == 0 || row_count > checked_mul(each, blocks.size()).value_or(UINT64_MAX))
     module.complain(fmt::format("has {} rows in codes of shape {}", row_count, to_string(packed.shape())));
   const auto lines_of = [](GroupNumbers& numbers, std::uint64_t first, std::uint64_t count) {
     if (numbers.rows_each != 1) return;  // one line for all rows
@@ -260,7 +283,7 @@ Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t 
     numbers.values = numbers.values.slice({SliceIndex::range(from, to)});
   };
   std::vector<Tensor> parts;
-  for (std::uint64_t i = 0, first = 0; i < blocks.size(); ++i, first += each) {
+  for (std::uint64_t i = 0, first = 0; i < blocks.size() && first < row_count; ++i, first += each) {
     const std::uint64_t count = std::min(each, row_count - first);
     PackedRows some = rows;
     some.codes = blocks[i];

@@ -28,7 +28,9 @@ struct PackedSource {
 
   const Checkpoint& checkpoint;
   const Quantization& quantization;
-  NameViewMap<const PlainValue*> values;  // of the checkpoint, by their paths
+  NameViewMap<const PlainValue*> values;     // of the checkpoint, by their paths
+  NameViewMap<const Composite*> composites;  // those of torchao's classes, by their names
+  std::vector<const Json*> weight_settings;  // of compressed-tensors' groups of modules
 };
 
 class PackedModule {
@@ -55,7 +57,9 @@ class PackedModule {
   std::string_view model_type() const;  // of config.json
 
   // What compressed-tensors' configuration says of weights, for each of its groups of modules.
-  std::vector<const Json*> weight_settings() const;
+  const std::vector<const Json*>& weight_settings() const noexcept { return source_.weight_settings; }
+
+  const Composite* composite() const;  // of the base's name, if it is a class of torchao
 
   // How many inputs config.json says a module of this name has; 0 if it does not.
   std::uint64_t inputs_by_name(std::string_view module) const;
@@ -98,6 +102,10 @@ struct BlockSize {
 };
 GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view ending, const Tensor& numbers,
                               const Shape& weight, std::optional<BlockSize> block = {});
+
+// The size of so many blocks in `count` elements that nobody says: all of them, or a power of two that divides them. No
+// other size is likely, and a larger block whose last one is cut would then fit as well.
+std::optional<std::uint64_t> likely_block(std::uint64_t count, std::uint64_t blocks) noexcept;
 
 // A weight whose elements lie in rows of codes, by the last dimension of `shape`. A row takes rows.row_bytes, or if
 // that is 0 what its codes take.

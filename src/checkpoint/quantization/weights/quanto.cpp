@@ -34,7 +34,8 @@ std::uint64_t row_count(const PackedModule& module, std::uint64_t groups, std::u
     return bias->numel();
   if (!may_be_part_of_row(group)) return groups;
   const std::uint64_t inputs = module.inputs_by_name(module_name);
-  if (const auto count = checked_mul(groups, group); inputs != 0 && count && *count % inputs == 0)
+  if (const auto count = checked_mul(groups, group);
+      inputs != 0 && inputs % group == 0 && count && *count % inputs == 0)
     return *count / inputs;
   module.refuse("is kept in groups, and neither a bias nor config.json says how many of them are a row");
 }

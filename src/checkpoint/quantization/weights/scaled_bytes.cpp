@@ -53,7 +53,11 @@ Tensor read_fp4_bytes(PackedModule& module, const Tensor& weight, const Tensor& 
 Tensor read_scaled_bytes(PackedModule& module) {
   const Tensor weight = module.need(""), scale = module.need("_scale");
   module.check_numbers("_scale", scale);
-  if (scale.numel() == 1) return read_bitnet(module, weight, scale);
+  if (scale.numel() == 1) {
+    if (module.scheme() != "bitnet" || module.quantization().config.is_null())
+      module.refuse("is kept in bytes with one scale, and no configuration of BitNet says what they mean");
+    return read_bitnet(module, weight, scale);
+  }
   return scale.dtype() == DType::f8_e4m3 ? read_fp4_bytes(module, weight, scale) : read_gemma(module, weight, scale);
 }
 

@@ -37,6 +37,7 @@ struct Wrapper {
   std::string type;
   DType dtype = DType::bf16;
   bool is_swizzled = false;
+  std::string elements{};  // the dtype of the elements of an MXTensor, if it says it
 };
 
 std::string last_component(std::string_view text) { return std::string(text.substr(text.rfind('.') + 1)); }
@@ -58,6 +59,9 @@ Wrapper described_by(const PackedModule& module, const std::string& text) {
       const Json* dtype = inside(inside(&data, key), "_data");
       if (dtype != nullptr && dtype->is_text()) wrapper.dtype = float_dtype(module, dtype->text());
     }
+    const Json* elements = data.find("elem_dtype");  // FP6 has no dtype of torch's: its name is a text
+    if (elements != nullptr && elements->is_object()) elements = elements->find("_data");
+    if (elements != nullptr && elements->is_text()) wrapper.elements = elements->text();
     const Json* swizzled = data.find("is_swizzled_scales");
     wrapper.is_swizzled = swizzled != nullptr && !(*swizzled == Json(false));
     return wrapper;
@@ -68,11 +72,11 @@ Wrapper described_by(const PackedModule& module, const std::string& text) {
 }
 
 Wrapper wrapper_of(PackedModule& module) {
-  for (const Composite& composite : module.checkpoint().composites) {
-    if (composite.name != module.base() || !composite.layout.starts_with("torchao.")) continue;
+  if (const Composite* found = module.composite()) {
+    const Composite& composite = *found;
     const std::string type = last_component(composite.layout);
     const auto end = type.find(' ');  // what is special about it follows
-    return {type.substr(0, end), composite.dtype.value_or(DType::bf16), end != std::string::npos};
+    return {type.substr(0, end), composite.dtype.value_or(DType::bf16), end != std::string::npos, {}};
   }
   const auto found = module.checkpoint().metadata.find(module.weight());
   if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + module.weight()};
@@ -96,11 +100,16 @@ Tensor read_torchao(PackedModule& module) {
     module.refuse(fmt::format("is a {} of torchao, whose layout is made for a kernel", wrapper.type));
   if (wrapper.is_swizzled) module.refuse(fmt::format("is a {} of torchao with swizzled scales", wrapper.type));
 
+  const bool is_known =
+      wrapper.elements.empty() || wrapper.elements.starts_with("float8_") || wrapper.elements.starts_with("float4_");
+  if (!is_known) module.refuse(fmt::format("is a {} of torchao with elements of {}", wrapper.type, wrapper.elements));
+
   const bool is_fp4 = row->may_be_fp4 && (data.dtype() == DType::u8 || data.dtype() == DType::f4);
   const Shape shape = is_fp4 && data.dtype() == DType::u8 ? widened(module, data.shape(), 2) : data.shape();
   PackedRows rows{.codes = is_fp4 ? fp4_codes() : element_codes(data.dtype())};
   rows.dtype = wrapper.dtype;
   rows.scale = numbers_by_shape(module, mark + "scale", scale, shape);
+  if (scale.dtype() == DType::u8 && wrapper.type == "MXTensor") rows.scale.exponent_bias = 127;
   if (const Tensor* all = module.find(mark + "per_tensor_scale")) {
     if (all->numel() != 1) module.complain(fmt::format("has a scale for all of shape {}", to_string(all->shape())));
     module.check_numbers(mark + "per_tensor_scale", *all);
