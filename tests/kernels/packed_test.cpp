@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
 
+#include "kernels/cast.hpp"
+#include "kernels/packed/byte_codes.hpp"
 #include "kernels/packed/codes.hpp"
 #include "kernels/packed/runs.hpp"
 #include "kernels/packed/scatter.hpp"
@@ -78,6 +81,35 @@ TEST(PackedCodes, ThatLieHighHalfFirstAreSwapped) {
   std::vector<std::byte> bytes = {std::byte{0x1F}, std::byte{0xA0}};
   swap_halves(bytes);
   EXPECT_EQ(bytes, (std::vector{std::byte{0xF1}, std::byte{0x0A}}));
+}
+
+TEST(ByteCodes, AreSomeBitsOfEachByte) {
+  on_every_target([] {
+    for (const std::size_t count : kCounts) {
+      const auto in = random_bytes(count);
+      std::vector<float> out(count);
+      for (unsigned shift = 0; shift < 8; ++shift) {
+        byte_fields({shift, 7, 3}, in, out.data());
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_EQ(out[i], static_cast<float>(std::to_integer<unsigned>(in[i]) >> shift & 7) - 3);
+      }
+    }
+  });
+}
+
+TEST(ByteCodes, OfF8HaveTheBitsOfACast) {
+  std::vector<std::byte> in;
+  for (unsigned i = 0; i < 300; ++i) in.push_back(static_cast<std::byte>(i));
+  on_every_target([&] {
+    for (const std::size_t count : {1u, 7u, 16u, 127u, 128u, 300u}) {
+      const std::span some = std::span(in).first(count);
+      std::vector<float> out(count), expected(count);
+      e4m3_numbers(some, out.data());
+      cast(DType::f8_e4m3, DType::f32, some, std::as_writable_bytes(std::span(expected)));
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(expected[i])) << "code " << i;
+    }
+  });
 }
 
 TEST(WordCodes, CrossTheEndsOfWords) {
