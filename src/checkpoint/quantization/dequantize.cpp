@@ -90,7 +90,7 @@ class Dequantizer {
   // Of codes whose scales are not there nobody can make a weight.
   void keep_orphans() {
     for (const auto& [name, tensor] : checkpoint_)
-      if (quantization_.parts.contains(name) && packed_.is_orphan(name, tensor))
+      if (!whole_of_part_.contains(name) && quantization_.parts.contains(name) && packed_.is_orphan(name, tensor))
         keep(std::string(name), "its other parts are missing");
   }
 

@@ -54,14 +54,17 @@ std::string_view PackedWeights::refined(const PackingScheme& row, std::string_vi
 void PackedWeights::add(const PackingScheme& row, std::string_view base, std::string_view scheme) {
   if (!bases_.emplace(base, row.of).second) return;
   all_.push_back({std::string(base), &row, scheme});
+  has_modules_ = has_modules_ || row.of == PackingScheme::Of::module;
   const std::string_view module = row.of == PackingScheme::Of::module ? base : module_of(base);
-  modules_.emplace(module, true);
-  around_modules_.emplace(module_of(module), true);
+  if (!modules_.contains(module)) modules_.emplace(module, true);
+  if (!around_modules_.contains(module_of(module))) around_modules_.emplace(module_of(module), true);
 }
 
 bool PackedWeights::has_part(std::string_view name) const {
-  const auto module = bases_.find(module_of(name));
-  if (module != bases_.end() && module->second == PackingScheme::Of::module && !name.ends_with(".bias")) return true;
+  if (has_modules_ && !name.ends_with(".bias")) {
+    const auto module = bases_.find(module_of(name));
+    if (module != bases_.end() && module->second == PackingScheme::Of::module) return true;
+  }
   return std::ranges::any_of(endings_of_parameters(), [&](std::string_view ending) {
     if (!name.ends_with(ending)) return false;
     const auto base = bases_.find(name.substr(0, name.size() - ending.size()));

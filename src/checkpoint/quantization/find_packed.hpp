@@ -44,6 +44,7 @@ class PackedWeights {
   NameMap<PackingScheme::Of> bases_;  // of all
   NameMap<bool> modules_;             // those that packed parameters are in
   NameMap<bool> around_modules_;      // what these modules are in
+  bool has_modules_ = false;  // whether a base is a module
   std::string name_;
 };
 

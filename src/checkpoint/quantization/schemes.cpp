@@ -44,7 +44,9 @@ void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization) {
 // Codes without their scales are no weights either: somebody selected them, or a shard is missing.
 void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization) {
   for (const auto& [name, tensor] : checkpoint)
-    if (weights.is_orphan(name, tensor) && quantization.parts.insert(name, tensor)) ++quantization.modules;
+    if (!quantization.parts.contains(name) && weights.is_orphan(name, tensor) &&
+        quantization.parts.insert(name, tensor))
+      ++quantization.modules;
 }
 
 // For a scheme that is known only by its configuration: takes every tensor of such a dtype, unless it lies beside a
