@@ -151,7 +151,7 @@ def compared(tensor, other, comparison):
 
 def to_list(tensor):
     """Nested lists of Python numbers; blocks and floats that Python has not become floats."""
-    formats = {"F4", "F6_E2M3", "F6_E3M2", *ML_DTYPES}
+    formats = {"F16", "F4", "F6_E2M3", "F6_E3M2", *ML_DTYPES}  # a memoryview is not cast to "e"
     if tensor.dtype in formats or tensor.dtype not in NUMPY:
         tensor = tensor.to("F32")
     if tensor.dtype in ("C64", "C128"):

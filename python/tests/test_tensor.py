@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import random
 
 import numpy as np
@@ -350,3 +351,29 @@ def test_checkpoints_are_compared_by_diff_and_not_in_silence(model):
         with pytest.raises(TypeError, match="ballast.diff"):
             other != one
     assert ballast.diff(one, two).equal
+
+
+FLOATS = ["F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2"]
+INTEGERS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "i2", "U16": "u2", "I32": "i4", "U32": "u4", "I64": "i8", "U64": "u8"}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_of_every_dtype_become_lists(tmp_path, dtype):
+    ballast.save({"a": np.array([[0, 1.5], [-2, 0.25]], "f4")}, tmp_path / "a.safetensors")
+    made = ballast.open(tmp_path / "a.safetensors")["a"].to(dtype)
+    assert made.dtype == dtype and made.tolist() == [[0, 1.5], [-2, 0.25]] and made[1, 0].item() == -2
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_of_every_dtype_become_lists(tmp_path, dtype):
+    ballast.save({"a": np.array([0, 1], INTEGERS[dtype])}, tmp_path / "a.safetensors")
+    made = ballast.open(tmp_path / "a.safetensors")["a"]
+    assert made.dtype == dtype and made.tolist() == [0, 1]
+
+
+def test_a_quantized_checkpoint_opens_as_its_numbers():
+    folder = pathlib.Path(__file__).parents[2] / "tests/vectors/quantized/awq-gemm-g32"
+    name = "model.layers.0.self_attn.q_proj.weight"
+    assert name not in ballast.open(folder / "in")
+    weight = ballast.open(folder / "in", dequantize=True)[name]
+    assert weight.dtype == "F16" and weight.tolist() == ballast.open(folder / "expected.safetensors")[name].tolist()
