@@ -63,7 +63,10 @@ class Dequantizer {
       Tensor whole = weight.row->read(module);
       if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
       check_expansion(module, whole);
-      for (const std::string& part : module.parts()) whole_of_part_[part] = wholes_.size();
+      // Each weight stands in the place of a part of its own, so that none is lost.
+      const auto is_used = [&](const std::string& part) { return whole_of_part_.contains(part); };
+      if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
+      for (const std::string& part : module.parts()) whole_of_part_.emplace(part, wholes_.size());
       wholes_.push_back({module.weight(), std::move(whole)});
       is_made_.insert(module.weight());
     } catch (const MissingPart& missing) {
