@@ -15,6 +15,7 @@
 #include <ballast/limits.hpp>
 
 #include "formats/torch/numpy.hpp"
+#include "formats/torch/rebuild_call.hpp"
 #include "formats/torch/storage_table.hpp"
 
 namespace ballast::torch {
@@ -46,20 +47,17 @@ class Rebuilder {
   const Checkpoint* nested_file(pickle::NodeId node);
 
  private:
-  struct Call;
-  Call call_of(pickle::NodeId node) const;
-  bool follow(Call& call) const;
-
-  Rebuilt rebuild_call(const Call& call);
-  Tensor one_tensor(const Call& call);
-  Tensor tensor_of(const Call& call, std::size_t dtype_argument, std::size_t metadata_argument);
-  Rebuilt quantized(const Call& call);
-  Rebuilt sparse(const Call& call);
-  Rebuilt nested_tensor(const Call& call);
-  Rebuilt wrapped(const Call& call);
+  Rebuilt rebuild_call(const RebuildCall& call);
+  Tensor one_tensor(const RebuildCall& call);
+  Tensor tensor_of(const RebuildCall& call, std::optional<std::size_t> dtype_argument,
+                   std::optional<std::size_t> metadata_argument);
+  Rebuilt quantized(const RebuildCall& call);
+  Rebuilt sparse(const RebuildCall& call);
+  Rebuilt nested_tensor(const RebuildCall& call);
+  Rebuilt wrapped(const RebuildCall& call);
   std::vector<Rebuilt::Part> attribute_tensors(pickle::NodeId state);
-  Tensor meta(const Call& call, std::size_t dtype_argument);
-  Tensor legacy_tensor(const Call& call);
+  Tensor meta(const RebuildCall& call, std::size_t dtype_argument);
+  Tensor legacy_tensor(const RebuildCall& call);
   Tensor plain_tensor(pickle::NodeId node, std::string_view what);
   Tensor numbers(pickle::NodeId node, std::string_view what);
   Tensor listed_numbers(pickle::NodeId list, std::string_view what);
