@@ -181,8 +181,9 @@ TEST(PickleGrowth, IsLinearForDigits) {
   expect_nearly_linear([](std::size_t n) { return PickleWriter().raw("L").repeat(n, "9").raw("\n."); }, 4'000);
 }
 
+// Both texts fit the cache of the processor: a text that does not fit costs more for each of its bytes.
 TEST(PickleGrowth, IsLinearForALineWithoutEnd) {
-  expect_nearly_linear([](std::size_t n) { return PickleWriter().raw("V").repeat(n, "x"); }, 2'000'000);
+  expect_nearly_linear([](std::size_t n) { return PickleWriter().raw("V").repeat(n, "x"); }, 200'000);
 }
 
 TEST(PickleGrowth, IsLinearForSparseMemos) {
