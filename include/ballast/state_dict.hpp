@@ -76,8 +76,8 @@ class StateDict {
 
   std::size_t find_slot(std::string_view name, std::uint32_t hash) const noexcept;
   void rehash(std::size_t slot_count);
-  std::optional<std::size_t> adopt(std::vector<Entry> entries);
-  std::optional<std::size_t> adopt_all(std::vector<StateDict> others);
+  std::optional<std::size_t> adopt(std::vector<Entry> entries, std::uint64_t* names_sum);
+  std::optional<std::size_t> adopt_all(std::vector<StateDict> others, std::uint64_t* names_sum);
   void keep_alive(std::shared_ptr<const void> names);
   bool insert_stored(std::string_view name, Tensor&& tensor);  // moves from `tensor` only if it is inserted
   std::string_view store(std::string_view name);

@@ -47,8 +47,8 @@ class Merger {
       parts.push_back(std::move(shard.tensors));
     }
     StateDict merged;
-    const bool has_duplicates = Doors::adopt_all(merged, std::move(parts)).has_value();
-    if (has_duplicates) {
+    has_duplicates_ = Doors::adopt_all(merged, std::move(parts), &names_sum_).has_value();
+    if (has_duplicates_) {
       merge_one_by_one(merged, paths, sizes);
     } else {
       all_.tensors = std::move(merged);
@@ -137,15 +137,17 @@ class Merger {
     }
   }
 
-  bool lists_what_is_there() const {
+  bool lists_what_is_there() {
     if (all_.tensors.size() != index_->weight_map.size()) return false;
-    std::uint64_t sum = 0;
-    for (const auto& [name, tensor] : all_.tensors) sum += hash_name(name);
-    return sum == index_->names_sum;
+    if (has_duplicates_) {
+      for (const auto& [name, tensor] : all_.tensors) names_sum_ += hash_name(name);
+    }
+    return names_sum_ == index_->names_sum;
   }
 
   void note_what_is_stale() {
     if (lists_what_is_there()) return;
+    refuse_repeated_tensors(*index_);
     std::uint64_t missing = 0;
     std::string_view example;
     for (const ShardIndex::Place& place : index_->weight_map) {
@@ -171,6 +173,8 @@ class Merger {
   std::map<std::string, const std::string*, std::less<>>
       settled_;  // names that several shards have -> the file that the index chose
   Checkpoint all_;
+  bool has_duplicates_ = false;  // names that several shards have
+  std::uint64_t names_sum_ = 0;  // as in ShardIndex
   std::size_t links_ = 0;
   std::string first_link_;
 };
@@ -278,8 +282,8 @@ void require_shards(const ShardIndex& index, const EarlyShards& shards) {
   for (const ShardIndex::Place& place : index.weight_map) tensors += is_absent[place.file] ? 1U : 0U;
   throw Error(Errc::not_found, std::to_string(absent) + " of " + std::to_string(index.files.size()) + " shards" +
                                    (absent == 1 ? " is not there, " : " are not there, such as ") + quote(*first) +
-                                   ", with " + std::to_string(tensors) + " of " + std::to_string(index.weight_map.size()) +
-                                   " tensors")
+                                   ", with " + std::to_string(tensors) + " of " +
+                                   std::to_string(index.weight_map.size()) + " tensors")
       .hint("was a download interrupted? It has to be finished");
 }
 
@@ -305,7 +309,7 @@ Checkpoint open_index(const SourcePtr& source, const OpenOptions& options) try {
   pool.run(pool.size() + 1, [&](std::size_t item, unsigned) {
     if (item != 0) return early.open_all();
     const EarlyShards::Closer closer{early};
-    index = parse_shard_index(text, options.limits, [&](const std::string& file) { early.add(file); });
+    index = parse_shard_index_early(text, options.limits, [&](const std::string& file) { early.add(file); });
   });
 
   require_shards(index, early);

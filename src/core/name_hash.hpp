@@ -15,9 +15,8 @@ namespace ballast {
 std::uint64_t hash_name(std::string_view name) noexcept;
 
 // The bits of the hash that fit into a slot of a table.
-inline std::uint32_t short_name_hash(std::string_view name) noexcept {
-  return static_cast<std::uint32_t>(hash_name(name));
-}
+inline std::uint32_t shortened(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash); }
+inline std::uint32_t short_name_hash(std::string_view name) noexcept { return shortened(hash_name(name)); }
 
 // For the hash tables of the standard library.
 struct NameHash {

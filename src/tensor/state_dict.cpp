@@ -77,7 +77,7 @@ bool StateDict::insert(std::string_view name, Tensor tensor) {
   return !contains(name) && insert_stored(store(name), std::move(tensor));
 }
 
-std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others) {
+std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others, std::uint64_t* names_sum) {
   std::size_t count = 0;
   for (const StateDict& other : others) count += other.size();
   std::vector<Entry> entries;
@@ -87,7 +87,7 @@ std::optional<std::size_t> StateDict::adopt_all(std::vector<StateDict> others) {
     std::move(other.entries_.begin(), other.entries_.end(), std::back_inserter(entries));
     arenas_.insert(arenas_.end(), other.arenas_.begin(), other.arenas_.end());
   }
-  return adopt(std::move(entries));
+  return adopt(std::move(entries), names_sum);
 }
 
 void StateDict::replace(std::string_view name, Tensor tensor) {
@@ -97,7 +97,7 @@ void StateDict::replace(std::string_view name, Tensor tensor) {
   entries_[slot->number - 1].tensor = std::move(tensor);
 }
 
-std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
+std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries, std::uint64_t* names_sum) {
   entries_ = std::move(entries);
   const std::size_t slot_count = std::bit_ceil(entries_.size() + entries_.size() / 2 + 1);
   slots_.reserve(slot_count);
@@ -106,6 +106,7 @@ std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
   // Slots are spread over memory, so each is prefetched while the names before it are inserted.
   constexpr std::size_t kAhead = 16;
   std::uint32_t hashes[kAhead];
+  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < entries_.size() + kAhead; ++i) {
     if (i >= kAhead) {
       const std::size_t number = i - kAhead;
@@ -114,10 +115,13 @@ std::optional<std::size_t> StateDict::adopt(std::vector<Entry> entries) {
       slot = {hashes[number % kAhead], static_cast<std::uint32_t>(number + 1)};
     }
     if (i < entries_.size()) {
-      hashes[i % kAhead] = short_name_hash(entries_[i].name);
+      const std::uint64_t hash = hash_name(entries_[i].name);
+      sum += hash;
+      hashes[i % kAhead] = shortened(hash);
       __builtin_prefetch(&slots_[hashes[i % kAhead] & (slots_.size() - 1)]);
     }
   }
+  if (names_sum != nullptr) *names_sum = sum;
   return std::nullopt;
 }
 

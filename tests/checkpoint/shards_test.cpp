@@ -181,6 +181,19 @@ TEST(ShardsWithATensorTwice, AreRefusedIfTheIndexNamesAThirdShard) {
   EXPECT_ERROR(open(folder.path()), Errc::malformed, "\"w\"");
 }
 
+TEST(ShardsWithATensorTwice, AreRefusedIfTheIndexNamesItTwice) {
+  for (const char* second : {"a", "b"}) {
+    const TempDir folder;
+    put(folder, "a", {"w", "x"});
+    put(folder, "b", {"y"});
+    index(folder, {{"w", "a"}, {"x", "a"}, {"y", "b"}, {"w", second}});
+    EXPECT_ERROR(open(folder.path()), Errc::malformed, "\"weight_map\" has tensor \"w\" twice");
+    // As many names as tensors, but not the same.
+    index(folder, {{"w", "a"}, {"y", "b"}, {"w", second}});
+    EXPECT_ERROR(open(folder.path()), Errc::malformed, "\"weight_map\" has tensor \"w\" twice");
+  }
+}
+
 // An index that is out of date.
 
 TEST(StaleIndex, NamingTensorsThatNoShardHasIsNoted) {

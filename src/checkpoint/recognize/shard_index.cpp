@@ -96,34 +96,22 @@ class IndexParser {
 
   void weight_map() {
     json_.expect('{', "to begin \"weight_map\"");
-    KeysOfObject keys;
     if (json_.take('}')) return;
     const std::uint64_t start = json_.byte();
     do {
       if (index_.weight_map.size() == kSample) {
         // Entries are about equally long: the first few tell how many there will be.
-        const std::size_t count = text_->view().size() / ((json_.byte() - start) / kSample + 1) + kSample;
-        keys.reserve(count);
-        index_.weight_map.reserve(count);
+        index_.weight_map.reserve(text_->view().size() / ((json_.byte() - start) / kSample + 1) + kSample);
       }
       const auto name = json_.string("a tensor's name");
       const std::string_view tensor = name.in_text ? name.value : keep(name.value);
-      index_.names_sum += keys.add(tensor);
+      index_.names_sum += hash_name(tensor);
       json_.expect(':', "after a tensor's name");
       json_.skip_space();
       const std::uint64_t byte = json_.byte();
       index_.weight_map.push_back({tensor, number_of(json_.string("the name of a file").value, tensor, byte)});
     } while (json_.take(','));
-    if (keys.has_one_twice()) refuse_repeated_tensor();
     json_.expect('}', "or ',' in \"weight_map\"");
-  }
-
-  void refuse_repeated_tensor() const {
-    std::vector<std::string_view> names;
-    for (const ShardIndex::Place& place : index_.weight_map) names.push_back(place.tensor);
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) json_.fail("\"weight_map\" has tensor " + quote(*twice) + " twice");
   }
 
   // A name with escapes does not stand in the text in its final form, so it is stored apart.
@@ -184,9 +172,25 @@ bool is_basename(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits,
-                             const std::function<void(const std::string& file)>& on_file) {
+ShardIndex parse_shard_index_early(std::shared_ptr<const PaddedText> text, const Limits& limits,
+                                   const std::function<void(const std::string& file)>& on_file) {
   return IndexParser(std::move(text), limits, on_file).parse();
+}
+
+void refuse_repeated_tensors(const ShardIndex& index) {
+  KeysOfObject keys;
+  keys.reserve(index.weight_map.size());
+  for (const ShardIndex::Place& place : index.weight_map) {
+    keys.add(place.tensor);
+    if (keys.has_one_twice())
+      throw Error(Errc::malformed, "\"weight_map\" has tensor " + quote(place.tensor) + " twice");
+  }
+}
+
+ShardIndex parse_shard_index(std::shared_ptr<const PaddedText> text, const Limits& limits) {
+  ShardIndex index = parse_shard_index_early(std::move(text), limits, {});
+  refuse_repeated_tensors(index);
+  return index;
 }
 
 ShardIndex parse_shard_index(std::string_view json, const Limits& limits) {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "core/checked.hpp"
 #include "core/cursor.hpp"
@@ -19,21 +20,28 @@ class ZipTail {
   explicit ZipTail(const Source& source)
       : source_(source),
         first_(source.size_bytes() - std::min(source.size_bytes(), kTailBytes)),
-        bytes_(static_cast<std::size_t>(source.size_bytes() - first_)) {
-    source.read(first_, bytes_);
+        size_(static_cast<std::size_t>(source.size_bytes() - first_)),
+        bytes_(std::make_unique_for_overwrite<std::byte[]>(size_)) {
+    source.read(first_, {bytes_.get(), size_});
   }
 
+  // Every file is searched when it is opened, so this looks for the byte of the signature that texts do not have.
   std::optional<std::uint64_t> find() const {
-    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-    for (auto at = text.rfind(kEndRecord); at != text.npos; at = at == 0 ? text.npos : text.rfind(kEndRecord, at - 1)) {
-      if (text.size() - at >= kEndRecordBytes && leads_to_directory(first_ + at)) return first_ + at;
+    constexpr std::size_t kLast = kEndRecord.size() - 1;
+    for (std::size_t left = size_; left > kLast;) {
+      const void* const found = memrchr(bytes_.get() + kLast, kEndRecord[kLast], left - kLast);
+      if (found == nullptr) return std::nullopt;
+      const auto at = static_cast<std::size_t>(static_cast<const std::byte*>(found) - bytes_.get()) - kLast;
+      const bool is_record = std::memcmp(bytes_.get() + at, kEndRecord.data(), kLast) == 0;
+      if (is_record && size_ - at >= kEndRecordBytes && leads_to_directory(first_ + at)) return first_ + at;
+      left = at + kLast;
     }
     return std::nullopt;
   }
 
  private:
   bool leads_to_directory(std::uint64_t record) const {
-    const auto bytes = std::span<const std::byte>(bytes_).subspan(static_cast<std::size_t>(record - first_));
+    const auto bytes = std::span<const std::byte>(bytes_.get(), size_).subspan(record - first_);
     Cursor in(bytes, record);
     in.skip(kEndRecord.size() + 8, "end record");
     const std::uint64_t size = in.u32("size of the directory"), offset = in.u32("offset of the directory");
@@ -82,7 +90,8 @@ class ZipTail {
 
   const Source& source_;
   std::uint64_t first_;
-  std::vector<std::byte> bytes_;
+  std::size_t size_;
+  std::unique_ptr<std::byte[]> bytes_;  // from first_ to the end
 };
 
 }  // namespace
