@@ -88,12 +88,12 @@ class Placing {
 
   // Whether a cold file is read faster past the page cache or through it depends on the disk, on how far the system
   // reads ahead and on how busy the processors are. So the first megabytes are read past the cache, some more through
-  // it, and the rest in the way that was faster.
+  // it, and the rest in the way that was faster. A trial through the cache costs more than its bytes, since the system
+  // reads ahead for nothing then (16 MiB here). Fewer bytes than are worth a trial are just read past the cache.
   void carry_out_faster_way(Filling& filling, std::vector<Tensor>& in_blocks) {
     const std::span<const TensorPiece> all = filling.pieces;
     ThreadPool pool(readers(options_.threads));
-    if (total_bytes(all) < kFewTrials * (kTrialBytes + kTrialThroughCacheBytes))
-      return carry_out(filling, all, {&in_blocks}, pool);
+    if (total_bytes(all) < options_.worth_a_trial) return carry_out(filling, all, {&in_blocks}, pool);
 
     std::vector<Tensor> through_cache = in_blocks;
     make_large(through_cache, LargeReading::through_cache);
@@ -112,7 +112,6 @@ class Placing {
   // The first number gives every reader something to do; the second is enough for the system to begin to read ahead. It
   // is not larger, because bytes that are read ahead for nothing cost time.
   static constexpr std::uint64_t kTrialBytes = std::uint64_t{8} << 20, kTrialThroughCacheBytes = std::uint64_t{4} << 20;
-  static constexpr std::uint64_t kFewTrials = 10;
 
   template <class Work>
   static double timed(std::span<const TensorPiece> pieces, const Work& work) {  // bytes a second

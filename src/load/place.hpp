@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct PlaceOptions {
   bool copies = false;               // tensors on the cpu get memory of their own, whatever the mode
   bool consume = false;              // releases what was copied: its pages, and in read_into() the tensor
   unsigned threads = 0;
+  std::uint64_t worth_a_trial = std::uint64_t{1} << 30;  // cold bytes of which the first show how to read the rest
 };
 
 // Each tensor on its device: a tensor that is there already stays as it is, the others are read in the order of the
