@@ -58,10 +58,6 @@ bool is_remote(std::string_view target);
 // something of that name here; everything else is itself.
 std::string path_or_repository(const std::string& text);
 
-// For programs that bring no files of their own (OpenOptions::remote): asked while they wait, see
-// HttpOptions::keep_going.
-void set_keep_going(std::function<bool()> keep_going);
-
 // Files by their addresses. Only folders of the Hub can be listed: elsewhere, name the file or the index. An answer is
 // believed only if it fits the question and the answers before; a file that changes meanwhile is Errc::changed.
 FilesPtr remote_files(const RemoteOptions& options = {});

@@ -91,16 +91,13 @@ FilesPtr remote_files(const RemoteOptions& options) { return std::make_shared<Re
 
 namespace {
 
-std::mutex usual_mutex;  // guards what is kept for usual_files()
-std::function<bool()> usual_keep_going;
-
 // Of programs that bring no files of their own: connections are kept, but each target is looked up anew, as the
 // environment is then.
 FilesPtr usual_files() {
+  static std::mutex mutex;  // guards the client
   static std::shared_ptr<net::HttpClient> client;
-  const std::lock_guard lock(usual_mutex);
-  RemoteOptions options;
-  options.http.keep_going = usual_keep_going;
+  const std::lock_guard lock(mutex);
+  const RemoteOptions options;
   const HttpOptions wanted = hub::http_options(options.http);
   const bool fits = client && client->options().idle_seconds == wanted.idle_seconds &&
                     client->options().connect_milliseconds == wanted.connect_milliseconds;
@@ -109,11 +106,6 @@ FilesPtr usual_files() {
 }
 
 }  // namespace
-
-void set_keep_going(std::function<bool()> keep_going) {
-  const std::lock_guard lock(usual_mutex);
-  usual_keep_going = std::move(keep_going);
-}
 
 OpenOptions options_for(std::string_view target, OpenOptions options) {
   if (!is_remote(target) || options.files != local_files()) return options;
