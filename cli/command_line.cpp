@@ -24,6 +24,7 @@
 #include "remedies.hpp"
 #include "session.hpp"
 #include "verbs/verbs.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -168,8 +169,11 @@ int dispatch(Session& session, const std::vector<std::string>& words) {
 
 void report(const Session& session, std::string_view message, std::string_view hint) {
   const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
-  fmt::print(stderr, "{} {}\n", terminal.paint(Color::red, "ballast:"), escape_for_terminal(message));
-  if (!hint.empty()) fmt::print(stderr, "  {} {}\n", terminal.paint(Color::cyan, "hint:"), escape_for_terminal(hint));
+  const auto say = [&](const std::string& label, std::string_view text) {
+    if (!text.empty()) fmt::print(stderr, "{}\n", labelled(terminal, label + " ", escape_for_terminal(text)));
+  };
+  say(terminal.paint(Color::red, "ballast:"), message);
+  say("  " + terminal.paint(Color::cyan, "hint:"), hint);
 }
 
 int report(const Session& session, const Error& error) {

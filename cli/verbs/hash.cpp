@@ -32,15 +32,24 @@ void write_json(Session& session, const HashReport& report, bool digest_only) {
   json.finish();
 }
 
+// A digest is never cut: what does not fit a terminal beside it stands in the line below.
+void write_line(Session& session, const std::optional<std::string>& sha256, Color color, std::string_view name) {
+  constexpr std::size_t kHexDigits = 64;
+  const std::string_view digest = sha256 ? std::string_view(*sha256) : "no data";
+  const bool is_beside = !session.screen.interactive || kHexDigits + 2 + columns_of(name) <= session.screen.width;
+  const std::string gap = is_beside ? std::string(kHexDigits - digest.size(), ' ') : "\n";
+  session.out.line(fmt::format("{}{}  {}", session.screen.paint(color, digest), gap, name));
+}
+
 // The lines have the format of sha256sum: people know it, and `verify --manifest` reads it back.
 void write_text(Session& session, const Checkpoint& checkpoint, const HashReport& report) {
-  constexpr std::string_view kNoData = "no data                                                         ";
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, sha256] = report.tensors[i];
-    session.out.line(
-        fmt::format("{}  {}", session.screen.paint(Color::dim, sha256 ? *sha256 : kNoData), escape_for_terminal(name)));
+    const std::string shown = escape_for_terminal(name);
+    write_line(session, sha256, Color::dim, session.screen.utf8 ? shown : in_ascii(shown));
   }
-  session.out.line(fmt::format("{}  (all {})", report.digest, session.screen.plural(checkpoint.size(), "tensor")));
+  write_line(session, report.digest, Color::plain,
+             fmt::format("(all {})", session.screen.plural(checkpoint.size(), "tensor")));
 }
 
 int run_hash(Session& session, const Arguments& arguments) {

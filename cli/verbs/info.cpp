@@ -130,6 +130,7 @@ void write_pattern_table(Session& session, const Summary& summary) {
   // People read the pattern view, so it is aligned even in a pipe.
   Terminal aligned = session.screen;
   aligned.interactive = true;
+  aligned.whole = session.shows_all();
   Table table(
       session.out, aligned,
       {{}, {.right = true}, {.color = Color::cyan, .drop = 1}, {.drop = 2}, {.right = true, .color = Color::green}},
@@ -276,10 +277,12 @@ void write_choices(Session& session, const std::string& folder, const std::vecto
     json->key("choices");
     json->begin_array(JsonWriter::Layout::lines);
   } else {
-    session.out.line(
-        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size()));
+    session.out.line(labelled(
+        session.screen, "",
+        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size())));
   }
-  Table table(session.out, session.screen, {{}, {}, {.right = true}, {.right = true, .color = Color::green}}, "  ");
+  Table table(session.out, session.screen,
+              {{}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true, .color = Color::green}}, "  ");
   for (const std::string& choice : choices) {
     const Checkpoint checkpoint = open_to_look(session, choice);
     const Summary summary = summarize(checkpoint);

@@ -171,7 +171,7 @@ class OnATerminal(TestCase):
             self.assertEqual("#" in text, not blocks, locale)
 
     def test_the_tree_fits_a_narrow_screen(self):
-        self.write("m.safetensors", model())
+        self.write("m.safetensors", model() | {"x" * 60: ("U8", [1], [1])})
         for columns in (50, 60, 80, 120):
             lines = self.show("m.safetensors", "--tree", columns=columns)
             self.assertLessEqual(max(map(len, lines)), columns)
