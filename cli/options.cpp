@@ -9,6 +9,8 @@
 #include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
+#include "wrap.hpp"
+
 namespace ballast::cli {
 namespace {
 
@@ -58,6 +60,7 @@ void set_block_endian(Session& session, const std::string& text) {
 }  // namespace
 
 void add_common_options(Command& root, Session& session) {
+  root.rare_group("Of every verb");
   root.flag("-q,--quiet", &session.quiet, "only data and errors: no notes, no progress, no summaries");
   root.flag("-v,--verbose", &session.verbose, "say more on stderr, and show long values in full");
   root.option(
@@ -172,11 +175,12 @@ std::vector<std::string> cast_targets() {
 
 std::span<const LimitField> limit_fields() { return kLimits; }
 
-std::string limits_text() {
+std::string limits_text(const Terminal& terminal) {
   const Limits defaults;
   std::string text;
   for (const LimitField& limit : kLimits) {
-    text += fmt::format("{:<20} {:>12}  {}\n", limit.name, defaults.*limit.field, limit.meaning);
+    const std::string label = fmt::format("{:<20} {:>12}  ", limit.name, defaults.*limit.field);
+    text += labelled(terminal, label, limit.meaning) + "\n";
   }
   return text;
 }

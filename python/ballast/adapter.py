@@ -1,4 +1,4 @@
-"""What fine-tuning adds to a model: look at it, take it out, put it in, convert it.
+"""LoRAs and other adapters: look, take out, put in, merge, convert.
 
 This file is written by python/tools/make_verbs.py from the command itself.
 """

@@ -47,14 +47,17 @@ adapter merge tour/base tour/chat-lora -o m/ --dry-run | adapter convert tour/ch
 adapter inject tour/base tour/chat-lora -o i.safetensors --dry-run | adapter from-diff tour/chat tour/code --rank 2 --dry-run
 adapter extract i2.safetensors --config tour/chat-lora/adapter_config.json -o x --dry-run | adapter convert TINY --to kohya -o k.safetensors
 imatrix info imatrix.dat | imatrix info TINY | cache list | cache path TINY | cache path nothing | cache clear
-completion bash | completion tcsh | lss TINY | --version | --nothing
+completion bash | completion tcsh | lss TINY | --limits | --version | help options | --help | --nothing
 """.replace("\n", " | ")
 
 
 def commands():
-    """Every line above."""
+    """Every line above, and the help of every verb in both lengths."""
     for line in filter(None, map(str.strip, COMMANDS.split("|"))):
         yield line.split(" ")
+    for path in parser_commands():
+        yield [*path.split(), "--help"]
+        yield [*path.split(), "--help-all"]
 
 
 def columns_of(text):
@@ -147,6 +150,20 @@ class Widths(unittest.TestCase):
             (self.folder / "copied.sha256").write_text(text)
             done = subprocess.run([COMMAND, "verify", "names.safetensors", "--manifest", "copied.sha256"], capture_output=True, cwd=self.folder, env=environment())
             self.assertEqual((done.returncode, done.stdout.decode(errors="replace")[:3]), (OK, "ok:"), text)
+
+    def test_the_help_of_every_verb_fits_a_screen(self):
+        """Fifty lines of eighty columns: what a terminal shows of a window that is as high as the screen."""
+        for path in parser_commands():
+            with self.subTest(path):
+                self.assertLessEqual(len(self.show([*path.split(), "--help"], 80).splitlines()), 50)
+
+    def test_the_short_help_names_every_option_and_the_long_one_explains_it(self):
+        commands = parser_commands()
+        for path, options in commands.items():
+            short, long = (self.pipe([*path.split(), answer])[0] for answer in ("--help", "--help-all"))
+            for option in options - {"--help", "--help-all", "--version", "--limits"}:
+                self.assertRegex(short, rf"(?m)^ .*{option}\b", path)
+                self.assertRegex(long, rf"(?m)^  (-\w, |    ){option}\b.*\n?", path)
 
 
 if __name__ == "__main__":
