@@ -50,7 +50,7 @@ std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::s
     for (const auto& [name, tensor] : checkpoint) names.push_back(name);
     if (const auto name = nearest(include[0], names)) return fmt::format("did you mean {}?", *name);
   }
-  return fmt::format("a glob must match the whole name, as in '*weight'; {} lists all {}", Advice::mention(Remedy::ls),
+  return fmt::format("a glob must match the full name, as in '*weight'; {} lists all {}", Advice::mention(Remedy::ls),
                      plural(checkpoint.size(), "name"));
 }
 

@@ -1,4 +1,4 @@
-// hash: prints a digest for each tensor, and one for the whole checkpoint.
+// hash: prints a digest for each tensor, and one for all of them.
 #include <ballast/hash.hpp>
 
 #include <memory>
@@ -76,8 +76,8 @@ int run_hash(Session& session, const Arguments& arguments) {
 void add_hash(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
-  verb.flag("--digest", &arguments->digest_only, "only the digest of the whole");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these");
+  verb.flag("--digest", &arguments->digest_only, "only the one digest for all tensors");
   verb.flag("--decoded", &arguments->decoded, "of ggml's blocks, hash the F32 values that they stand for");
   add_selection_options(verb, session);
   add_json_option(verb, session);

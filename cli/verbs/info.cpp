@@ -80,7 +80,8 @@ std::vector<std::string> value_lines(const Session& session, const Checkpoint& c
   return lines;
 }
 
-std::vector<std::string> root_lines(const Session& session, const Checkpoint& checkpoint) {
+// The keys that dictionaries in the dictionary of a pickle lie under.
+std::vector<std::string> nested_lines(const Session& session, const Checkpoint& checkpoint) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> lines;
   for (const Root& root : checkpoint.roots) {
@@ -92,7 +93,7 @@ std::vector<std::string> root_lines(const Session& session, const Checkpoint& ch
         escape_for_terminal(fmt::format("{}, {}", root.path, session.screen.plural(root.tensors, "tensor"))));
   }
   if (!lines.empty())
-    lines[0] += fmt::format("  (--root {} takes it alone)", escape_for_terminal(checkpoint.roots[0].path));
+    lines[0] += fmt::format("  (--root {} takes only these)", escape_for_terminal(checkpoint.roots[0].path));
   return lines;
 }
 
@@ -237,7 +238,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   text.facts("quantized", quantization_lines(screen, checkpoint));
   text.facts("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
-  text.list("roots", root_lines(session, checkpoint));
+  text.list("nested", nested_lines(session, checkpoint));
   text.facts("training", escaped(training_lines(training)));
   text.list("values", value_lines(session, checkpoint, training));
   text.list("tied", tied_lines(summary));

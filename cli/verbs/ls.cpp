@@ -266,7 +266,7 @@ void add_list_options(Command& verb, const std::shared_ptr<Arguments>& arguments
 void add_ls(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these; or a part of names");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these; or a part of names");
   add_list_options(verb, arguments);
   add_selection_options(verb, session);
   add_json_option(verb, session);

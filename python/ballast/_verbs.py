@@ -18,8 +18,8 @@ def info(
 
         targets: files, folders, indexes, https://, hf://, s3://, or - for stdin
         context: for how many tokens the KV cache is estimated (4096)
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('info',),
@@ -48,7 +48,7 @@ def ls(
     """One tensor a line: name, dtype, shape, bytes.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these; or a part of names
+        globs: only tensors whose full name matches one of these; or a part of names
         long: a column with the number of elements, too
         sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
         reverse: the other way round
@@ -58,8 +58,8 @@ def ls(
         max_size: only tensors of at most so many bytes
         tree: what lies under each prefix of names, with layers of one kind folded
         depth: of the tree, only so many levels; implies tree
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('ls',),
@@ -89,7 +89,7 @@ def stats(
     """Min, max, mean, std, a histogram; or problems: NaN, Inf, zeros.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these
+        globs: only tensors whose full name matches one of these
         problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
             are any
         outlier_factor: with problems, a spread is odd beyond X times the median of its pattern, or below a part of
@@ -100,8 +100,8 @@ def stats(
         top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('stats',),
@@ -130,11 +130,11 @@ def hash(
     """A SHA-256 for each tensor and one for all, whatever the format.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these
-        digest: only the digest of the whole
+        globs: only tensors whose full name matches one of these
+        digest: only the one digest for all tensors
         decoded: of ggml's blocks, hash the F32 values that they stand for
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('hash',),
@@ -266,8 +266,8 @@ def diff(
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('diff',),
@@ -303,8 +303,8 @@ def view(
         base: of an adapter: the model that it belongs to
         port: the port of the page; 0, the default, is any that is free
         no_browser: only print the address
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         force: overwrite what is there
     """
     return _run(
@@ -342,8 +342,8 @@ def convert(
 
         source: a file, a folder, an …index.json, or - for standard input
         out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         model_only: of a training checkpoint, only the model
         rename: replace in every name, \\1 for groups; in order
         names: names, and the values that belong to them, of Hugging Face or llama.cpp: hf, gguf; or keep
@@ -425,8 +425,8 @@ def fetch(
 
         target: hf://org/name[@revision][/path], https://… or s3://bucket/key
         output: only into this folder, not into the Hub's cache
-        include: only files whose whole path matches
-        exclude: leave out files whose whole path matches
+        include: only files whose full path matches
+        exclude: leave out files whose full path matches
         in_flight: requests at once, 8 by default
         force: overwrite what is there
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
@@ -460,8 +460,8 @@ def plan(
         ranks: how many there are; must be given
         rules: how tensors are cut: see docs/ranks.md; without it none is
         rank: only what this one needs, counted from 0
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('plan',),
