@@ -40,10 +40,10 @@ def info(
 
 def ls(
     target, globs=None, *, long=False, sort=None, reverse=False, top=None, dtype=None, min_size=None,
-    max_size=None, tree=False, depth=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
-    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    max_size=None, tree=False, depth=None, duplicates=False, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """One tensor a line: name, dtype, shape, bytes.
 
@@ -58,6 +58,7 @@ def ls(
         max_size: only tensors of at most so many bytes
         tree: what lies under each prefix of names, with layers of one kind folded
         depth: of the tree, only so many levels; implies tree
+        duplicates: only tensors with the bytes of another one, in groups
         include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
         exclude: leave out tensors whose full name matches
     """
@@ -66,8 +67,8 @@ def ls(
         [("target", target), ("texts", globs)],
         {
             "long": long, "sort": sort, "reverse": reverse, "top": top, "dtype": dtype, "min-size": min_size,
-            "max-size": max_size, "tree": tree, "depth": depth, "include": include, "exclude": exclude,
-            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "max-size": max_size, "tree": tree, "depth": depth, "duplicates": duplicates, "include": include,
+            "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
             "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
             "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,

@@ -45,6 +45,7 @@ def ls(
     max_size: int | str | None = None,
     tree: bool = False,
     depth: int | None = None,
+    duplicates: bool = False,
     include: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] | None = None,
     threads: int | None = None,

@@ -25,7 +25,7 @@ AS_IT_IS = ("--json", "--sarif", "completion")
 COMMANDS = """
 info NAMES | info tour/base --context 8192 | info tour/last.ckpt | info tour/stranger.pt | info tour/moe | info several | info tour/chat-lora
 tour/base TINY | info NAMES --json | info nothing.safetensors | info cut.safetensors
-ls NAMES | ls NAMES --long --top 3 | ls NAMES --tree | ls tour/moe experts --depth 1 | ls TINY | ls TINY nrom | ls TINY --sort size | ls NAMES --json
+ls NAMES | ls NAMES --long --top 3 | ls NAMES --tree | ls tour/moe experts --depth 1 | ls TINY | ls NAMES --duplicates | ls tour/chat --duplicates | ls TINY nrom | ls TINY --sort size | ls NAMES --json
 cat TINY model.position_ids | cat TINY model.embed.weight | cat NAMES short | cat TINY model.nrom.weight | cat TINY *.norm.* -o n1.npz --force
 stats NAMES | stats tour/spike.safetensors | stats TINY *mlp* --histogram | stats TINY model.embed.weight | stats TINY --long
 stats TINY --quantiles | stats TINY model.embed.weight --axis -1 --top 2 | stats NAMES --axis 0 | stats tour/spike.safetensors --problems | stats zeros.safetensors --problems
