@@ -37,7 +37,11 @@ struct Adder {
   }
 
   void operator()(Answer answer) const {
-    answer == Answer::help ? app.set_help_flag(names()) : app.set_version_flag(names(), std::string());
+    switch (answer) {
+      case Answer::help: app.set_help_flag(names()); break;
+      case Answer::help_all: app.set_help_all_flag(names()); break;
+      case Answer::version: app.set_version_flag(names(), std::string()); break;
+    }
   }
   void operator()(bool* flag) const { app.add_flag(names(), *flag); }
   template <class T>
@@ -141,6 +145,7 @@ std::string described(const CLI::ArgumentMismatch& error) {
 Command::Command(std::string name_, std::string summary_, const Command* parent_)
     : name(std::move(name_)), summary(std::move(summary_)), parent(parent_) {
   flag("-h,--help", Answer::help, "this help; after a verb, that of the verb");
+  flag("--help-all", Answer::help_all, "the same, with every option explained");
 }
 
 void Command::flag(const std::string& names, Argument::Destination destination, std::string description) {
@@ -150,7 +155,8 @@ void Command::flag(const std::string& names, Argument::Destination destination, 
 void Command::option(const std::string& names, std::string value_name, Argument::Destination destination,
                      std::string description) {
   arguments.push_back(named(names, std::move(value_name), std::move(destination), std::move(description)));
-  arguments.back().group = group_;
+  arguments.back().group = group_.first;
+  arguments.back().is_rare = group_.second;
 }
 
 void Command::positional(std::string name, Argument::Destination destination, std::string description) {
@@ -178,6 +184,8 @@ Parsed parse(const Command& root, std::vector<std::string> words) {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     parsed.answer = Answer::help;
+  } catch (const CLI::CallForAllHelp&) {
+    parsed.answer = Answer::help_all;
   } catch (const CLI::CallForVersion&) {
     parsed.answer = Answer::version;
   } catch (const CLI::ArgumentMismatch& error) {

@@ -14,7 +14,7 @@
 namespace ballast::cli {
 
 // The answer that a flag asks for instead of running a command.
-enum class Answer { help, version };
+enum class Answer { help, help_all, version };
 
 struct Argument {
   using Once = std::function<void(const std::string&)>;
@@ -36,6 +36,7 @@ struct Argument {
   std::string description;
   std::string old_name{};  // "meta", which the parser takes and nobody is shown; or empty
   std::string group{};     // the title that the help has above it; empty for "Options"
+  bool is_rare = false;    // its group is rarely needed: the help only names it, unless all of it is asked for
   std::string implied{};   // the value if none follows, of an option whose values begin like numbers; or empty
 
   bool is_positional() const { return long_name.empty(); }
@@ -57,7 +58,8 @@ struct Command {
   void option(const std::string& names, std::string value_name, Argument::Destination destination,
               std::string description);
   // The options that are added from now on stand under this title in the help.
-  void group(std::string title) { group_ = std::move(title); }
+  void group(std::string title) { group_ = {std::move(title), false}; }
+  void rare_group(std::string title) { group_ = {std::move(title), true}; }
   void positional(std::string name, Argument::Destination destination, std::string description);
 
   // If a command has verbs, one of them must follow.
@@ -73,7 +75,7 @@ struct Command {
   std::function<int()> run;  // returns the exit code; empty if a verb must follow
 
  private:
-  std::string group_;
+  std::pair<std::string, bool> group_;
 };
 
 // The meaning of the user's words.

@@ -24,12 +24,12 @@
 #include "remedies.hpp"
 #include "session.hpp"
 #include "verbs/verbs.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
 
-constexpr std::string_view kSummary =
-    "Opens model checkpoints safely and lazily: looks into them, compares them, converts them.";
+constexpr std::string_view kSummary = "Opens model checkpoints: looks into them, compares them, converts them.";
 
 // Describes the command with all of its verbs. Only the verbs that the words may mean get their arguments, because
 // describing all of them takes as long as the rest of a start; completion describes all of them.
@@ -134,17 +134,17 @@ std::vector<std::string> words_given(int argc, char** argv) {
 }
 
 // Carries out what the words say.
-int dispatch(Session& session, const std::vector<std::string>& words) {
+int dispatch(Session& session, std::vector<std::string> words) {
   Command root("ballast", std::string(kSummary));
   bool show_limits = false;
   describe(root, session, show_limits, words);
-  if (words == std::vector<std::string>{"options", "--help"}) {
-    session.out.write(common_options_text(root, terminal_on(STDOUT_FILENO, session.color)));
-    return 0;
-  }
-  const Parsed parsed = parse(root, words);
-  if (parsed.answer == Answer::help) {
-    session.out.write(help_text(*parsed.command, terminal_on(STDOUT_FILENO, session.color)));
+  const bool is_about_options = !words.empty() && words.front() == "options" && words.back() == "--help";
+  if (is_about_options) words.erase(words.begin());
+  const Parsed parsed = parse(root, std::move(words));
+  if (parsed.answer == Answer::help || parsed.answer == Answer::help_all) {
+    const Terminal terminal = terminal_on(STDOUT_FILENO, session.color);
+    session.out.write(is_about_options ? common_options_text(root, terminal)
+                                       : help_text(*parsed.command, terminal, parsed.answer == Answer::help_all));
     return 0;
   }
   if (parsed.answer == Answer::version) {
@@ -152,7 +152,7 @@ int dispatch(Session& session, const std::vector<std::string>& words) {
     return 0;
   }
   if (show_limits) {
-    session.out.write(limits_text());
+    session.out.write(limits_text(terminal_on(STDOUT_FILENO, session.color)));
     return 0;
   }
   if (!parsed.problem.empty()) throw usage_error(root, parsed);
@@ -168,8 +168,11 @@ int dispatch(Session& session, const std::vector<std::string>& words) {
 
 void report(const Session& session, std::string_view message, std::string_view hint) {
   const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
-  fmt::print(stderr, "{} {}\n", terminal.paint(Color::red, "ballast:"), escape_for_terminal(message));
-  if (!hint.empty()) fmt::print(stderr, "  {} {}\n", terminal.paint(Color::cyan, "hint:"), escape_for_terminal(hint));
+  const auto say = [&](const std::string& label, std::string_view text) {
+    if (!text.empty()) fmt::print(stderr, "{}\n", labelled(terminal, label + " ", escape_for_terminal(text)));
+  };
+  say(terminal.paint(Color::red, "ballast:"), message);
+  say("  " + terminal.paint(Color::cyan, "hint:"), hint);
 }
 
 int report(const Session& session, const Error& error) {
@@ -199,7 +202,7 @@ int run(int argc, char** argv) {
   catch_signals();
   allow_many_files();
   if (argc <= 1) {
-    fmt::print(stderr, "{}", short_usage());
+    fmt::print(stderr, "{}", short_usage(terminal_on(STDERR_FILENO, ColorMode::automatic)));
     return info(Errc::invalid_argument).exit_code;
   }
   Session session;

@@ -10,6 +10,7 @@
 
 #include "diff_report.hpp"
 #include "table.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -102,12 +103,13 @@ class DiffLines {
 
   void line(Color color, char mark, std::string_view name, std::uint64_t tensors, std::string_view what) {
     const std::string count = tensors < 2 ? "" : fmt::format("{}{}  ", screen_.times(), tensors);
-    const std::string rest = fmt::format("  {}{}", count, what);
-    const std::size_t taken = 2 + columns_of(rest);
+    const std::string rest = fmt::format("{}{}", count, what);
+    const std::size_t taken = 4 + columns_of(rest);
     const std::size_t room = screen_.width > taken ? screen_.width - taken : 0;
     std::string shown = escape_for_terminal(name);
+    if (!screen_.utf8) shown = in_ascii(shown);
     if (is_folded()) shown = elided(shown, std::max<std::size_t>(room, 24), screen_.ellipsis());
-    out_.line(screen_.paint(color, fmt::format("{} {}{}", mark, shown, rest)));
+    out_.line(screen_.paint(color, labelled(screen_, fmt::format("{} {}  ", mark, shown), rest)));
   }
 
   void write_patterns(Color color, char mark, const Checkpoint& some, const std::string& what) {
@@ -155,7 +157,7 @@ class DiffLines {
     }
     if (shown == all || session_.quiet) return;
     const std::string more = fmt::format("  {} more changed; --top {} shows all", screen_.count(all - shown), all);
-    out_.line(screen_.paint(Color::dim, more));
+    out_.line(screen_.paint(Color::dim, labelled(screen_, "", more)));
   }
 
   // Columns that say nothing are empty, and take no room.

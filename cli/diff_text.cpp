@@ -7,6 +7,7 @@
 #include "diff_report.hpp"
 #include "strip_chart.hpp"
 #include "table.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -38,18 +39,20 @@ class DiffText {
   }
 
  private:
+  void say(std::string_view text) { out_.line(labelled(screen_, "", text)); }
+
   void write_summary() {
     if (report_.equal()) {
       out_.line(fmt::format("equal: {}", screen_.plural(report_.equal_count, "tensor")));
       return;
     }
-    out_.line(fmt::format("{} equal, {} only in A, {} only in B, {} changed", screen_.count(report_.equal_count),
-                          screen_.count(report_.only_in_a.size()), screen_.count(report_.only_in_b.size()),
-                          screen_.count(report_.changed.size())));
+    say(fmt::format("{} equal, {} only in A, {} only in B, {} changed", screen_.count(report_.equal_count),
+                    screen_.count(report_.only_in_a.size()), screen_.count(report_.only_in_b.size()),
+                    screen_.count(report_.changed.size())));
     if (const auto relative = report_.overall.relative_change(); relative && *relative > 0) {
-      out_.line(fmt::format("changed tensors: change {}, RMS {}, cosine {}", percent(screen_, *relative),
-                            screen_.number(report_.overall.rms().value_or(0)),
-                            screen_.number(report_.overall.cosine().value_or(0), 6)));
+      say(fmt::format("changed tensors: change {}, RMS {}, cosine {}", percent(screen_, *relative),
+                      screen_.number(report_.overall.rms().value_or(0)),
+                      screen_.number(report_.overall.cosine().value_or(0), 6)));
     }
     write_costs();
     write_ranks();
@@ -93,8 +96,8 @@ class DiffText {
   void write_cost(std::string_view what, double change, double before, std::string_view worst) {
     if (!(change > 0) || !(before > 0)) return;
     if (worst.ends_with(".weight")) worst.remove_suffix(7);
-    out_.line(fmt::format("{} costs {} RMS, worst in {}", what, percent(screen_, change / before),
-                          escape_for_terminal(worst)));
+    say(fmt::format("{} costs {} RMS, worst in {}", what, percent(screen_, change / before),
+                    escape_for_terminal(worst)));
   }
 
   void write_ranks() {
@@ -107,8 +110,8 @@ class DiffText {
     }
     if (gaps.empty() || gaps.size() * 10 < matrices * 8) return;
     std::ranges::nth_element(gaps, gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2));
-    out_.line(fmt::format("rank ≈ {} in {} of {} changed matrices: a LoRA was merged, it seems",
-                          screen_.count(gaps[gaps.size() / 2]), screen_.count(gaps.size()), screen_.count(matrices)));
+    say(fmt::format("rank ≈ {} in {} of {} changed matrices: a LoRA was merged, it seems",
+                    screen_.count(gaps[gaps.size() / 2]), screen_.count(gaps.size()), screen_.count(matrices)));
   }
 
   // Roles say something only if one of them stands for several tensors whose values changed.

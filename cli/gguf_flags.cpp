@@ -62,8 +62,6 @@ void check_alone(const GgufFlags& flags) {
 }  // namespace
 
 void add_gguf_options(Command& verb, GgufFlags& flags) {
-  verb.option("--type", "TYPE", &flags.type,
-              "a whole model for llama.cpp, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0");
   verb.option("--imatrix", "FILE", &flags.imatrix,
               "for --type: what each column matters, as llama-imatrix measured it");
   verb.option("--include-weights", "TEXT", &flags.include_weights,
@@ -125,7 +123,8 @@ Checkpoint with_types(const Session& session, const GgufFlags& flags, Checkpoint
 }
 
 void show_types(Session& session, const SavePlan& plan) {
-  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}, {.right = true, .color = Color::green}});
+  Table table(session.out, session.screen,
+              {{}, {.color = Color::cyan}, {.drop = 1}, {.right = true, .color = Color::green}});
   std::uint64_t weights = 0, bytes = 0;
   for (const auto& file : plan.files) {
     for (const auto& item : file.items) {

@@ -22,6 +22,7 @@ struct GgufFlags {
   bool has_type() const { return type.has_value(); }
 };
 
+// All but --type.
 void add_gguf_options(Command& verb, GgufFlags& flags);
 
 // Whether the input becomes a whole model for llama.cpp: it is asked for with --type, or the input is the folder of a

@@ -11,7 +11,7 @@
 namespace ballast::cli {
 
 // "▁▃█▅▁": one line, one column a bin.
-std::string sparkline(std::span<const std::uint64_t> counts);
+std::string sparkline(const Terminal& screen, std::span<const std::uint64_t> counts);
 
 struct ChartOptions {
   std::size_t rows = 8;

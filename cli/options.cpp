@@ -9,6 +9,8 @@
 #include <ballast/suggest.hpp>
 #include <ballast/text.hpp>
 
+#include "wrap.hpp"
+
 namespace ballast::cli {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr LimitField kLimits[] = {
     {"max_metadata_keys", &Limits::max_metadata_keys, "keys of metadata"},
     {"max_archive_members", &Limits::max_archive_members, "members of a zip or a tar"},
     {"max_archive_depth", &Limits::max_archive_depth, "archives and checkpoints inside each other"},
-    {"max_inflated_bytes", &Limits::max_inflated_bytes, "a compressed member that must be held whole"},
+    {"max_inflated_bytes", &Limits::max_inflated_bytes, "a compressed member that must be held in memory"},
     {"max_pickle_bytes", &Limits::max_pickle_bytes, "a pickle, without the large strings in it"},
     {"max_pickle_nodes", &Limits::max_pickle_nodes, "objects in one pickle"},
     {"max_values", &Limits::max_values, "plain values that are kept for showing"},
@@ -58,13 +60,15 @@ void set_block_endian(Session& session, const std::string& text) {
 }  // namespace
 
 void add_common_options(Command& root, Session& session) {
+  root.rare_group("Of every verb");
   root.flag("-q,--quiet", &session.quiet, "only data and errors: no notes, no progress, no summaries");
   root.flag("-v,--verbose", &session.verbose, "say more on stderr, and show long values in full");
   root.option(
       "--color", "WHEN", [&session](const std::string& text) { session.color = color_mode(text); },
       "auto (on a terminal, unless NO_COLOR is set), always or never");
   root.option("--threads", "N", &session.threads, "threads to use; 0, the default, is one a core");
-  root.option("--root", "PATH", &session.root, "of dictionaries in a dictionary, only what is under this key: state_dict");
+  root.option("--root", "PATH", &session.root,
+              "of a dictionary in the file's dictionary, only what is under its key: state_dict");
   root.flag("--weights-only", &session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
   root.flag("--single", &session.single, "of a split GGUF, only the part that is named, not all parts");
   root.option(
@@ -97,8 +101,8 @@ void add_json_option(Command& verb, Session& session) {
 
 void add_selection_options(Command& verb, Session& session) {
   verb.option("--include", "GLOB", &session.selection.include,
-              "only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}");
-  verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose whole name matches");
+              "only tensors whose full name matches: * ? [a-z] {a,b} {0..31}");
+  verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose full name matches");
 }
 
 void add_force_option(Command& verb, Session& session) {
@@ -172,11 +176,12 @@ std::vector<std::string> cast_targets() {
 
 std::span<const LimitField> limit_fields() { return kLimits; }
 
-std::string limits_text() {
+std::string limits_text(const Terminal& terminal) {
   const Limits defaults;
   std::string text;
   for (const LimitField& limit : kLimits) {
-    text += fmt::format("{:<20} {:>12}  {}\n", limit.name, defaults.*limit.field, limit.meaning);
+    const std::string label = fmt::format("{:<20} {:>12}  ", limit.name, defaults.*limit.field);
+    text += labelled(terminal, label, limit.meaning) + "\n";
   }
   return text;
 }

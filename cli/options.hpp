@@ -44,6 +44,6 @@ struct LimitField {
 std::span<const LimitField> limit_fields();
 
 // All of them with their defaults, for --limits.
-std::string limits_text();
+std::string limits_text(const Terminal& terminal);
 
 }  // namespace ballast::cli

@@ -36,4 +36,17 @@ std::optional<Place> Places::of(const Tensor& tensor) {
   return place;
 }
 
+void write_files(JsonWriter& json, const Checkpoint& checkpoint) {
+  const Places places(checkpoint);
+  json.key("files");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const CheckpointFile& file : checkpoint.files) {
+    json.begin_object();
+    json.field("file", places.relative(file.path));
+    json.field("bytes", file.bytes);
+    json.end();
+  }
+  json.end();
+}
+
 }  // namespace ballast::cli

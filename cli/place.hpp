@@ -9,6 +9,8 @@
 
 #include <ballast/checkpoint.hpp>
 
+#include "json_writer.hpp"
+
 namespace ballast::cli {
 
 struct Place {
@@ -32,5 +34,8 @@ class Places {
   std::optional<Storage::Location> last_location_;
   std::string last_path_, last_relative_;
 };
+
+// The field "files": each with its name and its bytes.
+void write_files(JsonWriter& json, const Checkpoint& checkpoint);
 
 }  // namespace ballast::cli

@@ -31,13 +31,13 @@ std::string time_left(double seconds) {
   return fmt::format("{} h {:02} min left", minutes / 60, minutes % 60);
 }
 
-// "█████▍    ": fills `share` of `columns`, to an eighth of a column.
-std::string bar(double share, std::size_t columns) {
+// "█████▍    ": fills `share` of `columns`, to an eighth of a column; "#####     " if the terminal has no blocks.
+std::string bar(const Terminal& terminal, double share, std::size_t columns) {
   constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto eighths = static_cast<std::size_t>(share * static_cast<double>(columns) * 8);
   std::string text;
-  for (std::size_t i = 0; i < eighths / 8; ++i) text += "█";
-  text += kEighths[eighths % 8];
+  for (std::size_t i = 0; i < eighths / 8; ++i) text += terminal.utf8 ? "█" : "#";
+  if (terminal.utf8) text += kEighths[eighths % 8];
   text.append(columns - columns_of(text), ' ');
   return text;
 }
@@ -78,10 +78,10 @@ void ProgressBar::draw(const ProgressState& state, double seconds) {
 
   const std::size_t taken = columns_of(left) + columns_of(right) + 1;
   const std::size_t room = terminal_.width > taken ? std::min(terminal_.width - taken, kWidestBar) : 0;
-  const std::string middle = room < 4 ? std::string() : terminal_.paint(Color::cyan, bar(share, room));
+  const std::string middle = room < 4 ? std::string() : terminal_.paint(Color::cyan, bar(terminal_, share, room));
   // Text that does not fit would wrap, and then every frame would scroll.
   if (columns_of(left + right) >= terminal_.width)
-    right = abbreviate(right, terminal_.width - std::min(columns_of(left) + 1, terminal_.width));
+    right = abbreviate(right, terminal_.width - std::min(columns_of(left) + 1, terminal_.width), terminal_.ellipsis());
   write_to_stderr(fmt::format("\r\x1b[K{}{}{}", left, middle, right));
   drawn_ = true;
 }

@@ -18,6 +18,7 @@
 #include "host.hpp"
 #include "interrupt.hpp"
 #include "remedies.hpp"
+#include "wrap.hpp"
 
 namespace ballast::cli {
 
@@ -49,7 +50,7 @@ std::string no_match_hint(const Checkpoint& checkpoint, const std::vector<std::s
     for (const auto& [name, tensor] : checkpoint) names.push_back(name);
     if (const auto name = nearest(include[0], names)) return fmt::format("did you mean {}?", *name);
   }
-  return fmt::format("a glob must match the whole name, as in '*weight'; {} lists all {}", Advice::mention(Remedy::ls),
+  return fmt::format("a glob must match the full name, as in '*weight'; {} lists all {}", Advice::mention(Remedy::ls),
                      plural(checkpoint.size(), "name"));
 }
 
@@ -111,12 +112,13 @@ ProgressBar Session::progress_bar() const {
 
 void Session::say(std::string_view text) const {
   if (host != nullptr) return host->say(text);
-  if (!quiet) fmt::print(stderr, "{}\n", escape_for_terminal(text));
+  if (!quiet) fmt::print(stderr, "{}\n", labelled(errors, "", escape_for_terminal(text)));
 }
 
 void Session::note(std::string_view text) const {
   if (host != nullptr) return host->say(text);
-  if (!quiet) fmt::print(stderr, "{} {}\n", errors.paint(Color::yellow, "note:"), escape_for_terminal(text));
+  if (quiet) return;
+  fmt::print(stderr, "{}\n", labelled(errors, errors.paint(Color::yellow, "note:") + " ", escape_for_terminal(text)));
 }
 
 namespace {

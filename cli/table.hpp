@@ -1,8 +1,10 @@
 // Table: rows of cells. A terminal gets aligned columns that fit its width; a pipe gets the cells of each row at once,
 // with one tab between them.
 //
-// If the columns do not fit, the first one is cut in the middle, down to its `narrowest`; then columns are left out,
-// the one with the greatest `drop` first. A cell of any other column is never cut: half a number is a wrong number.
+// If the columns do not fit, the text in a column that wraps goes on in the next line; if too little room is left
+// beside the other columns, it stands below its row. Then the column with names is cut in the middle, down to its
+// `narrowest`; then columns are left out, the one with the greatest `drop` first. A cell of any other column is never
+// cut: half a number is a wrong number.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,8 @@ class Table {
     bool right = false;
     Color color = Color::plain;
     unsigned drop = 0;           // 0: the column always stays
-    std::size_t narrowest = 24;  // of the first column: how far it is cut before others are left out
+    std::size_t narrowest = 0;   // of the column with names, how far it is cut; if none says it, the first one, to 24
+    bool wraps = false;          // sentences; only the last column can wrap
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
@@ -45,12 +48,15 @@ class Table {
   void add(std::span<const std::string> cells, bool is_header);
   void write_tabbed(std::span<const std::string> cells);
   void write_aligned(const Row& row, const std::vector<std::size_t>& widths);
+  void write_text(const std::string& line, const std::string& gap, const Row& row, std::size_t width);
   std::vector<std::size_t> widths() const;
   void fit(std::vector<std::size_t>& widths) const;
+  void fit_text(std::vector<std::size_t>& widths) const;
 
   Output& out_;
   const Terminal& terminal_;
   std::vector<Column> columns_;
+  std::size_t names_ = 0;  // the column that is cut
   std::string indent_;
   std::vector<Row> rows_;
 };

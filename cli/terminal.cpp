@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -130,6 +132,20 @@ std::string in_ascii(std::string_view text) {
     else
       plain += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
     text.remove_prefix(std::max<std::size_t>(next.size, 1));
+  }
+  return plain;
+}
+
+std::string prose_in_ascii(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {{"…", "..."}, {"×", "x"}, {"→", "->"}, {"≈", "~"},
+                                                                      {"‖", "||"},  {"·", "*"}, {"−", "-"}};
+  std::string plain;
+  while (!text.empty()) {
+    const auto sign = std::ranges::find_if(kSigns, [&](const auto& each) { return text.starts_with(each.first); });
+    const bool is_sign = sign != std::end(kSigns);
+    const std::size_t size = is_sign ? sign->first.size() : std::max<std::size_t>(decode_utf8(text).size, 1);
+    plain += is_sign ? std::string(sign->second) : in_ascii(text.substr(0, size));
+    text.remove_prefix(size);
   }
   return plain;
 }

@@ -45,6 +45,9 @@ std::size_t columns_of(std::string_view text);
 // Every character that is not ASCII as its number, \u4e2d; one above U+FFFF as two of them, as JSON has it.
 std::string in_ascii(std::string_view text);
 
+// The same for prose, which has signs of ours: "...", "x", "->" and the like stand for these.
+std::string prose_in_ascii(std::string_view text);
+
 // The text; if it is wider than `columns`, its middle is left out. The beginning keeps as much as the end.
 std::string elided(std::string_view text, std::size_t columns, std::string_view ellipsis);
 

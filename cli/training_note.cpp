@@ -30,11 +30,12 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-// Which tensors are the model: (root "model", prefix "module." removed).
+// Which tensors are the model: (what is under "model", without the prefix "module.").
 std::string place_of_model(const TrainingParts& parts) {
   std::string place;
-  if (!parts.model.root.empty()) place = fmt::format("root \"{}\"", parts.model.root);
-  if (!parts.prefix.empty()) place += fmt::format("{}prefix \"{}\" removed", place.empty() ? "" : ", ", parts.prefix);
+  if (!parts.model.root.empty()) place = fmt::format("what is under \"{}\"", parts.model.root);
+  if (!parts.prefix.empty())
+    place += fmt::format("{}without the prefix \"{}\"", place.empty() ? "" : ", ", parts.prefix);
   return place.empty() ? place : " (" + place + ")";
 }
 

@@ -14,7 +14,7 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::size_t kTreeGap = 2, kTreeIndent = 2;
-constexpr std::size_t kNarrowestName = 12, kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
+constexpr std::size_t kUsualName = 40, kNarrowestBar = 5, kWidestBar = 20;
 constexpr std::size_t kMostIndent = 40;  // names may have ten thousand parts
 constexpr std::array<std::string_view, 8> kEighthsOfColumn = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 
@@ -22,12 +22,12 @@ enum TreeColumn : std::size_t { kName, kPrefixes, kTensors, kParameters, kBytes,
 using TreeCells = std::array<std::string, kColumns>;
 const std::vector<Table::Column> kLayout = {{},
                                             {.right = true},
-                                            {.right = true},
-                                            {.right = true},
+                                            {.right = true, .drop = 2},
+                                            {.right = true, .drop = 1},
                                             {.right = true, .color = Color::green},
                                             {.right = true},
                                             {.color = Color::cyan},
-                                            {.color = Color::dim}};
+                                            {.color = Color::dim, .drop = 3}};
 
 // Whether a line has the numbers of the one before it, as most tensors of a model with many experts have.
 bool has_same_numbers(const TreeNode& a, const TreeNode& b) {
@@ -71,20 +71,14 @@ std::array<std::size_t, kColumns> widths_of(const std::vector<TreeCells>& rows) 
   return widths;
 }
 
-// How many columns of the screen names and bars get. There are no bars if they would leave too few for names.
-struct Room {
-  std::size_t name, bar;
-};
-Room room_for(const Terminal& screen, const std::vector<TreeCells>& rows) {
+// How many columns of the screen the bars get: none, if they would leave too few for names.
+std::size_t room_for_bars(const Terminal& screen, const std::vector<TreeCells>& rows) {
   const auto widths = widths_of(rows);
-  const auto beside = [&](std::size_t taken) { return screen.width > taken ? screen.width - taken : 0; };
-  std::size_t numbers = 0;  // the columns of the numbers that every line has
-  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare}) numbers += widths[i] + kTreeGap;
-  const std::size_t shared = widths[kShared] == 0 ? 0 : widths[kShared] + kTreeGap;
-  const std::size_t bar = beside(numbers + std::min(widths[kName], kUsualName) + shared + kTreeGap);
-  Room room{.name = 0, .bar = bar < kNarrowestBar ? 0 : std::min(bar, kWidestBar)};
-  room.name = std::max(beside(numbers + (room.bar == 0 ? 0 : room.bar + kTreeGap)), kNarrowestName);
-  return room;
+  std::size_t taken = kTreeGap + std::min(widths[kName], kUsualName);
+  for (const std::size_t i : {kPrefixes, kTensors, kParameters, kBytes, kShare, kShared})
+    taken += widths[i] == 0 ? 0 : widths[i] + kTreeGap;
+  const std::size_t room = screen.width - std::min(screen.width, taken);
+  return room < kNarrowestBar ? 0 : std::min(room, kWidestBar);
 }
 
 }  // namespace
@@ -136,12 +130,11 @@ void write_fitted(Session& session, const Tree& tree) {
   Table table(session.out, screen, kLayout);
   std::vector<TreeCells> rows = {{"name", "", "tensors", "params", "bytes", "share"}};
   for (const TreeNode& node : tree.nodes) set_cells(rows.emplace_back(), screen, node, tree.totals.bytes, has_blocks);
-  const Room room = room_for(screen, rows);
+  const std::size_t bar_columns = room_for_bars(screen, rows);
   table.header(rows[0]);
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
     TreeCells& cells = rows[i + 1];
-    if (!session.shows_all()) cells[kName] = abbreviate(cells[kName], room.name);
-    cells[kBar] = bar(share_of(tree.nodes[i].bytes, tree.totals.bytes), room.bar, has_blocks);
+    cells[kBar] = bar(share_of(tree.nodes[i].bytes, tree.totals.bytes), bar_columns, has_blocks);
     table.row(std::span(cells).first(cells[kShared].empty() ? kShared : kColumns));
   }
   table.finish();

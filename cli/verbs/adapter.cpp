@@ -223,7 +223,8 @@ void add_adapter(Command& verb, Session& session) {
 
   Command& convert = verb.verb("convert", "for another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
-  convert.option("--to", "DIALECT", &arguments->dialect, "peft (a folder), diffusers, kohya or gguf (a file)");
+  convert.option("--to", "PROGRAM", &arguments->dialect,
+                 "whose names and shapes it gets: peft (a folder), diffusers, kohya or gguf (a file)");
   convert.option("--base", "TARGET", &arguments->state,
                  "the base: for kohya its names, which tell flat ones apart; for gguf its config.json");
   convert.flag("--portable", &arguments->portable, "for peft: names without base_model.model.");

@@ -97,7 +97,7 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   lines.clear();
   for (const AdapterProblem& problem : find_problems(adapter))
     lines.push_back(escape_for_terminal(fmt::format("{}: {}", problem.text, worded(problem.hint))));
-  text.list("problems", lines);
+  text.facts("problems", lines);
 }
 
 }  // namespace

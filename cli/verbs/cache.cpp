@@ -66,7 +66,8 @@ int run_list(Session& session) {
     write_json(session, "caches", entries);
     return 0;
   }
-  Table table(session.out, session.screen, {{}, {.right = true, .color = Color::green}, {.color = Color::yellow}});
+  Table table(session.out, session.screen,
+              {{}, {.right = true, .color = Color::green}, {.color = Color::yellow, .wraps = true}});
   for (const CacheEntry& entry : entries) {
     table.row({escape_for_terminal(entry.source), session.screen.bytes(entry.bytes),
                entry.is_valid ? "" : escape_for_terminal(entry.why_not)});

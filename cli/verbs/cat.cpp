@@ -275,7 +275,7 @@ void add_cat(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
   verb.positional("NAME", &arguments->words,
-                  "the tensor's whole name, or a glob that matches it; may be left out if there is only one");
+                  "the tensor's full name, or a glob that matches it; may be left out if there is only one");
   verb.option("--slice", "SLICE", &arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1");
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the values: round to nearest even, NaN kept");
   verb.option("-o,--output", "FILE", &arguments->output,

@@ -14,6 +14,7 @@
 #include "../options.hpp"
 #include "../sarif.hpp"
 #include "../table.hpp"
+#include "../wrap.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -44,20 +45,19 @@ CheckPolicy read_policies(const std::vector<std::string>& paths) {
   return policy;
 }
 
-std::string finding_text(const CheckedTarget& target, const CheckFinding& finding) {
-  std::string text;
-  if (finding.where != target.target) text += escape_for_terminal(finding.where) + ": ";
-  if (!finding.tensor.empty()) text += escape_for_terminal(finding.tensor) + " ";
-  return text + escape_for_terminal(finding.what);
+// The file, where it is not the target itself, and the tensor.
+std::string place_of(const CheckedTarget& target, const CheckFinding& finding) {
+  const std::string file = finding.where == target.target ? "" : escape_for_terminal(finding.where);
+  return file + (file.empty() || finding.tensor.empty() ? "" : ": ") + escape_for_terminal(finding.tensor);
 }
 
 void write_findings(Session& session, const CheckedTarget& target) {
   constexpr std::size_t kMostOfARule = 10;
-  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}}, "  ");
+  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {.narrowest = 24}, {.wraps = true}}, "  ");
   const CheckRule* rule = nullptr;
   std::size_t said = 0, left = 0;
   const auto say_left = [&] {
-    if (left != 0) table.row({"", std::string(rule->id), fmt::format("… and {} more; -v shows all", left)});
+    if (left != 0) table.row({"", std::string(rule->id), "", fmt::format("… and {} more; -v shows all", left)});
   };
   for (const CheckFinding& finding : target.findings) {
     if (finding.rule != rule) {
@@ -71,7 +71,7 @@ void write_findings(Session& session, const CheckedTarget& target) {
     }
     const std::string level(level_name(finding.level));
     table.row({session.screen.paint(finding.level == CheckLevel::fail ? Color::red : Color::yellow, level),
-               std::string(finding.rule->id), finding_text(target, finding)});
+               std::string(finding.rule->id), place_of(target, finding), escape_for_terminal(finding.what)});
   }
   say_left();
   table.finish();
@@ -82,21 +82,25 @@ void write_text(Session& session, const CheckReport& report) {
   for (const CheckedTarget& target : report.targets) {
     const std::uint64_t failures = target.failures(), warnings = target.findings.size() - failures;
     failed += failures != 0 ? 1 : 0;
-    std::string line = session.screen.paint(failures != 0 ? Color::red : Color::green, failures != 0 ? "FAIL" : "ok  ");
-    line += fmt::format("  {}: ", escape_for_terminal(target.target));
+    const std::string label =
+        session.screen.paint(failures != 0 ? Color::red : Color::green, failures != 0 ? "FAIL" : "ok  ") + "  ";
+    std::string line = escape_for_terminal(target.target) + ": ";
     const bool is_opened = target.tensors != 0 || target.bytes != 0;
     line += is_opened ? fmt::format("{}, {}", session.screen.plural(target.tensors, "tensor"),
                                     session.screen.bytes_in_words(target.bytes))
                       : "cannot be opened";
     if (failures != 0) line += ", " + plural(failures, "failure");
     if (warnings != 0) line += ", " + plural(warnings, "warning");
-    session.out.line(line);
+    session.out.line(labelled(session.screen, label, line));
     write_findings(session, target);
   }
   if (session.quiet) return;
   session.out.flush();  // before the verdict on stderr
-  session.say(failed == 0 ? fmt::format("{}: all pass", plural(report.targets.size(), "target"))
-                          : fmt::format("{}: {} of them fail", plural(report.targets.size(), "target"), failed));
+  const std::uint64_t all = report.targets.size();
+  if (failed == 0)
+    session.say(fmt::format("{} {}", plural(all, "target"), all == 1 ? "passes" : "pass"));
+  else
+    session.say(fmt::format("{} of {} {}", failed, plural(all, "target"), failed == 1 ? "fails" : "fail"));
 }
 
 void write_json(Session& session, const CheckReport& report) {
@@ -143,7 +147,7 @@ void write_check_sarif(Session& session, const CheckReport& report) {
 }
 
 void write_rules(Session& session) {
-  Table table(session.out, session.screen, {{.color = Color::cyan}, {}, {}});
+  Table table(session.out, session.screen, {{.color = Color::cyan}, {}, {.wraps = true}});
   for (const CheckRule& rule : kCheckRules)
     table.row({std::string(rule.id), std::string(level_name(rule.level)), std::string(rule.what)});
   table.finish();

@@ -73,8 +73,8 @@ void add_fetch(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.positional("TARGET", &arguments->target, "hf://org/name[@revision][/path], https://… or s3://bucket/key");
   verb.option("-o,--output", "DIR", &arguments->options.folder, "only into this folder, not into the Hub's cache");
-  verb.option("--include", "GLOB", &arguments->options.include, "only files whose whole path matches");
-  verb.option("--exclude", "GLOB", &arguments->options.exclude, "leave out files whose whole path matches");
+  verb.option("--include", "GLOB", &arguments->options.include, "only files whose full path matches");
+  verb.option("--exclude", "GLOB", &arguments->options.exclude, "leave out files whose full path matches");
   verb.option("--in-flight", "N", &arguments->options.in_flight, "requests at once, 8 by default");
   add_force_option(verb, session);
   add_sync_option(verb, session);

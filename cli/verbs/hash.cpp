@@ -1,4 +1,4 @@
-// hash: prints a digest for each tensor, and one for the whole checkpoint.
+// hash: prints a digest for each tensor, and one for all of them.
 #include <ballast/hash.hpp>
 
 #include <memory>
@@ -32,15 +32,24 @@ void write_json(Session& session, const HashReport& report, bool digest_only) {
   json.finish();
 }
 
+// A digest is never cut: what does not fit a terminal beside it stands in the line below.
+void write_line(Session& session, const std::optional<std::string>& sha256, Color color, std::string_view name) {
+  constexpr std::size_t kHexDigits = 64;
+  const std::string_view digest = sha256 ? std::string_view(*sha256) : "no data";
+  const bool is_beside = !session.screen.interactive || kHexDigits + 2 + columns_of(name) <= session.screen.width;
+  const std::string gap = is_beside ? std::string(kHexDigits - digest.size(), ' ') : "\n";
+  session.out.line(fmt::format("{}{}  {}", session.screen.paint(color, digest), gap, name));
+}
+
 // The lines have the format of sha256sum: people know it, and `verify --manifest` reads it back.
 void write_text(Session& session, const Checkpoint& checkpoint, const HashReport& report) {
-  constexpr std::string_view kNoData = "no data                                                         ";
   for (const std::size_t i : natural_order(checkpoint)) {
     const auto& [name, sha256] = report.tensors[i];
-    session.out.line(
-        fmt::format("{}  {}", session.screen.paint(Color::dim, sha256 ? *sha256 : kNoData), escape_for_terminal(name)));
+    const std::string shown = escape_for_terminal(name);
+    write_line(session, sha256, Color::dim, session.screen.utf8 ? shown : in_ascii(shown));
   }
-  session.out.line(fmt::format("{}  (all {})", report.digest, session.screen.plural(checkpoint.size(), "tensor")));
+  write_line(session, report.digest, Color::plain,
+             fmt::format("(all {})", session.screen.plural(checkpoint.size(), "tensor")));
 }
 
 int run_hash(Session& session, const Arguments& arguments) {
@@ -67,8 +76,8 @@ int run_hash(Session& session, const Arguments& arguments) {
 void add_hash(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
-  verb.flag("--digest", &arguments->digest_only, "only the digest of the whole");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these");
+  verb.flag("--digest", &arguments->digest_only, "only the one digest for all tensors");
   verb.flag("--decoded", &arguments->decoded, "of ggml's blocks, hash the F32 values that they stand for");
   add_selection_options(verb, session);
   add_json_option(verb, session);

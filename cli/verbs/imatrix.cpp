@@ -64,8 +64,9 @@ void write_entries(Session& session, const ImportanceMatrix& matrix) {
   const Terminal& screen = session.screen;
   std::vector<std::string_view> names;
   for (const ImportanceEntry& entry : matrix.entries()) names.push_back(entry.name);
-  const Table::Column number{.right = true};
-  Table table(session.out, screen, {{}, number, number, number, number, number, number});
+  std::vector<Table::Column> layout = {{}};
+  for (const unsigned drop : {5u, 4u, 1u, 2u, 3u, 0u}) layout.push_back({.right = true, .drop = drop});
+  Table table(session.out, screen, layout);
   table.header({"tensor", "columns", "matrices", "unseen", "min", "max", "mean"});
   for (const std::size_t i : ballast::natural_order(names)) {
     const ImportanceEntry& entry = matrix.entries()[i];

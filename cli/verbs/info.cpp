@@ -80,7 +80,8 @@ std::vector<std::string> value_lines(const Session& session, const Checkpoint& c
   return lines;
 }
 
-std::vector<std::string> root_lines(const Session& session, const Checkpoint& checkpoint) {
+// The keys that dictionaries in the dictionary of a pickle lie under.
+std::vector<std::string> nested_lines(const Session& session, const Checkpoint& checkpoint) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> lines;
   for (const Root& root : checkpoint.roots) {
@@ -92,7 +93,7 @@ std::vector<std::string> root_lines(const Session& session, const Checkpoint& ch
         escape_for_terminal(fmt::format("{}, {}", root.path, session.screen.plural(root.tensors, "tensor"))));
   }
   if (!lines.empty())
-    lines[0] += fmt::format("  (--root {} takes it alone)", escape_for_terminal(checkpoint.roots[0].path));
+    lines[0] += fmt::format("  (--root {} takes only these)", escape_for_terminal(checkpoint.roots[0].path));
   return lines;
 }
 
@@ -130,6 +131,7 @@ void write_pattern_table(Session& session, const Summary& summary) {
   // People read the pattern view, so it is aligned even in a pipe.
   Terminal aligned = session.screen;
   aligned.interactive = true;
+  aligned.whole = session.shows_all();
   Table table(
       session.out, aligned,
       {{}, {.right = true}, {.color = Color::cyan, .drop = 1}, {.drop = 2}, {.right = true, .color = Color::green}},
@@ -236,7 +238,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   text.facts("quantized", quantization_lines(screen, checkpoint));
   text.facts("dangerous", dangerous_lines(checkpoint));
   text.list("metadata", metadata_lines(session, checkpoint));
-  text.list("roots", root_lines(session, checkpoint));
+  text.list("nested", nested_lines(session, checkpoint));
   text.facts("training", escaped(training_lines(training)));
   text.list("values", value_lines(session, checkpoint, training));
   text.list("tied", tied_lines(summary));
@@ -276,10 +278,12 @@ void write_choices(Session& session, const std::string& folder, const std::vecto
     json->key("choices");
     json->begin_array(JsonWriter::Layout::lines);
   } else {
-    session.out.line(
-        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size()));
+    session.out.line(labelled(
+        session.screen, "",
+        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size())));
   }
-  Table table(session.out, session.screen, {{}, {}, {.right = true}, {.right = true, .color = Color::green}}, "  ");
+  Table table(session.out, session.screen,
+              {{}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true, .color = Color::green}}, "  ");
   for (const std::string& choice : choices) {
     const Checkpoint checkpoint = open_to_look(session, choice);
     const Summary summary = summarize(checkpoint);

@@ -203,18 +203,9 @@ std::string array_text(const Terminal& screen, const MetadataEntry& field) {
 
 void write_info(JsonWriter& json, const Checkpoint& checkpoint, const InfoFacts& facts) {
   const auto& [summary, model, estimates, training] = facts;
-  const Places places(checkpoint);
   json.field("target", checkpoint.target);
   json.field("format", name(checkpoint.format));
-  json.key("files");
-  json.begin_array(Layout::lines);
-  for (const CheckpointFile& file : checkpoint.files) {
-    json.begin_object();
-    json.field("file", places.relative(file.path));
-    json.field("bytes", file.bytes);
-    json.end();
-  }
-  json.end();
+  write_files(json, checkpoint);
   json.field("shards", checkpoint.shards);
   json.field("tensors", summary.tensors);
   json.field("parameters", summary.parameters);

@@ -101,7 +101,7 @@ int run_get(Session& session, const Arguments& arguments) {
     const std::string& value = entries.front().value;
     session.out.line(session.screen.interactive ? escape_for_terminal(value) : value);
   } else {
-    Table table(session.out, session.screen, {{.color = Color::cyan}, {}});
+    Table table(session.out, session.screen, {{.color = Color::cyan}, {.wraps = true}});
     for (const Entry& entry : entries) table.row({escape_for_terminal(entry.key), escape_for_terminal(entry.value)});
     table.finish();
   }

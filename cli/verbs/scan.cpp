@@ -16,6 +16,7 @@
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../table.hpp"
+#include "../wrap.hpp"
 #include "scan_documents.hpp"
 #include "verbs.hpp"
 
@@ -79,14 +80,19 @@ std::string summary_of(const ScannedFile& file) {
 }
 
 void write_details(Session& session, const ScanReport& report, const ScannedFile& file) {
-  Table table(session.out, session.screen, {{}, {.color = Color::cyan}, {}, {.color = Color::dim}, {}}, "  ");
+  const bool is_piped = !session.screen.interactive;
+  std::vector<Table::Column> columns = {{}, {.color = Color::cyan, .narrowest = 24}, {}, {.wraps = !is_piped}};
+  if (is_piped) columns.push_back({});
+  Table table(session.out, session.screen, columns, "  ");
   for (const Mention& mention : mentions_of(report, file.file)) {
     const ScannedGlobal& global = *mention.first;
     if (global.verdict == Verdict::known && !session.verbose) continue;
     const std::string verdict(name(global.verdict));
-    table.row({session.screen.paint(color_of(verdict), verdict), escape_for_terminal(global.module + "." + global.name),
-               mention.times == 1 ? "" : fmt::format("{}{}", session.screen.times(), mention.times), place_of(global),
-               reason_of(global)});
+    std::vector<std::string> row = {
+        session.screen.paint(color_of(verdict), verdict), escape_for_terminal(global.module + "." + global.name),
+        mention.times == 1 ? "" : fmt::format("{}{}", session.screen.times(), mention.times), place_of(global)};
+    is_piped ? row.push_back(reason_of(global)) : void(row.back() += ", " + reason_of(global));
+    table.row(row);
   }
   table.finish();
   for (const ScanFinding& finding : report.findings) {
@@ -94,8 +100,8 @@ void write_details(Session& session, const ScanReport& report, const ScannedFile
     const std::string at = finding.offset ? fmt::format(" (byte {})", *finding.offset) : "";
     const std::string where = finding.where == file.file ? "" : escape_for_terminal(finding.where) + ": ";
     const std::string verdict(name(finding.verdict));
-    session.out.line(fmt::format("  {}  {}{}{}", session.screen.paint(color_of(verdict), verdict), where,
-                                 escape_for_terminal(finding.what), at));
+    session.out.line(labelled(session.screen, fmt::format("  {}  ", session.screen.paint(color_of(verdict), verdict)),
+                              where + escape_for_terminal(finding.what) + at));
   }
 }
 
@@ -105,8 +111,8 @@ void write_text(Session& session, const ScanReport& report) {
     ++counts[file.safe == true ? 0 : file.safe == false ? 2 : 1];
     const std::string_view word = word_for(file.safe);
     // The word has a column of its own: the longest word has nine letters.
-    session.out.line(fmt::format("{}{}  {}: {}", session.screen.paint(color_of(word), word),
-                                 std::string(9 - word.size(), ' '), escape_for_terminal(file.file), summary_of(file)));
+    const std::string label = session.screen.paint(color_of(word), word) + std::string(9 - word.size(), ' ') + "  ";
+    session.out.line(labelled(session.screen, label, escape_for_terminal(file.file) + ": " + summary_of(file)));
     write_details(session, report, file);
   }
   if (session.quiet) return;
@@ -115,10 +121,19 @@ void write_text(Session& session, const ScanReport& report) {
                           plural(report.files.size(), "file"), counts[0], counts[1], counts[2]));
 }
 
+// "called with literals: a number or a range of numbers"
+std::string use_of(const AllowedUse& row) {
+  return fmt::format("{}{}: {}", row.uses, row.given.empty() ? "" : " with " + row.given, row.why);
+}
+
 void write_allowlist(Session& session) {
-  Table table(session.out, session.screen, {{.color = Color::cyan}, {}, {}, {}});
-  table.header({"name", "known when it is", "with", "why that is harmless"});
-  for (const AllowedUse& row : scan_allowlist()) table.row({row.name, row.uses, row.given, row.why});
+  const bool is_piped = !session.screen.interactive;
+  std::vector<Table::Column> columns = {{.color = Color::cyan}, {.wraps = !is_piped}};
+  if (is_piped) columns.resize(4);
+  Table table(session.out, session.screen, columns);
+  if (is_piped) table.header({"name", "known when it is", "with", "why that is harmless"});
+  for (const AllowedUse& row : scan_allowlist())
+    is_piped ? table.row({row.name, row.uses, row.given, row.why}) : table.row({row.name, use_of(row)});
   table.finish();
 }
 

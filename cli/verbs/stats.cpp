@@ -224,7 +224,7 @@ int run_stats(Session& session, const Arguments& arguments) {
 void add_stats(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
-  verb.positional("GLOB", &arguments->globs, "only tensors whose whole name matches one of these");
+  verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these");
   verb.flag("--problems", &arguments->problems,
             "only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there are any");
   verb.option("--outlier-factor", "X", &arguments->outlier_factor,

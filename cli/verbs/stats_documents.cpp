@@ -176,7 +176,8 @@ void write_stats_table(Session& session, const Checkpoint& checkpoint, std::span
       for (std::string& cell : numbers(session, *stats, columns)) cells.push_back(std::move(cell));
     }
     cells.resize(width, "-");
-    if (columns.sparkline) cells.push_back(results[i].stats ? sparkline(results[i].stats->histogram) : "");
+    if (columns.sparkline)
+      cells.push_back(results[i].stats ? sparkline(session.screen, results[i].stats->histogram) : "");
     table.row(cells);
   }
   table.finish();
@@ -184,8 +185,8 @@ void write_stats_table(Session& session, const Checkpoint& checkpoint, std::span
 
 void write_channels_table(Session& session, const Checkpoint& checkpoint, std::span<const TensorStats> results,
                           unsigned top) {
-  std::vector<Table::Column> layout = {{}};
-  layout.resize(8, {.right = true});
+  std::vector<Table::Column> layout = {{}, {.right = true}};
+  for (const unsigned drop : {1u, 1u, 3u, 2u, 1u, 1u}) layout.push_back({.right = true, .drop = drop});
   Table table(session.out, session.screen, layout);
   table.header({"name", "channel", "min", "max", "mean", "std", "nan", "inf"});
   std::uint64_t hidden = 0;
@@ -246,7 +247,7 @@ void write_problems_json(Session& session, const Checkpoint& checkpoint, const P
 }
 
 void write_problems_table(Session& session, const ProblemReport& report) {
-  Table table(session.out, session.screen, {{}, {.color = Color::red}, {}, {}});
+  Table table(session.out, session.screen, {{}, {.color = Color::red}, {.drop = 1}, {.wraps = true}});
   if (!report.ok()) table.header({"name", "problem", "severity", "what"});
   std::vector<std::string_view> names;
   for (const Problem& problem : report.problems) names.push_back(problem.tensor);

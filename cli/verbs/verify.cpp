@@ -14,6 +14,7 @@
 
 #include "../json_writer.hpp"
 #include "../options.hpp"
+#include "../wrap.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -32,11 +33,13 @@ bool is_json(const std::string& path) {
   return file >> first && first == '{';
 }
 
-// The output of `ballast hash`: "HEX  NAME" with escaped names, and a last line for the whole checkpoint. Different
-// names can print alike, so a name may be there more than once.
+// The output of `ballast hash`: "HEX  NAME" with escaped names, and a last line for the whole checkpoint. A name that
+// does not fit a terminal stands in the line below. Different names can print alike, so a name may be there more than
+// once.
 using Manifest = std::multimap<std::string, std::string, std::less<>>;
 
 constexpr std::size_t kHexDigits = 64;
+constexpr std::string_view kNoData = "no data";
 
 std::optional<std::pair<std::string, std::string>> manifest_entry(const std::string& line) {
   const bool is_entry = line.size() >= kHexDigits + 2 && line.compare(kHexDigits, 2, "  ") == 0 &&
@@ -51,6 +54,26 @@ bool is_last_line(std::string_view line, std::size_t tensors) {
          line.ends_with(fmt::format("  (all {})", plural(tensors, "tensor")));
 }
 
+// An entry as `hash` prints it to a pipe, and the number of the line where it begins.
+struct ManifestLine {
+  std::string text;
+  std::size_t number = 0;
+};
+
+std::vector<ManifestLine> manifest_lines(std::istream& file) {
+  std::vector<ManifestLine> lines;
+  std::string text;
+  for (std::size_t number = 1; std::getline(file, text); ++number) {
+    const bool is_name = !lines.empty() && text.starts_with("  ") &&
+                         (lines.back().text.size() == kHexDigits || lines.back().text == kNoData);
+    if (is_name)
+      lines.back().text += text;
+    else
+      lines.push_back({text, number});
+  }
+  return lines;
+}
+
 Manifest read_manifest(const std::string& path) {
   std::ifstream file(path);
   if (!file)
@@ -58,11 +81,11 @@ Manifest read_manifest(const std::string& path) {
         .in(path)
         .hint(Advice::mention(Remedy::hash_file) + " makes one");
   Manifest manifest;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    if (line.starts_with("no data ")) continue;
-    if (is_last_line(line, number - 1) && file.peek() == EOF) break;
-    const auto entry = manifest_entry(line);
+  const std::vector<ManifestLine> lines = manifest_lines(file);
+  for (const auto& [text, number] : lines) {
+    const bool is_last = number == lines.back().number;
+    if (text.starts_with(kNoData) || (is_last && is_last_line(text, lines.size() - 1))) continue;
+    const auto entry = manifest_entry(text);
     if (!entry) {
       throw Error(Errc::malformed, fmt::format("line {} is no digest and name", number))
           .in(path)
@@ -117,8 +140,8 @@ void write_json(Session& session, const Arguments& arguments, const VerifyReport
 void write_text(Session& session, const Arguments& arguments, const VerifyReport& report) {
   for (const Finding& finding : report.findings) {
     const std::string& where = finding.where.empty() ? arguments.target : finding.where;
-    session.out.line(fmt::format("{}: {}", session.screen.paint(Color::red, escape_for_terminal(where)),
-                                 escape_for_terminal(finding.what)));
+    const std::string label = session.screen.paint(Color::red, escape_for_terminal(where)) + ": ";
+    session.out.line(labelled(session.screen, label, escape_for_terminal(finding.what)));
   }
   if (session.quiet) return;
   session.out.flush();  // before the summary on stderr

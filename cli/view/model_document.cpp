@@ -93,16 +93,7 @@ void write_side(JsonWriter& json, const std::string& target, const Checkpoint& c
   json.field("target", target);
   json.field("format", name(checkpoint.format));
   json.field("remote", is_remote(target));
-  const Places places(checkpoint);
-  json.key("files");
-  json.begin_array(Layout::lines);
-  for (const CheckpointFile& file : checkpoint.files) {
-    json.begin_object();
-    json.field("file", places.relative(file.path));
-    json.field("bytes", file.bytes);
-    json.end();
-  }
-  json.end();
+  write_files(json, checkpoint);
   list_field(json, "names", checkpoint.size(), [&](std::size_t i) { json.value(checkpoint.tensors[i].name); });
   list_field(json, "dtypes", columns.dtypes.values().size(),
              [&](std::size_t i) { json.value(*columns.dtypes.values()[i]); });

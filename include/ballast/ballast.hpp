@@ -16,6 +16,7 @@
 #include <ballast/diff.hpp>             // comparisons
 #include <ballast/diff_adapters.hpp>    // comparisons of what two LoRAs add
 #include <ballast/dtype.hpp>            // element types
+#include <ballast/duplicates.hpp>       // tensors with equal bytes
 #include <ballast/error.hpp>            // the one exception
 #include <ballast/fetch.hpp>            // what an address names, whole, onto this machine
 #include <ballast/float16.hpp>          // 16-bit floats as C++ types

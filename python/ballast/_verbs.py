@@ -14,12 +14,12 @@ def info(
     lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
     plain_http=False, offline=False, progress=None
 ):
-    """What is this: format, tensors, parameters, dtypes, metadata, patterns.
+    """What is this: format, parameters, dtypes, the model, metadata.
 
         targets: files, folders, indexes, https://, hf://, s3://, or - for stdin
         context: for how many tokens the KV cache is estimated (4096)
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('info',),
@@ -40,15 +40,15 @@ def info(
 
 def ls(
     target, globs=None, *, long=False, sort=None, reverse=False, top=None, dtype=None, min_size=None,
-    max_size=None, tree=False, depth=None, include=None, exclude=None, threads=None, root=None, weights_only=False,
-    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
-    dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
-    ca_file=None, plain_http=False, offline=False, progress=None
+    max_size=None, tree=False, depth=None, duplicates=False, include=None, exclude=None, threads=None, root=None,
+    weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
+    no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
+    netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
     """One tensor a line: name, dtype, shape, bytes.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these; or a part of names
+        globs: only tensors whose full name matches one of these; or a part of names
         long: a column with the number of elements, too
         sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
         reverse: the other way round
@@ -58,16 +58,17 @@ def ls(
         max_size: only tensors of at most so many bytes
         tree: what lies under each prefix of names, with layers of one kind folded
         depth: of the tree, only so many levels; implies tree
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        duplicates: only tensors with the bytes of another one, in groups
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('ls',),
         [("target", target), ("texts", globs)],
         {
             "long": long, "sort": sort, "reverse": reverse, "top": top, "dtype": dtype, "min-size": min_size,
-            "max-size": max_size, "tree": tree, "depth": depth, "include": include, "exclude": exclude,
-            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "max-size": max_size, "tree": tree, "depth": depth, "duplicates": duplicates, "include": include,
+            "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
             "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
             "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
@@ -86,10 +87,10 @@ def stats(
     dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
     ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """Min, max, mean, std, zeros, NaN, Inf, and a histogram.
+    """Min, max, mean, std, a histogram; or problems: NaN, Inf, zeros.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these
+        globs: only tensors whose full name matches one of these
         problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
             are any
         outlier_factor: with problems, a spread is odd beyond X times the median of its pattern, or below a part of
@@ -100,8 +101,8 @@ def stats(
         top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('stats',),
@@ -127,14 +128,14 @@ def hash(
     no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
     netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """A SHA-256 for each tensor and one for the whole, whatever the format or sharding.
+    """A SHA-256 for each tensor and one for all, whatever the format.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
-        globs: only tensors whose whole name matches one of these
-        digest: only the digest of the whole
+        globs: only tensors whose full name matches one of these
+        digest: only the one digest for all tensors
         decoded: of ggml's blocks, hash the F32 values that they stand for
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('hash',),
@@ -159,7 +160,7 @@ def scan(
     dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False,
     ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """Every global that a pickle names, with a verdict; runs nothing.
+    """What a file would do to whoever loads it; runs nothing.
 
         targets: files, folders (every file of which is looked at, in their folders too), or - for standard input
         trust: names that are known for this run, as in 'ultralytics.*'; dangerous ones stay dangerous; repeatable
@@ -190,7 +191,7 @@ def verify(
     lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
     plain_http=False, offline=False, progress=None
 ):
-    """Check the structure, the index against its shards, every byte, a manifest.
+    """Is anything missing or broken: structure, shards, bytes, digests.
 
         target: a file, a folder or an …index.json
         manifest: compare with what `ballast hash` printed or `ballast convert manifest` wrote earlier
@@ -219,7 +220,7 @@ def check(
     lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
     plain_http=False, offline=False, progress=None
 ):
-    """Fit to ship: safe, complete, without NaN, and what config.json says; for CI.
+    """Is it fit to ship: safe, complete, no NaN, as config.json says.
 
         targets: files and folders, https://, hf://, s3://
         policy: what fails and what is trusted, a line each: fail RULE, warn RULE, ignore RULE, dtypes A B, a
@@ -251,7 +252,7 @@ def diff(
     compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
     subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """What differs between two checkpoints: names, dtypes, shapes, values.
+    """What differs between two checkpoints: shapes, dtypes, values.
 
         a: a checkpoint
         b: another
@@ -266,8 +267,8 @@ def diff(
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('diff',),
@@ -295,7 +296,7 @@ def view(
     variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
     progress=None
 ):
-    """Look at a checkpoint, or at the difference of two, in a browser or in one HTML file.
+    """A checkpoint, or the difference of two, in a browser or one file.
 
         targets: a checkpoint, or two to compare; a file, a folder, https://, hf://
         html: write the page as one file instead; - is standard output
@@ -303,8 +304,8 @@ def view(
         base: of an adapter: the model that it belongs to
         port: the port of the page; 0, the default, is any that is free
         no_browser: only print the address
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         force: overwrite what is there
     """
     return _run(
@@ -326,33 +327,38 @@ def view(
 
 
 def convert(
-    source, out, *, include=None, exclude=None, rename=None, map=None, map_back=None, names=None,
-    architecture=None, heads=None, kv_heads=None, type=None, imatrix=None, include_weights=None,
-    exclude_weights=None, tensor_type=None, output_tensor_type=None, token_embedding_type=None,
-    leave_output_tensor=False, pure=False, allow_requantize=False, pre_tokenizer=None, strip_prefix=None,
-    add_prefix=None, dtype=None, quantize=None, model_only=False, dense=False, raw=False, dedupe=False,
-    keep_values=False, compress=False, max_shard_size=None, metadata=None, remove_metadata=None, memory=None,
-    allow_dangerous=False, strict=False, no_sidecars=False, allow_empty=False, force=False, verify=False,
-    manifest=None, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
-    lenient=False, limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None,
-    plain_http=False, offline=False, progress=None
+    source, out, *, include=None, exclude=None, model_only=False, rename=None, names=None, strip_prefix=None,
+    add_prefix=None, map=None, map_back=None, architecture=None, heads=None, kv_heads=None, dtype=None, type=None,
+    quantize=None, imatrix=None, include_weights=None, exclude_weights=None, tensor_type=None,
+    output_tensor_type=None, token_embedding_type=None, leave_output_tensor=False, pure=False,
+    allow_requantize=False, pre_tokenizer=None, dense=False, raw=False, dedupe=False, compress=False,
+    keep_values=False, max_shard_size=None, metadata=None, remove_metadata=None, force=False, dry_run=False,
+    no_sidecars=False, strict=False, verify=False, manifest=None, allow_dangerous=False, allow_empty=False,
+    memory=None, no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None,
+    cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False,
+    limits=None, variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False,
+    offline=False, progress=None
 ):
     """Copy, select, rename, cast and shard, streamed in bounded memory.
 
         source: a file, a folder, an …index.json, or - for standard input
-        out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder (one that is there, or NAME/)
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
+        model_only: of a training checkpoint, only the model
         rename: replace in every name, \\1 for groups; in order
+        names: names, and the values that belong to them, of Hugging Face or llama.cpp: hf, gguf; or keep
+        strip_prefix: take this from the beginning of names
+        add_prefix: put this before every name
         map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename. transformers: what
             from_pretrained does, by the model_type of config.json or transformers:TYPE
         map_back: the same rules, the other way
-        names: names (and what goes with them) as Hugging Face or llama.cpp has them: hf, gguf; or keep
         architecture: for names, where the file does not say it: llama
         heads: for names: heads of attention
         kv_heads: for names: heads of keys and values
-        type: a whole model for llama.cpp, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0
+        dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        type: a model that llama.cpp runs, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0
+        quantize: linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4
         imatrix: for type: what each column matters, as llama-imatrix measured it
         include_weights: for imatrix: only tensors with this in their name
         exclude_weights: for imatrix: no tensors with this in their name
@@ -363,50 +369,46 @@ def convert(
         pure: for type: one type for all, without the recipe's exceptions
         allow_requantize: for type: blocks may be decoded and encoded again
         pre_tokenizer: how llama.cpp calls the pre-tokenizer, where tokenizer.json has one that is not known
-        strip_prefix: take this from the beginning of names
-        add_prefix: put this before every name
-        dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
-        quantize: linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4
-        model_only: of a training checkpoint only the model, under its own names; not the optimizer's state
         dense: sparse tensors as dense ones, quantized ones as their values
         raw: ggml's blocks into safetensors as bytes, to become the same GGUF again
         dedupe: safetensors: tensors that share their bytes once, the other names agreed
-        keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
         compress: safetensors: what shrinks as zstd frames, which ballast opens as it is
+        keep_values: what stands beside the tensors of a pickle, such as an epoch, as JSON metadata
         max_shard_size: split into shards of at most this much
-        metadata: set metadata: author=me; with a type in a GGUF: llama.block_count:u32=2
+        metadata: author=me; in a GGUF llama.block_count:u32=2
         remove_metadata: leave metadata out
-        memory: for all buffers together; 64MiB by default
-        allow_dangerous: go on although the file names something dangerous
-        strict: write nothing where values would be lost or checksums are wrong, instead of a note
-        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
-        allow_empty: write a file although there is no tensor to write
         force: overwrite what is there
+        dry_run: show what would be written, and write nothing
+        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
+        strict: write nothing where values would be lost or checksums are wrong, instead of a note
         verify: read everything back and compare, before anything is replaced
         manifest: write down what every tensor is, for ballast verify manifest
-        dry_run: show what would be written, and write nothing
+        allow_dangerous: go on although the file names something dangerous
+        allow_empty: write a file although there is no tensor to write
+        memory: for all buffers together; 64MiB by default
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('convert',),
         [("target", source), ("text", out)],
         {
-            "include": include, "exclude": exclude, "rename": rename, "map": map, "map-back": map_back,
-            "names": names, "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "type": type,
-            "imatrix": imatrix, "include-weights": include_weights, "exclude-weights": exclude_weights,
-            "tensor-type": tensor_type, "output-tensor-type": output_tensor_type,
-            "token-embedding-type": token_embedding_type, "leave-output-tensor": leave_output_tensor, "pure": pure,
-            "allow-requantize": allow_requantize, "pre-tokenizer": pre_tokenizer, "strip-prefix": strip_prefix,
-            "add-prefix": add_prefix, "dtype": dtype, "quantize": quantize, "model-only": model_only,
-            "dense": dense, "raw": raw, "dedupe": dedupe, "keep-values": keep_values, "compress": compress,
-            "max-shard-size": max_shard_size, "metadata": metadata, "remove-metadata": remove_metadata,
-            "memory": memory, "allow-dangerous": allow_dangerous, "strict": strict, "no-sidecars": no_sidecars,
-            "allow-empty": allow_empty, "force": force, "verify": verify, "manifest": manifest, "dry-run": dry_run,
-            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
-            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
-            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "include": include, "exclude": exclude, "model-only": model_only, "rename": rename, "names": names,
+            "strip-prefix": strip_prefix, "add-prefix": add_prefix, "map": map, "map-back": map_back,
+            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "dtype": dtype, "type": type,
+            "quantize": quantize, "imatrix": imatrix, "include-weights": include_weights,
+            "exclude-weights": exclude_weights, "tensor-type": tensor_type,
+            "output-tensor-type": output_tensor_type, "token-embedding-type": token_embedding_type,
+            "leave-output-tensor": leave_output_tensor, "pure": pure, "allow-requantize": allow_requantize,
+            "pre-tokenizer": pre_tokenizer, "dense": dense, "raw": raw, "dedupe": dedupe, "compress": compress,
+            "keep-values": keep_values, "max-shard-size": max_shard_size, "metadata": metadata,
+            "remove-metadata": remove_metadata, "force": force, "dry-run": dry_run, "no-sidecars": no_sidecars,
+            "strict": strict, "verify": verify, "manifest": manifest, "allow-dangerous": allow_dangerous,
+            "allow-empty": allow_empty, "memory": memory, "no-sync": no_sync, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
+            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
+            "offline": offline,
         },
         objects=True,
         json=True,
@@ -420,12 +422,12 @@ def fetch(
     compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
     subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """Everything that an address names, into the Hub's cache or a folder.
+    """What an address names, into the Hub's cache or a folder.
 
         target: hf://org/name[@revision][/path], https://… or s3://bucket/key
         output: only into this folder, not into the Hub's cache
-        include: only files whose whole path matches
-        exclude: leave out files whose whole path matches
+        include: only files whose full path matches
+        exclude: leave out files whose full path matches
         in_flight: requests at once, 8 by default
         force: overwrite what is there
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
@@ -453,14 +455,14 @@ def plan(
     no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
     netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
-    """Which part of which tensor each rank of a parallel model needs, and where it lies.
+    """Which part of which tensor each rank of a parallel model needs.
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         ranks: how many there are; must be given
         rules: how tensors are cut: see docs/ranks.md; without it none is
         rank: only what this one needs, counted from 0
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('plan',),

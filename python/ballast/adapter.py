@@ -1,4 +1,4 @@
-"""What fine-tuning adds to a model: look at it, take it out, put it in, convert it.
+"""LoRAs and other adapters: look, take out, put in, merge, convert.
 
 This file is written by python/tools/make_verbs.py from the command itself.
 """
@@ -142,7 +142,7 @@ def convert(
     """For another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays.
 
         adapter: the folder that PEFT saved, or a file of diffusers, kohya, llama.cpp or MLX
-        to: peft (a folder), diffusers, kohya or gguf (a file)
+        to: whose names and shapes it gets: peft (a folder), diffusers, kohya or gguf (a file)
         base: the base: for kohya its names, which tell flat ones apart; for gguf its config.json
         portable: for peft: names without base_model.model.
         subfolder: of the adapter's folder, where several lie in one
@@ -246,8 +246,8 @@ def from_diff(
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose whole name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose whole name matches
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         output: the folder to write
         force: overwrite what is there
         dry_run: show the error of every layer, and write nothing

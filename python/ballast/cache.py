@@ -1,4 +1,4 @@
-"""The conversion cache: where it is, what it holds, and how to clear it.
+"""The conversion cache: where it is, what it holds, clearing it.
 
 This file is written by python/tools/make_verbs.py from the command itself.
 """

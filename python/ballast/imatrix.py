@@ -1,4 +1,4 @@
-"""Importance matrices: how much each column of each weight matters to llama.cpp's types.
+"""What an importance matrix of llama.cpp holds.
 
 This file is written by python/tools/make_verbs.py from the command itself.
 """

@@ -20,6 +20,7 @@ NO_FUNCTIONS = {
 }
 NO_KEYWORDS = {
     "help": "help(ballast.convert)",
+    "help-all": "help(ballast.convert)",
     "version": "ballast.__version__",
     "limits": "it prints a table",
     "quiet": "a function prints nothing",

@@ -16,7 +16,7 @@ from ballast import _native
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "ballast"
 
 # What only a terminal needs, or what a function says by its result.
-NOT_MIRRORED = {"help", "version", "limits", "quiet", "verbose", "color", "json"}
+NOT_MIRRORED = {"help", "help-all", "version", "limits", "quiet", "verbose", "color", "json"}
 # A shell's business; and what indexing a tensor does better.
 NOT_FUNCTIONS = {"completion", "cat"}
 # Verbs that look at the file itself, so that a state dict in memory is no target for them.

@@ -2,24 +2,23 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
-#include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
+#include <ballast/duplicates.hpp>
 #include <ballast/error.hpp>
-#include <ballast/hash.hpp>
 #include <ballast/model_info.hpp>
 
 #include "core/text.hpp"
+#include "inspect/tensor_ranges.hpp"
 #include "llamacpp/model_folder.hpp"
-#include "tensor/checkpoint_parts.hpp"
 
 namespace ballast {
 namespace {
 
 constexpr std::uint64_t kLeastDuplicate = 4096;  // smaller tensors, such as norms that are all ones, are often alike
-constexpr std::size_t kSample = 4096;
+constexpr std::size_t kSample = 4096;            // bytes that say whether a tensor is all zeros
 
 bool is_weight(const Tensor& tensor) {
   const bool has_values = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
@@ -43,56 +42,29 @@ void look_at_dtypes(const Checkpoint& checkpoint, const CheckPolicy& policy, Fin
   }
 }
 
-std::string sample_of(const Tensor& tensor) {
-  std::string sample(2 * kSample, '\0');
-  const auto bytes = std::as_writable_bytes(std::span(sample));
-  tensor.read(0, bytes.first(kSample));
-  tensor.read(tensor.nbytes() - kSample, bytes.last(kSample));
-  return sample;
+bool is_all_zero(const Tensor& tensor) {
+  std::string sample(kSample, '\1');
+  tensor.read(0, std::as_writable_bytes(std::span(sample)));
+  return sample.find_first_not_of('\0') == sample.npos;
 }
 
-bool is_all_zero(std::string_view sample) { return sample.find_first_not_of('\0') == sample.npos; }
-
-// The tensors that begin and end alike, by group; tensors that share their bytes on purpose are one.
-std::vector<std::vector<std::string_view>> alike(const Checkpoint& checkpoint) {
-  using Key = std::tuple<DType, std::vector<std::uint64_t>, std::string>;
-  std::map<std::tuple<DType, std::vector<std::uint64_t>>, std::vector<std::string_view>> by_shape;
-  std::set<std::tuple<const Storage*, std::uint64_t>> seen;
-  for (const auto& [name, tensor] : checkpoint) {
-    const bool is_one = is_weight(tensor) && tensor.has_data() && tensor.nbytes() >= kLeastDuplicate &&
-                        tensor.is_contiguous() && !checkpoint.aliases.contains(name);
-    if (!is_one || !seen.emplace(tensor.storage().get(), tensor.offset()).second) continue;
-    by_shape[{tensor.dtype(), {tensor.shape().begin(), tensor.shape().end()}}].push_back(name);
-  }
-  std::map<Key, std::vector<std::string_view>> groups;
-  for (const auto& [shape, names] : by_shape) {
-    if (names.size() < 2) continue;
-    for (const std::string_view name : names) {
-      std::string sample = sample_of(checkpoint.at(name));
-      if (!is_all_zero(sample)) groups[{std::get<0>(shape), std::get<1>(shape), std::move(sample)}].push_back(name);
-    }
-  }
-  std::vector<std::vector<std::string_view>> result;
-  for (auto& [key, names] : groups) {
-    if (names.size() > 1) result.push_back(std::move(names));
-  }
-  return result;
-}
-
+// Tensors that share their bytes on purpose are one, and zeros have a rule of their own.
 void look_for_duplicates(const Checkpoint& checkpoint, const CheckOptions& options, FindingCollector& out) {
   if (out.ignores("duplicate")) return;
-  for (const auto& names : alike(checkpoint)) {
-    const std::set<std::string_view> wanted(names.begin(), names.end());
-    const Checkpoint some = keep_names(checkpoint, [&](std::string_view name) { return wanted.contains(name); });
-    std::map<std::string, std::vector<std::string>> by_digest;
-    for (const HashReport::Tensor& tensor : hash(some, {.threads = options.threads}).tensors)
-      by_digest[tensor.sha256.value_or("")].push_back(tensor.name);
-    for (const auto& [digest, same] : by_digest) {
-      if (same.size() < 2) continue;
-      out.add("duplicate", {}, same[1],
-              fmt::format("has the bytes of {}{}", quote(same[0]),
-                          same.size() == 2 ? "" : fmt::format(", and so have {} others", same.size() - 2)));
-    }
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    const auto& [name, tensor] = checkpoint.tensors[i];
+    if (is_weight(tensor) && tensor.nbytes() >= kLeastDuplicate && !checkpoint.aliases.contains(name))
+      numbers.push_back(i);
+  }
+  const std::vector<bool> is_repeated = find_repeated(checkpoint, numbers);
+  std::erase_if(numbers, [&](std::size_t number) { return is_repeated[number]; });
+  for (const Duplicates& same : find_duplicates(checkpoint, numbers, {.threads = options.threads})) {
+    const auto& [first, tensor] = checkpoint.tensors[same.tensors[0]];
+    if (is_all_zero(tensor)) continue;
+    const std::string others = same.copies == 2 ? "" : fmt::format(", and so have {} others", same.copies - 2);
+    out.add("duplicate", {}, std::string(checkpoint.tensors[same.tensors[1]].name),
+            fmt::format("has the bytes of {}{}", quote(first), others));
   }
 }
 

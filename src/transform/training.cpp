@@ -208,8 +208,9 @@ void say_what_is_left_out(Checkpoint& checkpoint, const TrainingParts& parts) {
   const auto say = [&](std::string text) { checkpoint.notes.push_back({"", std::move(text), Note::Kind::remark}); };
   if (const std::string list = list_of(parts.optimizers); !list.empty()) say("optimizer state is left out: " + list);
   if (!parts.averages.empty())
-    say(fmt::format("an average of the model is left out: {}; the root {} takes it instead", list_of(parts.averages),
-                    quote(parts.averages.front().root)));
+    checkpoint.notes.push_back({"", "an average of the model is left out: " + list_of(parts.averages),
+                                Note::Kind::remark,
+                                mention(Remedy::root, parts.averages.front().root) + " takes it instead"});
   if (parts.is_average)
     say(fmt::format("the model is the average {}, since no other weights are there", quote(parts.model.root)));
   if (!parts.others.empty()) say("left out besides the model: " + list_of(parts.others));

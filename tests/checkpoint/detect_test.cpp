@@ -99,7 +99,7 @@ const Stranger kStrangers[] = {
     {"ATemplate", "{{ bos_token }}{% for m in messages %}", Errc::unsupported, "a text file", ""},
     {"AWord", "hello world", Errc::unsupported, "begins with \"hello world\"", ""},
     {"ALatexSection", "\\section{\"Introduction\"}", Errc::unsupported, "a text file", ""},
-    {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::malformed, "a zip archive without its end record", "downloaded whole"},
+    {"AZip", "PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl"s, Errc::malformed, "a zip archive without its end record", "downloaded completely"},
     {"AnEmptyZip", "PK\x05\x06"s + std::string(18, '\0'), Errc::unsupported, "without a checkpoint in it", "data.pkl"},
     {"AProgramThatEndsAsAZip", "\x7f""ELF and more"s + test::ZipFile().stored("a", "data").text(), Errc::malformed, "ends as a zip archive, but does not begin as one", "two programs"},
     {"AGguf", "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"s, Errc::malformed, "ends inside the key count", ""},

@@ -152,6 +152,44 @@ class Tree(TestCase):
         self.assertEqual(self.ballast("ls", "m.safetensors", "--tree", "--json").json()["tree"], [])
 
 
+class Duplicates(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.write("m.safetensors", {
+            "embed": ("F32", [64, 32], [0.5] * 2048), "head": ("F32", [64, 32], [0.5] * 2048), "other": ("F32", [64, 32], [0.25] * 2048),
+            **{f"layers.{i}.norm": ("F32", [32], [1.0] * 32) for i in range(3)}})
+
+    def test_are_listed_with_what_they_equal(self):
+        self.assertEqual(self.ballast("ls", "m.safetensors", "--duplicates").rows(), [
+            ["embed", "F32", "[64, 32]", "8192", "", ""], ["head", "F32", "[64, 32]", "8192", "= embed", "stored again"],
+            ["layers.0.norm", "F32", "[32]", "128", "", ""],
+            ["layers.1.norm", "F32", "[32]", "128", "= layers.0.norm", "stored again"],
+            ["layers.2.norm", "F32", "[32]", "128", "= layers.0.norm", "stored again"]])
+        self.assertEqual(len(self.ballast("ls", "m.safetensors", "--duplicates", "--min-size", "4K").lines()), 2)
+        self.assertEqual(self.ballast("ls", "m.safetensors", "--duplicates", "{embed,other}").out, "")
+
+    def test_json_has_the_groups(self):
+        listed = self.ballast("ls", "m.safetensors", "--duplicates", "--json").json()
+        self.assertEqual([tensor["name"] for tensor in listed["tensors"]], ["embed", "head", "layers.0.norm", "layers.1.norm", "layers.2.norm"])
+        self.assertEqual(listed["duplicates"], [{"tensors": ["embed", "head"], "bytes": 8192, "copies": 2},
+                                                {"tensors": [f"layers.{i}.norm" for i in range(3)], "bytes": 128, "copies": 3}])
+
+    def test_an_alias_shares_its_bytes(self):
+        rows = self.ballast("ls", TINY, "--duplicates", "lm_head*", "*embed*").rows()
+        self.assertEqual([row[4:] for row in rows], [["", ""], ["= model.embed.weight", "shared"]])
+
+    def test_a_person_sees_groups_with_layers_folded(self):
+        show = lambda *args: Terminal("ls", "m.safetensors", "--duplicates", *args, "--color=never", cwd=self.folder).finish()[1].splitlines()
+        self.assertEqual(show(), ["8.19 kB stored 2 times: F32 [64, 32]", "  embed", "  head", "128 B stored 3 times: F32 [32]",
+                                  "  layers.#.norm  ×3", "5 tensors in 2 groups with equal bytes; 8.45 kB could be saved"])
+        self.assertIn("  layers.1.norm", show("-v"))
+        self.assertEqual(show("other"), ["no duplicates among 1 tensor"])
+
+    def test_what_has_no_meaning_for_groups_is_refused(self):
+        for option in (["--tree"], ["--top", "3"], ["--sort", "name"], ["--reverse"], ["--long"]):
+            self.refused("ls", "m.safetensors", "--duplicates", *option, code=USAGE, says="--duplicates", hint="--min-size")
+
+
 class OnATerminal(TestCase):
     def show(self, *args, **more):
         return Terminal("ls", *args, "--color=never", cwd=self.folder, **more).finish()[1].splitlines()
@@ -171,7 +209,7 @@ class OnATerminal(TestCase):
             self.assertEqual("#" in text, not blocks, locale)
 
     def test_the_tree_fits_a_narrow_screen(self):
-        self.write("m.safetensors", model())
+        self.write("m.safetensors", model() | {"x" * 60: ("U8", [1], [1])})
         for columns in (50, 60, 80, 120):
             lines = self.show("m.safetensors", "--tree", columns=columns)
             self.assertLessEqual(max(map(len, lines)), columns)

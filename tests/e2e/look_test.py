@@ -187,7 +187,7 @@ class Ls(TestCase):
     def test_a_selection_without_a_match_is_an_error_that_helps(self):
         self.refused("ls", TINY, "model.nrom.weight", code=IO, says='no tensor matches "model.nrom.weight"',
                      hint="did you mean model.norm.weight?")
-        self.refused("ls", TINY, "nothing*", code=IO, says='no tensor matches "nothing*"', hint="whole name")
+        self.refused("ls", TINY, "nothing*", code=IO, says='no tensor matches "nothing*"', hint="full name")
 
     def test_reads_standard_input(self):
         listed = self.ballast("ls", "-", "--json", stdin=TINY.read_bytes()).json()

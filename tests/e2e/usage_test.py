@@ -40,11 +40,6 @@ class Usage(TestCase):
             self.assertIn(option, text)
             self.assertNotIn(f"  {option} ", self.ballast("ls", "--help").out)
 
-    def test_help_in_a_narrow_terminal_is_wrapped(self):
-        for columns in (50, 80, 120):
-            _, text = Terminal("convert", "--help", "--color=never", cwd=self.folder, columns=columns, env=environment(LANG="C.UTF-8")).finish()
-            self.assertLessEqual(max(len(line) for line in text.splitlines() if not line.startswith("  ballast ")), columns)
-
     def test_help_lists_the_verbs_that_completion_offers(self):
         block = self.ballast("--help").out.split("\nVerbs\n")[1].split("\n\n")[0]
         self.assertEqual(re.findall(r"(?m)^  ([a-z-]+) +\w", block), VERBS)

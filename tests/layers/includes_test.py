@@ -97,6 +97,7 @@ PUBLIC_HEADERS = {
     "summary": "inspect",
     "check": "check",
     "model_info": "inspect",
+    "duplicates": "inspect",
     "listing": "inspect",
     "tree": "inspect",
     "scan": "checkpoint",

@@ -93,7 +93,11 @@ TEST(Training, TakesTheModelAndNamesTheAverage) {
   EXPECT_EQ(parts.averages[0].root, "state_dict_ema");
   const Checkpoint model = model_only(checkpoint);
   EXPECT_EQ(names_of(model), Names{"w"});
-  EXPECT_NE(notes_of(model).find("the root \"state_dict_ema\" takes it instead"), std::string::npos);
+  EXPECT_NE(notes_of(model).find("an average of the model is left out: \"state_dict_ema\""), std::string::npos);
+  const auto names_root = [](const Note& note) {
+    return note.hint.text() == "OpenOptions::root = \"state_dict_ema\" takes it instead";
+  };
+  EXPECT_EQ(std::ranges::count_if(model.notes, names_root), 1);
 }
 
 TEST(Training, TakesTheAverageIfThereIsNothingElse) {

@@ -116,7 +116,7 @@ TarHeader read_tar_header(std::span<const std::byte> block, std::uint64_t offset
   if (!has_tar_checksum(block))
     throw Error(Errc::malformed, "the checksum of a tar header is wrong")
         .at_byte(offset + kChecksumBegin)
-        .hint("the file is damaged, or was not copied whole");
+        .hint("the file is damaged, or was not copied completely");
   const std::string_view text(reinterpret_cast<const char*>(block.data()), kTarBlockBytes);
   TarHeader header;
   header.name = read_name(text.substr(0, 100), text.substr(345, 155), text.substr(257, 6) == kPosixMagic, offset);

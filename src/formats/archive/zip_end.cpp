@@ -89,7 +89,7 @@ std::optional<EndRecord> find_end_record(const Source& source, HeaderWindow& win
   if (found == tail.npos) {
     report.add(Error(Errc::malformed, "a zip archive without its end record")
                    .at_byte(size)
-                   .hint("the end of the file is missing: was it copied or downloaded whole?"));
+                   .hint("the end of the file is missing: was it copied or downloaded completely?"));
     return std::nullopt;
   }
   const std::uint64_t offset = tail_offset + found;

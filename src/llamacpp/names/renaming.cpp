@@ -192,7 +192,7 @@ class Renaming {
     if (parts.size() == count) return parts;
     const std::string missing = is_stack ? with_number(names.front(), expected) : names.at(expected);
     throw Error(Errc::mismatch, fmt::format("belongs with {}, which is not there", quote(missing)))
-        .hint("is the checkpoint whole?");
+        .hint("is the checkpoint complete?");
   }
 
   void check_changeable(std::string_view name, const Tensor& tensor, Change change) const {

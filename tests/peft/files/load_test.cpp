@@ -175,11 +175,11 @@ TEST(AdapterProblems, AreSentencesThatSayWhatToDo) {
   const Problem table[] = {
       {R"({"peft_type": "LORA", "r": 4})", {a, b}, "says rank 4 for module \"q\", its tensors have 2", "correct \"r\""},
       {R"({"peft_type": "LORA", "r": 2})", {a, wide}, "an A of rank 2 and a B of rank 3", "the same adapter"},
-      {R"({"peft_type": "LORA", "r": 2})", {a}, "only one half of its LoRA", "saved whole"},
+      {R"({"peft_type": "LORA", "r": 2})", {a}, "only one half of its LoRA", "saved completely"},
       {R"({"peft_type": "LORA", "r": 2, "lora_alpha": 0})", {a, b}, "an alpha of 0", "correct \"lora_alpha\""},
       {R"({"peft_type": "LORA", "r": 2, "lora_alpha": "x"})", {a, b}, "\"x\" is no number", ""},
       {R"({"peft_type": "IA3"})", {a, b}, "no tensor is one of IA3", "belongs to the weights"},
-      {R"({"peft_type": "LORA"})", {}, "has no tensors", "saved whole"},
+      {R"({"peft_type": "LORA"})", {}, "has no tensors", "saved completely"},
       {R"({"peft_type": "LORA", "modules_to_save": ["head"]})",
        {{"base_model.model.tail.weight", {2, 3}}},
        "no tensor is one of LORA",

@@ -1,0 +1,170 @@
+"""Every verb at every width: what a terminal shows fits it, and a pipe gets all of it.
+
+A line may be wider than the terminal only if it is one word: a digest, a path or a name that is cut nowhere else. The
+terminal goes on with such a word in its next line, and it can be copied as a whole.
+"""
+
+import math
+import pickle
+import subprocess
+import sys
+import unicodedata
+import unittest
+
+from imatrix_test import legacy
+from support import *
+
+WIDTHS = (50, 80, 120)
+MODEL = VECTORS / "hf2gguf" / "llama3" / "Llama-3.2-1B-Instruct"
+LONG = "model.layers.0." + "x" * 300 + ".weight"
+NAMES = [LONG, "模型.层.权重" * 20, "e\u0301" * 200, "\u202eabc" + "שלום" * 30, "a" * 48 + "👍🏽" * 20, "short"]
+
+# Data that was asked for by its name, and that a program may read from the terminal: it is printed as it is.
+AS_IT_IS = ("--json", "--sarif", "completion")
+
+COMMANDS = """
+info NAMES | info tour/base --context 8192 | info tour/last.ckpt | info tour/stranger.pt | info tour/moe | info several | info tour/chat-lora
+tour/base TINY | info NAMES --json | info nothing.safetensors | info cut.safetensors
+ls NAMES | ls NAMES --long --top 3 | ls NAMES --tree | ls tour/moe experts --depth 1 | ls TINY | ls NAMES --duplicates | ls tour/chat --duplicates | ls TINY nrom | ls TINY --sort size | ls NAMES --json
+cat TINY model.position_ids | cat TINY model.embed.weight | cat NAMES short | cat TINY model.nrom.weight | cat TINY *.norm.* -o n1.npz --force
+stats NAMES | stats tour/spike.safetensors | stats TINY *mlp* --histogram | stats TINY model.embed.weight | stats TINY --long
+stats TINY --quantiles | stats TINY model.embed.weight --axis -1 --top 2 | stats NAMES --axis 0 | stats tour/spike.safetensors --problems | stats zeros.safetensors --problems
+stats TINY --problems | stats tour/chat-lora --problems
+hash NAMES | hash TINY *norm* | hash TINY --digest | hash nothing
+scan tour/stranger.pt | scan examples/tiny.pt -v | scan tour | scan --allowlist | scan examples/tiny.pt
+verify TINY | verify TINY --manifest other.sha256 | verify cut.safetensors | verify NAMES
+check tour/partial | check tour/chat TINY | check tour/stranger.pt tour/spike.safetensors | check NAMES | check zeros.safetensors | check --rules
+diff tour/chat tour/code --top 3 | diff tour/base tour/chat | diff tour/chat-lora tour/code-lora --top 3 | diff NAMES TINY | diff TINY TINY
+diff NAMES zeros.safetensors | diff tour/base tour/chat --effective-rank --top 3
+view TINY --html page.html --force | view | view TINY --html page.html
+meta get NAMES | meta get TINY | meta get GGUF | meta get TINY format | meta get TINY fromat | meta set edited.safetensors a=1 | meta unset edited.safetensors a
+convert TINY half.safetensors --dtype F16 --force | convert TINY sharded/ --max-shard-size 4kB --dry-run | convert tour/last.ckpt last.safetensors --model-only --force
+convert tour/base base.gguf --type Q4_K_M --dry-run | convert tour/chat chat2/ --dtype BF16 --dry-run | convert NAMES n.gguf | convert examples/tiny.pt t.gguf --dry-run
+convert TINY f8.safetensors --dtype F8_E4M3 --exclude nothing --force | convert TINY TINY
+fetch tour/base | fetch http://127.0.0.1:1/x.safetensors | plan TINY --ranks 2 --rules examples/ranks.json | plan TINY
+adapter info tour/chat-lora | adapter info TINY | adapter merge examples/tiny.safetensors examples/tiny-lora -o m.safetensors --dry-run
+adapter merge tour/base tour/chat-lora -o m/ --dry-run | adapter convert tour/chat-lora --to kohya -o k.safetensors --dry-run
+adapter inject tour/base tour/chat-lora -o i.safetensors --dry-run | adapter from-diff tour/chat tour/code --rank 2 --dry-run
+adapter extract i2.safetensors --config tour/chat-lora/adapter_config.json -o x --dry-run | adapter convert TINY --to kohya -o k.safetensors
+imatrix info imatrix.dat | imatrix info TINY | cache list | cache path TINY | cache path nothing | cache clear
+completion bash | completion tcsh | lss TINY | --limits | --version | help options | --help | --nothing
+""".replace("\n", " | ")
+
+
+def commands():
+    """Every line above, and the help of every verb in both lengths."""
+    for line in filter(None, map(str.strip, COMMANDS.split("|"))):
+        yield line.split(" ")
+    for path in parser_commands():
+        yield [*path.split(), "--help"]
+        yield [*path.split(), "--help-all"]
+
+
+def columns_of(text):
+    """Columns by Python's tables, which are not ours."""
+    return sum(0 if unicodedata.combining(c) or unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in text)
+
+
+def make_targets(folder):
+    """One folder for all tests of this file: no command here changes what another one reads."""
+    shutil.copytree(SOURCE / "examples", folder / "examples")
+    subprocess.run([sys.executable, "examples/make_tour.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    put = lambda name, content: (folder / name).write_bytes(content)
+    put("names.safetensors", safetensors({name: ("F32", [8, 40], pack("F32", [math.sin(i + 1) for i in range(320)])) for name in NAMES},
+                                         {"description": "a word and another " * 40, "one": "x" * 400, "模型" * 30: "y"}))
+    put("zeros.safetensors", safetensors({name: ("F32", [8, 40], pack("F32", [0.0] * 8 + [math.nan] + [1.0] * 311)) for name in NAMES}))
+    put("cut.safetensors", TINY.read_bytes()[:3000])
+    put("edited.safetensors", TINY.read_bytes())
+    put("other.sha256", "".join(f"{i:064x}  {name}\n" for i, name in enumerate(NAMES)).encode())
+    put("imatrix.dat", legacy([(b"blk.%d." % i + b"x" * 100, 2, [2, 4.123456]) for i in range(9)]))
+    (folder / "several").mkdir()
+    for name in ("b" * 200, "b"):
+        put(f"several/{name}.safetensors", TINY.read_bytes())
+    subprocess.run([COMMAND, "adapter", "inject", "tour/base", "tour/chat-lora", "-o", "i2.safetensors", "-q"], cwd=folder, check=True)
+
+
+class Widths(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory(prefix="ballast-e2e-")
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = pathlib.Path(holder.name)
+        make_targets(cls.folder)
+        cls.names = {"NAMES": "names.safetensors", "TINY": "examples/tiny.safetensors", "GGUF": str(VECTORS / "gguf/kv_all.gguf")}
+
+    def words(self, command):
+        return [self.names.get(word, word) for word in command]
+
+    def show(self, command, columns, **env):
+        _, text = Terminal(*self.words(command), cwd=self.folder, columns=columns, env=environment(**env)).finish()
+        return re.sub(r"[^\n]*\r\x1b\[K", "", text)  # what a progress bar left
+
+    def pipe(self, command):
+        done = subprocess.run([COMMAND, *self.words(command)], capture_output=True, cwd=self.folder, timeout=120, env=environment(), stdin=subprocess.DEVNULL)
+        return done.stdout.decode(), done.stderr.decode()
+
+    def too_wide(self, text, columns):
+        return [line for line in without_colors(text).splitlines() if columns_of(line) > columns and len(line.split()) > 1]
+
+    def test_every_verb_is_tried(self):
+        tried = {" ".join(command) for command in commands()}
+        for path in filter(None, parser_commands()):
+            if not any(other.startswith(path + " ") for other in parser_commands()):
+                self.assertTrue(any((command + " ").startswith(path + " ") and not command.endswith(("--help", "--help-all")) for command in tried), path)
+
+    def test_what_a_terminal_shows_fits_it(self):
+        for columns in WIDTHS:
+            for command in commands():
+                if set(command) & set(AS_IT_IS):
+                    continue
+                with self.subTest(" ".join(command), columns=columns):
+                    self.assertEqual(self.too_wide(self.show(command, columns), columns), [])
+
+    def test_without_colours_and_without_utf8_it_fits_as_well(self):
+        for command in commands():
+            with self.subTest(" ".join(command)):
+                text = self.show(command, 80, NO_COLOR="1", LC_ALL="C")
+                self.assertTrue(text.isascii(), text)
+                self.assertNotIn("\x1b", text)
+                if not set(command) & set(AS_IT_IS):
+                    self.assertEqual(self.too_wide(text, 80), [])
+
+    def test_a_pipe_gets_names_whole_and_no_colours(self):
+        for command in commands():
+            with self.subTest(" ".join(command)):
+                out, err = self.pipe(command)
+                self.assertNotIn("\x1b", out + err)
+                if "--help" in command or "--help-all" in command or command[0] in ("help", "--help", "cat", "completion"):
+                    continue
+                self.assertNotIn("…", out)
+                for name in NAMES[:5]:
+                    shown = name.replace("\u202e", "\\u{202e}")
+                    self.assertEqual(out.count(shown[:20]) >= 1, out.count(shown) >= 1, out)
+
+    def test_a_digest_is_never_cut_and_a_manifest_can_be_copied_from_any_terminal(self):
+        for columns in WIDTHS:
+            text = self.show(["hash", "NAMES", "--color=never"], columns)
+            (self.folder / "copied.sha256").write_text(text)
+            done = subprocess.run([COMMAND, "verify", "names.safetensors", "--manifest", "copied.sha256"], capture_output=True, cwd=self.folder, env=environment())
+            self.assertEqual((done.returncode, done.stdout.decode(errors="replace")[:3]), (OK, "ok:"), text)
+
+    def test_the_help_of_every_verb_fits_a_screen(self):
+        """Fifty lines of eighty columns: what a terminal shows of a window that is as high as the screen."""
+        for path in parser_commands():
+            with self.subTest(path):
+                self.assertLessEqual(len(self.show([*path.split(), "--help"], 80).splitlines()), 50)
+
+    def test_the_short_help_names_every_option_and_the_long_one_explains_it(self):
+        commands = parser_commands()
+        for path, options in commands.items():
+            short, long = (self.pipe([*path.split(), answer])[0] for answer in ("--help", "--help-all"))
+            for option in options - {"--help", "--help-all", "--version", "--limits"}:
+                self.assertRegex(short, rf"(?m)^ .*{option}\b", path)
+                self.assertRegex(long, rf"(?m)^  (-\w, |    ){option}\b.*\n?", path)
+
+
+if __name__ == "__main__":
+    unittest.main()
