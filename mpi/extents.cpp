@@ -127,7 +127,8 @@ void ExtentReader::read(const Extent& extent, std::uint64_t first, std::span<std
   }
   if (!extent.is_strided) {
     kept_ = &extent;
-    return storage.read(first, out);
+    storage.read(first, out);
+    return storage.release(first, out.size());
   }
   const Tensor& view = extent.tensor;
   if (kept_ != &extent) {
@@ -135,6 +136,7 @@ void ExtentReader::read(const Extent& extent, std::uint64_t first, std::span<std
     if (lies.size / kMostAround <= view.nbytes()) {
       std::vector<std::byte> bytes(static_cast<std::size_t>(lies.size));
       storage.read(lies.offset, bytes);
+      storage.release(lies.offset, lies.size);
       laid_out_ = Tensor(view.dtype(), view.shape(), view.strides(), memory_storage(std::move(bytes)),
                          view.offset() - lies.offset);
     } else {

@@ -2,35 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
-#include <ballast/ballast.hpp>
-#include <ballast/mpi.hpp>
-
+#include "any_model.hpp"
 #include "builders/gguf_file.hpp"
 #include "builders/safetensors_file.hpp"
 #include "builders/torch_file.hpp"
-#include "ranks.hpp"
-#include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ballast::test {
 namespace {
-
-// A model that takes whatever the checkpoint has.
-struct AnyModel {
-  std::map<std::string, Tensor> tensors;
-  auto fields() { return ballast::fields(field("", tensors)); }
-};
-
-AnyModel with_names_of(const Checkpoint& checkpoint) {
-  AnyModel model;
-  for (const auto& [name, tensor] : checkpoint)
-    model.tensors.try_emplace(std::string(name), Tensor(DType::f32, {0}, nullptr));
-  return model;
-}
 
 struct Both {
   AnyModel together, alone;
