@@ -105,6 +105,24 @@ TEST(ALoad, ReadsEachByteOfNinetyTwoThousandTensorsOnceAndEvenly) {
   EXPECT_LE(loaded.ranks.imbalance(&RankTraffic::read), 1.05);
 }
 
+TEST(ALoad, DoesWhatWasPlanned) {
+  const SharedDir dir;
+  const std::string path = write_tensors(dir, 300, 64, 64);
+  for (const auto& rules : {kRows, kColumns, std::vector<RankRule>()}) {
+    for (const bool share : {false, true}) {
+      const mpi::LoadOptions options{.share = share};
+      const auto planned = mpi::planned_traffic(open(path), world_size(), rules, world_size(), options);
+      const auto loaded = load(path, rules, options);
+      for (unsigned rank = 0; rank < world_size(); ++rank) {
+        EXPECT_EQ(loaded.ranks.ranks[rank].read, planned.ranks[rank].read);
+        EXPECT_EQ(loaded.ranks.ranks[rank].sent, planned.ranks[rank].sent);
+        EXPECT_EQ(loaded.ranks.ranks[rank].received, planned.ranks[rank].received);
+        EXPECT_EQ(loaded.ranks.ranks[rank].held, planned.ranks[rank].held);
+      }
+    }
+  }
+}
+
 TEST(ALoad, OpensTheFilesOnOneRankOnly) {
   const SharedDir dir;
   const auto loaded = load(write_tensors(dir, 1000, 64, 60), kRows);
