@@ -180,7 +180,18 @@ TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 1u);
   ASSERT_EQ(checkpoint.notes.size(), 1u);
-  EXPECT_EQ(checkpoint.notes[0].text, "1 files are links that leave their folder");
+  EXPECT_EQ(checkpoint.notes[0].text, "a link leads out of the folder");
+}
+
+TEST(Folder, OfASnapshotInTheHubsCacheIsMadeOfLinksWithoutANote) {
+  const TempDir cache;
+  const std::filesystem::path model = cache / "models--org--tiny", snapshot = model / "snapshots" / "abc";
+  std::filesystem::create_directories(model / "blobs");
+  std::filesystem::create_directories(snapshot);
+  put_tensor(cache, "0123abcd", "w");
+  std::filesystem::rename(cache / "0123abcd", model / "blobs" / "0123abcd");
+  std::filesystem::create_symlink("../../blobs/0123abcd", snapshot / "model.safetensors");
+  EXPECT_TRUE(open(snapshot.string()).notes.empty());
 }
 
 TEST(Folder, DoesNotNoteLinksThatStayInIt) {
