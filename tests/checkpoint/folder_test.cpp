@@ -183,6 +183,19 @@ TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
   EXPECT_EQ(checkpoint.notes[0].text, "a link leads out of the folder");
 }
 
+TEST(Folder, SaysWhichOtherModelsAreBesideAFileWithANameOfItsOwn) {
+  const TempDir folder;
+  put_tensor(folder, "a.safetensors", "w");
+  folder.write("a.bin", "the same in another format");
+  EXPECT_TRUE(open(folder.path()).notes.empty());
+  folder.write("optimizer.pt", "");
+  folder.write("b.pt", "");
+  folder.write("c.gguf", "");
+  const Checkpoint checkpoint = open(folder.path());
+  ASSERT_EQ(checkpoint.notes.size(), 1u);
+  EXPECT_EQ(checkpoint.notes[0].text, "opened a.safetensors; \"b.pt\", \"c.gguf\" are beside it");
+}
+
 TEST(Folder, OfASnapshotInTheHubsCacheIsMadeOfLinksWithoutANote) {
   const TempDir cache;
   const std::filesystem::path model = cache / "models--org--tiny", snapshot = model / "snapshots" / "abc";
