@@ -27,6 +27,12 @@ std::string depth_chart(const Terminal& screen, const DiffReport::Role& role, st
   return values.size() < 2 ? "" : strip_chart(screen, values, columns);
 }
 
+// The dtype that costs: the one with fewer bits.
+DType cost_of(const DiffReport::DTypeCost& cost) {
+  const DTypeInfo &a = info(cost.dtype_a), &b = info(cost.dtype_b);
+  return a.block_bytes * b.block_elements < b.block_bytes * a.block_elements ? cost.dtype_a : cost.dtype_b;
+}
+
 class DiffText {
  public:
   DiffText(Session& session, const DiffView& view, const DiffReport& report)
@@ -63,9 +69,8 @@ class DiffText {
     write_recipe(view_.file_type_a, &DiffReport::DTypeCost::dtype_a);
     write_recipe(view_.file_type_b, &DiffReport::DTypeCost::dtype_b);
     const auto dtypes = [](const DiffReport::DTypeCost& cost) {
-      const DTypeInfo &a = info(cost.dtype_a), &b = info(cost.dtype_b);
-      const bool is_a = a.block_bytes * b.block_elements < b.block_bytes * a.block_elements;
-      return is_a ? std::pair(a.name, b.name) : std::pair(b.name, a.name);
+      const DType fewer = cost_of(cost);
+      return std::pair(name(fewer), name(fewer == cost.dtype_a ? cost.dtype_b : cost.dtype_a));
     };
     const auto is_lossy = [](const auto& cost) { return cost.numbers.norm_change > 0; };
     const bool is_any_lossy = std::ranges::any_of(report_.dtype_costs, is_lossy);
@@ -84,7 +89,7 @@ class DiffText {
     const DiffReport::DTypeCost* worst = nullptr;
     std::size_t types = 0;
     for (const auto& cost : report_.dtype_costs) {
-      if (recipe.empty() || info(cost.*side).kind != DTypeKind::ggml) continue;
+      if (recipe.empty() || info(cost.*side).kind != DTypeKind::ggml || cost_of(cost) != cost.*side) continue;
       ++types;
       change = std::hypot(change, cost.numbers.norm_change);
       before = std::hypot(before, cost.numbers.norm_a);

@@ -129,6 +129,7 @@ int show_problems(Session& session, const Checkpoint& checkpoint, const Argument
   say_skipped(session, report);
   write_problems_table(session, report);
   session.out.flush();  // before the summary on stderr
+  if (session.quiet) return exit_code;
   if (report.ok())
     session.out.line(fmt::format("ok: no problems in {}", session.screen.plural(report.tensors, "tensor")));
   else

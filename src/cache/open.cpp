@@ -49,7 +49,7 @@ std::vector<std::string> choices_in(const std::string& folder, const OpenOptions
   if (!names) return {};
   std::vector<std::string> choices = choices_among(*std::move(names));
   for (std::string& choice : choices) choice = options.files->inside(folder, choice);
-  return choices;
+  return choices.empty() ? possible_snapshots(folder, *options.files) : choices;
 }
 
 Checkpoint open(SourcePtr source, const OpenOptions& options) {

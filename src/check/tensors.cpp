@@ -37,8 +37,9 @@ void look_at_dtypes(const Checkpoint& checkpoint, const CheckPolicy& policy, Fin
   for (const auto& [dtype, found] : others) {
     const auto& [count, example] = found;
     out.add("dtype", {}, example,
-            count == 1 ? fmt::format("is {}", name(dtype))
-                       : fmt::format("is {}, and {} others are", name(dtype), count - 1));
+            count == 1   ? fmt::format("is {}", name(dtype))
+            : count == 2 ? fmt::format("is {}, and so is another one", name(dtype))
+                         : fmt::format("is {}, and so are {} others", name(dtype), count - 1));
   }
 }
 
@@ -62,7 +63,9 @@ void look_for_duplicates(const Checkpoint& checkpoint, const CheckOptions& optio
   for (const Duplicates& same : find_duplicates(checkpoint, numbers, {.threads = options.threads})) {
     const auto& [first, tensor] = checkpoint.tensors[same.tensors[0]];
     if (is_all_zero(tensor)) continue;
-    const std::string others = same.copies == 2 ? "" : fmt::format(", and so have {} others", same.copies - 2);
+    const std::string others = same.copies == 2   ? ""
+                               : same.copies == 3 ? ", and so has another one"
+                                                  : fmt::format(", and so have {} others", same.copies - 2);
     out.add("duplicate", {}, std::string(checkpoint.tensors[same.tensors[1]].name),
             fmt::format("has the bytes of {}{}", quote(first), others));
   }

@@ -128,23 +128,29 @@ Checkpoint open_pipeline(const std::string& folder, const Pipeline& pipeline, co
   return take_root(std::move(all), options.root);
 }
 
-std::optional<std::string> find_snapshot(const std::string& folder, const Files& files) {
+std::vector<std::string> possible_snapshots(const std::string& folder, const Files& files) {
   const auto names = files.list(folder);
-  if (!names || !has(*names, kSnapshots) || has_checkpoint(*names)) return std::nullopt;
+  if (!names || !has(*names, kSnapshots) || has_checkpoint(*names)) return {};
   const std::string snapshots = files.inside(folder, std::string(kSnapshots));
-  const auto commits = files.list(snapshots);
-  if (!commits || commits->empty() || !has(*names, "refs")) return std::nullopt;
-  const std::string refs = files.inside(folder, "refs"), main = files.inside(refs, "main");
+  auto commits = files.list(snapshots);
+  // One that was fetched by its commit alone has no refs.
+  if (!commits || commits->empty() || !(has(*names, "refs") || has(*names, "blobs"))) return {};
+  const std::string main = files.inside(files.inside(folder, "refs"), "main");
   std::string commit(files.exists(main) ? io::read_text(*files.open(main), kMostBytes)->view() : std::string_view());
   commit.erase(std::ranges::find_if(commit, [](char c) { return c == '\n' || c == '\r' || c == ' '; }), commit.end());
-  if (!has(*commits, commit)) {
-    if (commits->size() > 1)
-      throw Error(Errc::invalid_argument, "the repository has several snapshots, and none is of the branch main")
-          .in(folder)
-          .hint("open one of them, such as " + quote(files.inside(snapshots, commits->front())));
-    commit = commits->front();
-  }
-  return files.inside(snapshots, commit);
+  if (has(*commits, commit)) commits = {commit};
+  std::ranges::sort(*commits);
+  for (std::string& one : *commits) one = files.inside(snapshots, one);
+  return *std::move(commits);
+}
+
+std::optional<std::string> find_snapshot(const std::string& folder, const Files& files) {
+  const std::vector<std::string> possible = possible_snapshots(folder, files);
+  if (possible.empty()) return std::nullopt;
+  if (possible.size() == 1) return possible.front();
+  throw Error(Errc::invalid_argument, "the repository has several snapshots, and none is of the branch main")
+      .in(folder)
+      .hint("open one of them, such as " + quote(possible.front()));
 }
 
 }  // namespace ballast

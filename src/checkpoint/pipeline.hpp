@@ -36,4 +36,7 @@ Checkpoint open_pipeline(const std::string& folder, const Pipeline& pipeline, co
 // one. Nothing if the folder is none. Errc::invalid_argument if several could be meant.
 std::optional<std::string> find_snapshot(const std::string& folder, const Files& files);
 
+// That snapshot, or all that could be meant; none if the folder is no such repository.
+std::vector<std::string> possible_snapshots(const std::string& folder, const Files& files);
+
 }  // namespace ballast

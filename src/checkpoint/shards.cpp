@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "checkpoint/links.hpp"
 #include "checkpoint/read_source.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/name_hash.hpp"
@@ -42,7 +43,7 @@ class Merger {
         if (!all_.typed_metadata.contains(field.key)) all_.typed_metadata.set(field);
       }
       for (const Root& root : shard.roots) add_root(root);
-      if (files_.leaves_its_folder(paths[i]) && links_++ == 0) first_link_ = paths[i];
+      if (leads_out(files_, paths[i]) && links_++ == 0) first_link_ = paths[i];
       sizes.push_back(shard.size());
       parts.push_back(std::move(shard.tensors));
     }
@@ -62,7 +63,8 @@ class Merger {
       add_metadata(index_->metadata, "the index");
     }
     if (links_ != 0)
-      all_.notes.push_back({first_link_, std::to_string(links_) + " files are links that leave their folder"});
+      all_.notes.push_back({first_link_, (links_ == 1 ? "a link leads" : std::to_string(links_) + " links lead") +
+                                             std::string(" out of the folder")});
     all_.shards = all_.files.size();
     return std::move(all_);
   }

@@ -180,7 +180,31 @@ TEST(Folder, FollowsLinksAndNotesThoseThatLeaveIt) {
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 1u);
   ASSERT_EQ(checkpoint.notes.size(), 1u);
-  EXPECT_EQ(checkpoint.notes[0].text, "1 files are links that leave their folder");
+  EXPECT_EQ(checkpoint.notes[0].text, "a link leads out of the folder");
+}
+
+TEST(Folder, SaysWhichOtherModelsAreBesideAFileWithANameOfItsOwn) {
+  const TempDir folder;
+  put_tensor(folder, "a.safetensors", "w");
+  folder.write("a.bin", "the same in another format");
+  EXPECT_TRUE(open(folder.path()).notes.empty());
+  folder.write("optimizer.pt", "");
+  folder.write("b.pt", "");
+  folder.write("c.gguf", "");
+  const Checkpoint checkpoint = open(folder.path());
+  ASSERT_EQ(checkpoint.notes.size(), 1u);
+  EXPECT_EQ(checkpoint.notes[0].text, "opened a.safetensors; \"b.pt\", \"c.gguf\" are beside it");
+}
+
+TEST(Folder, OfASnapshotInTheHubsCacheIsMadeOfLinksWithoutANote) {
+  const TempDir cache;
+  const std::filesystem::path model = cache / "models--org--tiny", snapshot = model / "snapshots" / "abc";
+  std::filesystem::create_directories(model / "blobs");
+  std::filesystem::create_directories(snapshot);
+  put_tensor(cache, "0123abcd", "w");
+  std::filesystem::rename(cache / "0123abcd", model / "blobs" / "0123abcd");
+  std::filesystem::create_symlink("../../blobs/0123abcd", snapshot / "model.safetensors");
+  EXPECT_TRUE(open(snapshot.string()).notes.empty());
 }
 
 TEST(Folder, DoesNotNoteLinksThatStayInIt) {

@@ -117,8 +117,18 @@ TEST(HubCacheFolder, OpensTheSnapshotOfMain) {
   EXPECT_ERROR(open(folder.path()), Errc::invalid_argument, "several snapshots");
   folder.write("refs/main", commits[1] + "\n");
   EXPECT_EQ(names_in(open(folder.path())), Names{"new"});
+  EXPECT_EQ(choices_in(folder.path()).size(), 1u);
   folder.write("refs/main", "../../elsewhere");
   EXPECT_ERROR(open(folder.path()), Errc::invalid_argument, "several snapshots");
+  EXPECT_EQ(choices_in(folder.path()),
+            (std::vector{folder / ("snapshots/" + commits[0]), folder / ("snapshots/" + commits[1])}));
+}
+
+TEST(HubCacheFolder, NeedsNoBranchIfItWasFetchedByACommit) {
+  const TempDir folder;
+  put_part(folder, "snapshots/" + std::string(40, 'a'), "w", "model.safetensors");
+  fs::create_directories(fs::path(folder.path()) / "blobs");
+  EXPECT_EQ(names_in(open(folder.path())), Names{"w"});
 }
 
 TEST(Folder, SaysWhatThereIsToChooseFrom) {

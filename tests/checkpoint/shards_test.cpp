@@ -107,7 +107,7 @@ TEST(Shards, MayBeLinksToAnotherDiskWithANote) {
   const Checkpoint checkpoint = open(folder.path());
   EXPECT_EQ(checkpoint.size(), 2u);
   ASSERT_EQ(checkpoint.notes.size(), 1u);
-  EXPECT_EQ(checkpoint.notes[0].text, "2 files are links that leave their folder");
+  EXPECT_EQ(checkpoint.notes[0].text, "2 links lead out of the folder");
 }
 
 TEST(Shards, ThatLinkInACircleAreRefused) {

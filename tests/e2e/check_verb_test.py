@@ -136,6 +136,17 @@ class Check(CheckCase):
         (self.model / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n# A model\n")
         self.assertEqual(self.findings(code=OK), [("format", "warn", None)])
 
+    def test_a_matrix_that_is_stored_again(self):
+        old, _ = read_tensors(self.model / "model.safetensors")
+        same = old["model.embed_tokens.weight"]
+        says = []
+        for copies in range(1, 4):
+            self.change({f"model.copy{i}.weight": same for i in range(copies)})
+            report = self.ballast("check", self.model, "--json").json()
+            says += [one["what"] for one in report["targets"][0]["findings"] if one["rule"] == "duplicate"]
+        twin = 'has the bytes of "model.embed_tokens.weight"'
+        self.assertEqual(says, [twin, twin + ", and so has another one", twin + ", and so have 2 others"])
+
     def test_a_pickle_that_runs_code(self):
         (self.folder / "evil.pkl").write_bytes(pickle.dumps({"a": Evil()}))
         self.assertIn(("unsafe", "fail", None), self.findings(code=NO, target=self.folder / "evil.pkl"))

@@ -203,6 +203,15 @@ class Names(TestCase):
             self.assertEqual(change["what"], "dtype", change)
         self.ballast("diff", folder, "small.gguf", "--ignore-dtype", "--atol", "0.05", "--include", "model.*")
 
+    def test_only_the_side_with_fewer_bits_costs(self):
+        folder = self.model_folder("q_llama8")
+        for recipe in ("q4_k_m", "q8_0"):
+            self.ballast("convert", folder, f"{recipe}.gguf", "--type", recipe)
+        for sides in (("q4_k_m.gguf", "q8_0.gguf"), ("q8_0.gguf", "q4_k_m.gguf")):
+            costs = re.findall(r"(?m)^(\S+) costs ", self.ballast("diff", *sides, code=NO).out)
+            self.assertTrue(costs)
+            self.assertNotIn("Q8_0", costs)
+
     def test_prefixes_are_matched_and_named(self):
         tensors = {"model.a.weight": ("F32", [2], [1, 2]), "model.b.weight": ("F32", [2], [1, 2])}
         self.write("plain.safetensors", tensors)

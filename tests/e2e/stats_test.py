@@ -50,6 +50,7 @@ class Problems(TestCase):
     def test_without_problems_it_says_so_and_exits_with_0(self):
         self.write("m.safetensors", {"w": ("F32", [4], weights(4))})
         self.assertEqual(self.ballast("stats", "m.safetensors", "--problems").out, "ok: no problems in 1 tensor\n")
+        self.assertEqual(self.ballast("stats", "m.safetensors", "--problems", "-q").out, "")
         self.assertEqual(self.problems(code=OK)["problems"], [])
 
     def test_problems_are_red(self):

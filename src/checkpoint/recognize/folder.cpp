@@ -119,6 +119,20 @@ std::map<std::string, std::string> of_variant(const std::vector<std::string>& na
   return found;
 }
 
+// The files of other families that cannot be the chosen one in another format, since they are called otherwise.
+std::vector<std::string> other_models(const std::vector<std::string>& names, const std::string& chosen) {
+  const auto stem = [](std::string_view name) { return name.substr(0, name.rfind('.')); };
+  std::vector<std::string> others;
+  for (const Family& family : all_families()) {
+    for (std::string& name : ending_in(names, family.ending.text)) {
+      if (stem(name) != stem(chosen)) others.push_back(std::move(name));
+    }
+  }
+  std::ranges::sort(others);
+  others.erase(std::ranges::unique(others).begin(), others.end());
+  return others;
+}
+
 }  // namespace
 
 bool has_checkpoint(const std::vector<std::string>& names) {
@@ -189,6 +203,11 @@ FolderContents look_for_damage(const std::string& folder, std::vector<std::strin
         usual_file ? std::string(family->ending.usual_name) : std::to_string(chosen.size()) + " shards";
     contents.notes.push_back({folder, "opened " + what + "; " + std::to_string(others) + " other " +
                                           std::string(family->what) + " files are beside it"});
+  }
+  if (!usual_file && files.size() == 1) {
+    if (const auto others = other_models(names, files.front()); !others.empty())
+      contents.notes.push_back({folder, "opened " + files.front() + "; " + joined(others) +
+                                            (others.size() == 1 ? " is" : " are") + " beside it"});
   }
   return contents;
 } catch (Error& error) {
