@@ -58,6 +58,7 @@ PUBLIC_HEADERS = {
     "limits": "core",
     "overflows": "core",
     "progress": "core",
+    "team": "core",
     "range": "core",
     "source": "io",
     "remote": "net",
