@@ -30,13 +30,20 @@ class Deal {
   // Every value of an item becomes that of the member whose item it is. All members call it.
   template <class T>
   void share(std::span<T> values) const {
+    share_spans([&](std::size_t item, auto&& take) { take(values.subspan(item, 1)); });
+  }
+
+  // The same for items that have any number of values, in any number of places: spans_of(item, take) gives `take` each
+  // span of them.
+  template <class SpansOf>
+  void share_spans(const SpansOf& spans_of) const {
     if (team_.size() == 1) return;
     Message message;
-    for (const std::size_t item : mine_) message.bytes(bytes_of(std::span(&values[item], 1)));
+    for (const std::size_t item : mine_) spans_of(item, [&](auto values) { message.bytes(bytes_of(values)); });
     const auto messages = team_.exchange(message);
     std::vector<Cursor> from(messages.begin(), messages.end());
     for (std::size_t item = 0; item < owners_.size(); ++item)
-      read_values(from[owner(item)], std::span(&values[item], 1));
+      spans_of(item, [&](auto values) { read_values(from[owner(item)], values); });
   }
 
  private:
