@@ -119,12 +119,14 @@ PUBLIC_HEADERS = {
     "importance": "llamacpp",
     "recipe": "llamacpp",
     "ballast": "everything",
+    "mpi": "mpi",
 }
 
 # folder -> the third-party headers that may be included there
 THIRD_PARTY = {
     "include": r"(?!)",
     "cli": r"CLI/.+|fmt/.+|hwy/.+|zlib\.h",
+    "mpi": r"fmt/.+|mpi\.h",
     "src": r"curl/curl\.h|fmt/.+|hwy/.+|libdeflate\.h|openssl/.+|re2/.+|xxhash\.h|zlib\.h|zstd\.h",
 }
 
@@ -148,24 +150,35 @@ def allowed(user, used):
     return used == user or used in LAYERS[user]
 
 
-def complaint(area, layer, name, in_src, in_cli):
+# The folders of apps, which see the public headers and their own files.
+APPS = {"cli", "mpi"}
+
+# The one public header that includes another library's, since it takes a communicator: ballast.hpp does not include it.
+MPI_HEADER = "mpi"
+
+
+def complaint(area, layer, name, in_src, in_app):
     """Why a file of `area` (and of `layer`, in src and include) may not include `name`; None if it may.
 
-    in_src(name) and in_cli(name) say whether `name` is a file of src/ and of cli/.
+    in_src(name) says whether `name` is a file of src/, and in_app(name) whether it is one of the same app.
     """
     if name.startswith("ballast/"):
         header = name.removeprefix("ballast/").removesuffix(".hpp")
         if header not in PUBLIC_HEADERS:
             return "is a public header of no layer: name its layer in PUBLIC_HEADERS"
-        if area == "cli" or layer == "everything":
+        if header == MPI_HEADER and area != "mpi":
+            return "needs MPI, which only mpi/ may"
+        if area in APPS or layer in ("everything", "mpi"):
             return None
         used = PUBLIC_HEADERS[header]
         return None if allowed(layer, used) else f"belongs to {used}, which {layer} may not use"
-    if area == "cli" and in_cli(name):
+    if area in APPS and in_app(name):
         return None
     if area == "src" and in_src(name):
         used = layer_of(name)
         return None if allowed(layer, used) else f"belongs to {used}, which {layer} may not use"
+    if area == "include" and layer == "mpi" and name == "mpi.h":
+        return None
     if SYSTEM.fullmatch(name) or re.fullmatch(THIRD_PARTY[area], name):
         return None
     return f"is nothing that {area}/ may include"
@@ -187,15 +200,15 @@ def complaints_about(path):
     def in_src(name):
         return (ROOT / "src" / name).is_file()
 
-    def in_cli(name):
+    def in_app(name):
         beside = (path.parent / name).resolve()
-        return beside.is_file() and (ROOT / "cli").resolve() in beside.parents
+        return beside.is_file() and (ROOT / area).resolve() in beside.parents
 
     text = path.read_text(encoding="utf-8")
     found = []
     for match in INCLUDE.finditer(text):
         name = match.group(2)
-        why = complaint(area, layer, name, in_src, in_cli)
+        why = complaint(area, layer, name, in_src, in_app)
         if why:
             line = text.count("\n", 0, match.start()) + 1
             found.append(f"{path.relative_to(ROOT)}:{line}: {name} {why}")
@@ -246,7 +259,7 @@ class ThePrecompiledHeaders(unittest.TestCase):
     def test_bring_nothing_that_a_file_and_our_headers_do_not_include(self):
         texts = {path.resolve(): path.read_text(encoding="utf-8") for path in sources()}
         names = {path: [match[2] for match in INCLUDE.finditer(text)] for path, text in texts.items()}
-        folders = [(ROOT / area).resolve() for area in ("include", "src", "cli")]
+        folders = [(ROOT / area).resolve() for area in ("include", "src", "cli", "mpi")]
 
         @functools.cache
         def ours(folder, name):
@@ -281,7 +294,7 @@ class TheMessages(unittest.TestCase):
 
     def found_in_the_library(self, words):
         return [f"{path.relative_to(ROOT)}: {match.group()}" for path in sources()
-                if path.relative_to(ROOT).parts[0] != "cli"
+                if path.relative_to(ROOT).parts[0] not in APPS
                 for match in words.finditer(re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")))]
 
     def test_of_the_library_name_no_flag_of_the_command(self):
@@ -382,6 +395,18 @@ class TheCheck(unittest.TestCase):
             self.assertIsNone(self.check("cli", None, name), name)
         for name in ["io/sink.hpp", "simdjson.h", "../src/io/sink.hpp"]:
             self.assertIsNotNone(self.check("cli", None, name), name)
+
+    def test_keeps_what_is_for_several_machines_to_the_public_headers_too(self):
+        for name in ["ballast/open.hpp", "print.hpp", "mpi.h", "fmt/format.h", "sys/mman.h"]:
+            self.assertIsNone(self.check("mpi", None, name), name)
+        for name in ["io/sink.hpp", "CLI/CLI.hpp", "../src/io/sink.hpp"]:
+            self.assertIsNotNone(self.check("mpi", None, name), name)
+
+    def test_keeps_mpi_out_of_everything_else(self):
+        for area, layer in [("src", "load"), ("cli", None), ("include", "load"), ("include", "everything")]:
+            self.assertIsNotNone(self.check(area, layer, "mpi.h"), area)
+            self.assertIsNotNone(self.check(area, layer, "ballast/mpi.hpp"), area)
+        self.assertIsNone(self.check("include", "mpi", "mpi.h"))
 
     def test_keeps_third_parties_out_of_the_public_headers(self):
         for name in ["fmt/format.h", "simdjson.h", "core/checked.hpp"]:
