@@ -120,7 +120,7 @@ std::string help_text(const Command& command, const Terminal& terminal) {
     add_section(text, terminal, group.empty() ? "Options" : group, entries);
   }
   if (!top) text += "\nOptions of every verb: ballast help options\n";
-  const std::string examples = top ? std::string(kExamples) : command.examples;
+  const std::string examples = top && command.examples.empty() ? std::string(kExamples) : command.examples;
   if (!examples.empty()) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Examples"), examples);
   if (top) text += fmt::format("\n{}\n{}", terminal.paint(Color::bold, "Exit codes"), kExitCodes);
   return text;

@@ -339,11 +339,11 @@ int run_convert(Session& session, const Arguments& arguments) {
   if (!arguments.manifest.empty()) check_manifest_path(session, checkpoint, plan, arguments.manifest);
   auto bar = session.progress_bar();
   options.progress = bar.callback();
-  OutputFolder folder(arguments.out);
+  OutputFolder folder(session, arguments.out);
   const SaveReport report = execute(plan, options);
   folder.keep();
   if (!arguments.manifest.empty()) {
-    const ManifestOptions manifest_options{options.threads, options.progress, options.limits};
+    const ManifestOptions manifest_options{options.threads, options.progress, options.limits, session.team};
     save_manifest(make_manifest(checkpoint, report.digests, manifest_options), arguments.manifest, options);
   }
   bar.clear();
