@@ -23,10 +23,11 @@ namespace ballast {
 
 // What a member has done so far, in bytes.
 struct TeamWork {
-  std::uint64_t read = 0;     // of tensors, for the share of this member
-  std::uint64_t sent = 0;     // to the others
-  std::uint64_t written = 0;  // to files
-  std::uint64_t held = 0;     // the most in buffers at one time
+  std::uint64_t read = 0;      // of tensors, for the share of this member
+  std::uint64_t sent = 0;      // to the others
+  std::uint64_t received = 0;  // from them
+  std::uint64_t written = 0;   // to files
+  std::uint64_t held = 0;      // the most in buffers at one time
 };
 
 class Team {

@@ -41,6 +41,7 @@ void Team::count(const TeamWork& more) noexcept {
   if (this == &alone()) return;  // it belongs to everybody
   work_.read += more.read;
   work_.sent += more.sent;
+  work_.received += more.received;
   work_.written += more.written;
   work_.held = std::max(work_.held, more.held);
 }
@@ -59,7 +60,10 @@ Team::Messages Team::exchange(std::span<const std::byte> mine) {
     agreed_ = failure;
     std::rethrow_exception(failure);
   }
-  for (auto& frame : frames) frame.erase(frame.begin());
+  for (unsigned from = 0; from < size(); ++from) {
+    frames[from].erase(frames[from].begin());
+    if (from != rank()) count({.received = frames[from].size()});
+  }
   return frames;
 }
 
