@@ -93,7 +93,7 @@ TEST(LoadingTogether, ReadsStoredAndDeflatedMembersOfATorchFile) {
   const SharedDir dir;
   const std::string data(120'000, 'x');
   std::string other;
-  for (int i = 0; i < 120'000; ++i) other += static_cast<char>(i * i >> 5);
+  for (unsigned i = 0; i < 120'000; ++i) other += static_cast<char>(i * i >> 5);
   const auto object = py::dict({{"a.rows", py::tensor(py::storage("Float", "0", 30'000), 0, {100, 300}, {300, 1})},
                                 {"b.columns", py::tensor(py::storage("Float", "0", 30'000), 0, {300, 100}, {1, 300})},
                                 {"c.whole", py::tensor(py::storage("Float", "1", 30'000), 1000, {29'000}, {1})},
