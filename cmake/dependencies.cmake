@@ -15,3 +15,8 @@ pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+
+if(BALLAST_BUILD_MPI)
+  set(MPI_CXX_SKIP_MPICXX TRUE)  # we use the interface of C; that of C++ is gone from the standard
+  find_package(MPI REQUIRED COMPONENTS CXX)
+endif()

@@ -6,6 +6,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ballast)
 
 install(TARGETS ballast EXPORT ballastTargets COMPONENT library FILE_SET HEADERS COMPONENT library)
 install(EXPORT ballastTargets NAMESPACE ballast:: DESTINATION ${package_dir} COMPONENT library)
+if(TARGET ballast_mpi)
+  install(TARGETS ballast_mpi EXPORT ballastMpiTargets COMPONENT library FILE_SET HEADERS COMPONENT library)
+  install(EXPORT ballastMpiTargets NAMESPACE ballast:: DESTINATION ${package_dir} COMPONENT library)
+endif()
 configure_package_config_file(cmake/ballastConfig.cmake.in ${PROJECT_BINARY_DIR}/ballastConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ballastConfigVersion.cmake COMPATIBILITY SameMinorVersion)

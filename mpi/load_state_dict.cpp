@@ -13,6 +13,7 @@
 #include "needs.hpp"
 #include "open_together.hpp"
 #include "packing.hpp"
+#include "piece_bytes.hpp"
 #include "received_parts.hpp"
 #include "schedule.hpp"
 #include "transfer.hpp"
@@ -20,16 +21,9 @@
 namespace ballast::mpi {
 namespace {
 
-constexpr std::uint64_t kLeastPieceBytes = 64 << 10;
-
 const Note kNoSharedMemory = {"/dev/shm",
                               "the system gives too little memory to be shared, so every rank has its own copy",
                               Note::Kind::remark, "make /dev/shm larger, or do not share"};
-
-// Two pieces that are read, a message that is packed, and one that is unpacked.
-std::uint64_t piece_bytes(std::uint64_t memory_bytes) {
-  return std::clamp(memory_bytes / 4, kLeastPieceBytes, kMostBytesAMessage);
-}
 
 class Loading {
  public:
@@ -167,7 +161,9 @@ class Loading {
       if (same_[tensor] != tensor || !parts_->is_own(tensor)) continue;
       const Tensor& part = sliced_.tensors[direct.tensor].tensor;
       const std::span<std::byte> memory = field.prepare(part.dtype(), part.shape());
-      if (memory.size() == part.nbytes()) parts_->use(tensor, memory);  // else load_bound() says what is wrong
+      if (memory.size() != part.nbytes()) continue;  // load_bound() says what is wrong
+      parts_->use(tensor, memory);
+      field.prepare = [memory](DType, const Shape&) { return memory; };  // not once more: the bytes are there then
     }
   }
 

@@ -64,6 +64,7 @@ class RecordingSource final : public CountedSource {
     }
   }
   void prefetch(std::span<const ByteRange> ranges) const override { source_->prefetch(ranges); }
+  void release(std::uint64_t offset, std::uint64_t size) const override { source_->release(offset, size); }
   void check_unchanged() const override { source_->check_unchanged(); }
 
  private:
@@ -172,6 +173,9 @@ class ReplayedSource final : public CountedSource {
   // While the target is opened, what comes next is mostly known already.
   void prefetch(std::span<const ByteRange> ranges) const override {
     if (is_open()) opened().prefetch(ranges);
+  }
+  void release(std::uint64_t offset, std::uint64_t size) const override {
+    if (is_open()) opened().release(offset, size);
   }
   void check_unchanged() const override {
     if (is_open()) opened().check_unchanged();

@@ -18,9 +18,6 @@
 
 namespace ballast::mpi {
 
-// For each tensor the first one that is the same bytes, cut in the same way: these are received once.
-std::vector<std::size_t> same_tensors(const RankPlan& plan, const Extents& extents);
-
 class ReceivedParts {
  public:
   // A rank wants at most one part of each tensor, and a node shares at most one.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace ballast::mpi {
@@ -190,7 +192,32 @@ std::vector<ReadPiece> in_pieces(const std::vector<ReadItem>& items, const Exten
   return pieces;
 }
 
+bool are_cut_alike(const RankedTensor& a, const RankedTensor& b) {
+  return std::ranges::equal(a.parts, b.parts, [&](const RankPart& x, const RankPart& y) {
+    const PartForm p = form_of(a, x), q = form_of(b, y);
+    return x.ranks == y.ranks && p.runs == q.runs && p.row == q.row && p.begin == q.begin && p.size == q.size;
+  });
+}
+
 }  // namespace
+
+std::vector<std::size_t> same_tensors(const RankPlan& plan, const Extents& extents) {
+  std::vector<std::size_t> same(plan.tensors.size());
+  std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, std::vector<std::size_t>> seen;
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    const TensorPlace& place = extents.tensors[i];
+    same[i] = i;
+    if (place.bytes == 0) continue;
+    std::vector<std::size_t>& others = seen[{place.extent, place.first, place.bytes}];
+    const auto other = std::ranges::find_if(
+        others, [&](std::size_t number) { return are_cut_alike(plan.tensors[number], plan.tensors[i]); });
+    if (other != others.end())
+      same[i] = *other;
+    else
+      others.push_back(i);
+  }
+  return same;
+}
 
 std::uint64_t PartForm::before(std::uint64_t byte) const {
   if (row == 0) return 0;

@@ -42,6 +42,9 @@ struct PartForm {
 };
 PartForm form_of(const RankedTensor& tensor, const RankPart& part);
 
+// For each tensor the first one that is the same bytes, cut in the same way: these are received once.
+std::vector<std::size_t> same_tensors(const RankPlan& plan, const Extents& extents);
+
 // A place that a part has to reach: the memory of one rank, or memory that the ranks of a node share.
 struct Target {
   std::size_t tensor = 0, part = 0;

@@ -86,6 +86,12 @@ template <class Model>
 Loaded load_state_dict(MPI_Comm ranks, Model& model, const std::string& target, const std::vector<RankRule>& rules,
                        const LoadOptions& options = {});
 
+// What such a load will read, send and hold, for models that take everything: planned from the headers, without MPI.
+// `seconds` is how long the plan took. Any number of ranks can be planned, on nodes that are filled one after the
+// other.
+RankReport planned_traffic(const Checkpoint& checkpoint, unsigned ranks, const std::vector<RankRule>& rules,
+                           unsigned ranks_per_node, const LoadOptions& options = {});
+
 Loaded load_bound(MPI_Comm ranks, const std::function<std::vector<BoundTensor>()>& bind_model,
                   const std::string& target, const std::vector<RankRule>& rules, const LoadOptions& options);
 

@@ -1,4 +1,8 @@
-"""Compiles the examples in the comments of the public headers: header_examples_test.py COMPILER INCLUDE_FOLDER
+"""Compiles the examples in the comments of the public headers:
+
+    header_examples_test.py COMPILER INCLUDE_FOLDER [--mpi FOLDER...]
+
+The example of mpi.hpp needs MPI's own header, so it is compiled only if --mpi says in which folders that is.
 
 An example is the lines below "// Example:", each behind "//   ". Each becomes a function in which the names of Ballast
 are in scope; structs and macros of an example go before its function.
@@ -11,6 +15,7 @@ import sys
 import unittest
 
 COMPILER, INCLUDE = sys.argv[1], pathlib.Path(sys.argv[2])
+HAS_MPI, MPI_FOLDERS = "--mpi" in sys.argv, sys.argv[4:]
 
 # Without an example, since they are used through others, or too small for one: most headers. These must have one.
 COMMON = ["adapter", "diff", "hash", "load", "load_state_dict", "merge", "metadata", "names", "open", "save", "scan",
@@ -34,10 +39,15 @@ class TheHeaders(unittest.TestCase):
 
     def test_have_examples_that_compile(self):
         examples = {path.stem: example_of(path) for path in sorted((INCLUDE / "ballast").glob("*.hpp"))}
-        program = "#include <ballast/ballast.hpp>\n#include <iostream>\nusing namespace ballast;\n" + "".join(
+        self.assertTrue(examples["mpi"])
+        if not HAS_MPI:
+            del examples["mpi"]
+        program = "#include <ballast/ballast.hpp>\n#include <iostream>\n" + "".join(
+            f"#include <ballast/{name}.hpp>\n" for name in examples) + "using namespace ballast;\n" + "".join(
             function_of(name, example) for name, example in examples.items() if example)
         result = subprocess.run([COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wno-unused", "-Werror", "-fsyntax-only",
-                                 f"-I{INCLUDE}", "-x", "c++", "-"], input=program, text=True, capture_output=True)
+                                 f"-I{INCLUDE}", *(f"-isystem{folder}" for folder in MPI_FOLDERS),
+                                 "-DOMPI_SKIP_MPICXX", "-x", "c++", "-"], input=program, text=True, capture_output=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
 

@@ -1,8 +1,10 @@
-// Runs the tests of one program on every rank. The process fails if a test failed on any rank.
+// Runs the tests of one program on every rank. The process fails if a test failed on any rank. MPI is told that there
+// are other threads, but that they make no calls; if BALLAST_TEST_SINGLE is set, that there are no other threads.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace {
 
@@ -25,7 +27,8 @@ class Failures final : public testing::EmptyTestEventListener {
 
 int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE, rank = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  const bool is_single = std::getenv("BALLAST_TEST_SINGLE") != nullptr;
+  MPI_Init_thread(&argc, &argv, is_single ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   testing::InitGoogleTest(&argc, argv);
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();

@@ -19,6 +19,13 @@ inline mpi::Communicator world() { return mpi::Communicator(MPI_COMM_WORLD); }
 inline unsigned world_rank() { return world().rank(); }
 inline unsigned world_size() { return world().size(); }
 
+// How many ranks share a host: all of them, unless the test runs on several (hosts_test.sh).
+inline unsigned ranks_a_host() {
+  const char* const text = std::getenv("BALLAST_TEST_RANKS_A_HOST");
+  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : world_size();
+}
+inline unsigned hosts() { return world_size() / ranks_a_host(); }
+
 // One folder for all ranks, which rank 0 makes and removes.
 class SharedDir {
  public:
