@@ -23,7 +23,6 @@ constexpr Launcher kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
     {"mpiexec", "PMI_SIZE", "PMI_RANK"},
-    {"mpiexec", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
 };
 
 unsigned number_in(const char* variable) {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <ballast/mpi.hpp>
 
-#include "command_line.hpp"
-#include "interrupt.hpp"
+#include "../../cli/command_line.hpp"
+#include "../../cli/interrupt.hpp"
 #include "rank_team.hpp"
 
 namespace {
