@@ -47,7 +47,7 @@ int main() {
   fmt::print("{} tensors in {} shards, {}\n\n", checkpoint.size(), checkpoint.shards, format_bytes(bytes));
   fmt::print(
       "| ranks | read by all | read by a rank, at most | of its share | sent by a rank, at most | received by a rank, "
-      "at most | held by a node's ranks, each | planned in |\n");
+      "at most | held by a rank, mean | planned in |\n");
   fmt::print("|---|---|---|---|---|---|---|---|\n");
   bool is_good = true;
   for (unsigned ranks = 1; ranks <= 64; ranks *= 2) {

@@ -23,25 +23,30 @@
 #include "options.hpp"
 #include "remedies.hpp"
 #include "session.hpp"
+#include "together.hpp"
 #include "verbs/verbs.hpp"
 #include "wrap.hpp"
 
 namespace ballast::cli {
 namespace {
 
-constexpr std::string_view kSummary = "Opens model checkpoints: looks into them, compares them, converts them.";
-
 // Describes the command with all of its verbs. Only the verbs that the words may mean get their arguments, because
 // describing all of them takes as long as the rest of a start; completion describes all of them.
-void describe(Command& root, Session& session, bool& show_limits, const std::vector<std::string>& words) {
+void describe(const Program& program, Command& root, Session& session, bool& show_limits,
+              const std::vector<std::string>& words) {
+  root.examples = program.examples;
   root.flag("--version", Answer::version, "the version");
   root.flag("--limits", &show_limits, "the limits on input, with their defaults");
   add_common_options(root, session);
+  if (program.rank_table != nullptr)
+    root.flag("--rank-report", &session.rank_report, "the bytes that each process read, sent, wrote and held");
   const auto is_said = [&](std::string_view name) { return std::ranges::find(words, name) != words.end(); };
   const bool is_about_all = is_said("completion");
   for (const Verb& verb : kVerbs) {
+    if (!program.has(verb.name)) continue;
     Command& described = root.verb(std::string(verb.name), std::string(verb.summary));
     if (is_about_all || is_said(verb.name)) verb.add(described, session);
+    keep_verbs_of(program, described);
   }
 }
 
@@ -90,7 +95,7 @@ std::string_view verb_for(std::string_view word) {
 }
 
 // The problem, with the way out added: the nearest verb or option, or where to read on.
-Error usage_error(const Command& root, const Parsed& parsed) {
+Error usage_error(const Program& program, const Command& root, const Parsed& parsed) {
   const Command& command = *parsed.command;
   const auto help = fmt::format("{} --help shows how it is used", command.path());
   if (parsed.unknown.empty()) return Error(Errc::invalid_argument, parsed.problem).hint(help);
@@ -108,6 +113,9 @@ Error usage_error(const Command& root, const Parsed& parsed) {
                                                    : first.starts_with("-") ? "there is no option"
                                                                             : "unexpected argument",
                                                    first));
+  if (wants_verb && !program.verbs.empty())
+    return result.hint(
+        fmt::format("{} has {}; ballast has the others, in one process", program.name, fmt::join(program.verbs, ", ")));
   if (const std::string_view verb = verb_for(first); wants_verb && &command == &root && !verb.empty())
     return result.hint(fmt::format("did you mean {}?", verb));
   if (const auto word = nearest_word(first.substr(0, first.find('=')), words))
@@ -122,22 +130,32 @@ bool is_target(const std::string& word) {
   return !is_verb && (word.find('/') != word.npos || access(word.c_str(), F_OK) == 0);
 }
 
-std::vector<std::string> words_given(int argc, char** argv) {
+std::vector<std::string> words_given(const Program& program, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   // Many people type `ballast help convert` first.
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.push_back("--help");
   }
-  if (!words.empty() && is_target(words[0])) words.insert(words.begin(), "info");
+  if (!words.empty() && program.has("info") && is_target(words[0])) words.insert(words.begin(), "info");
   return words;
 }
 
+// What the streams can show. mpirun gives its processes a terminal of its own, whatever the user reads.
+void look_at_streams(Session& session) {
+  if (session.host != nullptr) return;
+  session.screen = terminal_on(STDOUT_FILENO, session.color);
+  session.errors = terminal_on(STDERR_FILENO, session.color);
+  if (session.team != nullptr) session.screen = Terminal{.colored = session.color == ColorMode::always};
+  session.screen.whole = session.verbose;
+  if (!session.screen.utf8) session.out.use_ascii();
+}
+
 // Carries out what the words say.
-int dispatch(Session& session, std::vector<std::string> words) {
-  Command root("ballast", std::string(kSummary));
+int dispatch(const Program& program, Session& session, std::vector<std::string> words) {
+  Command root(std::string(program.name), std::string(program.summary));
   bool show_limits = false;
-  describe(root, session, show_limits, words);
+  describe(program, root, session, show_limits, words);
   const bool is_about_options = !words.empty() && words.front() == "options" && words.back() == "--help";
   if (is_about_options) words.erase(words.begin());
   const Parsed parsed = parse(root, std::move(words));
@@ -148,25 +166,21 @@ int dispatch(Session& session, std::vector<std::string> words) {
     return 0;
   }
   if (parsed.answer == Answer::version) {
-    session.out.line("ballast " BALLAST_VERSION);
+    session.out.line(fmt::format("{} {}", program.name, BALLAST_VERSION));
     return 0;
   }
   if (show_limits) {
     session.out.write(limits_text(terminal_on(STDOUT_FILENO, session.color)));
     return 0;
   }
-  if (!parsed.problem.empty()) throw usage_error(root, parsed);
+  if (!parsed.problem.empty()) throw usage_error(program, root, parsed);
 
-  if (session.host == nullptr) {
-    session.screen = terminal_on(STDOUT_FILENO, session.color);
-    session.errors = terminal_on(STDERR_FILENO, session.color);
-    session.screen.whole = session.verbose;
-    if (!session.screen.utf8) session.out.use_ascii();
-  }
-  return parsed.command->run();
+  look_at_streams(session);
+  return session.team == nullptr ? parsed.command->run() : run_together(program, session, *parsed.command);
 }
 
 void report(const Session& session, std::string_view message, std::string_view hint) {
+  if (!team_of(session.team).is_first()) return;
   const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
   const auto say = [&](const std::string& label, std::string_view text) {
     if (!text.empty()) fmt::print(stderr, "{}\n", labelled(terminal, label + " ", escape_for_terminal(text)));
@@ -198,7 +212,7 @@ void allow_many_files() {
 
 }  // namespace
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, const Program& program) {
   catch_signals();
   allow_many_files();
   if (argc <= 1) {
@@ -206,9 +220,14 @@ int run(int argc, char** argv) {
     return info(Errc::invalid_argument).exit_code;
   }
   Session session;
+  session.team = program.team;
+  const Silence silence(session);
   try {
-    const int exit_code = dispatch(session, words_given(argc, argv));
-    session.out.flush();
+    int exit_code = 0;
+    together(team_of(program.team), [&] {
+      exit_code = dispatch(program, session, words_given(program, argc, argv));
+      session.out.flush();
+    });
     return exit_code;
   } catch (const ReaderGone&) {
     die_of(SIGPIPE);
@@ -229,7 +248,7 @@ Answered run_for(const Host& host, const std::vector<std::string>& words) {
   session.host = &host;
   session.out = Output(&answered.out);
   const Wording wording(host.words);
-  answered.exit_code = dispatch(session, words);
+  answered.exit_code = dispatch({}, session, words);
   session.out.flush();
   return answered;
 }
@@ -237,8 +256,9 @@ Answered run_for(const Host& host, const std::vector<std::string>& words) {
 void visit_commands(const std::function<void(const Command&)>& look) {
   Session session;
   bool ignored = false;
-  Command root("ballast", std::string(kSummary));
-  describe(root, session, ignored, {"completion"});
+  const Program program;
+  Command root(std::string(program.name), std::string(program.summary));
+  describe(program, root, session, ignored, {"completion"});
   look(root);
 }
 

@@ -218,7 +218,7 @@ std::string help_text(const Command& command, const Terminal& terminal, bool all
     help.gap();
     help.prose("", "Options of every verb: ballast help options");
   }
-  help.examples(is_top ? kExamples : command.examples);
+  help.examples(is_top && command.examples.empty() ? kExamples : command.examples);
   if (is_top) help.section("Exit codes", kExitCodes);
   return std::move(help).text();
 }

@@ -159,8 +159,9 @@ void say_written(Session& session, std::string_view schema, const SavePlan& plan
     session.say(fmt::format("{} had been written by a run that was stopped", plural(report.files_kept, "file")));
 }
 
-OutputFolder::OutputFolder(const std::string& path, bool is_folder) : path_(path) {
-  if (is_folder) created_ = std::filesystem::create_directory(path_, ignored_);
+// Of several processes, the first one makes the folder.
+OutputFolder::OutputFolder(const Session& session, const std::string& path, bool is_folder) : path_(path) {
+  if (is_folder && team_of(session.team).is_first()) created_ = std::filesystem::create_directory(path_, ignored_);
 }
 
 OutputFolder::~OutputFolder() {
@@ -183,7 +184,7 @@ int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptio
   }
   auto bar = session.progress_bar();
   options.progress = bar.callback();
-  OutputFolder folder(job.out, job.is_folder || job.out.ends_with('/'));
+  OutputFolder folder(session, job.out, job.is_folder || job.out.ends_with('/'));
   const SaveReport report = execute(plan, options);
   folder.keep();
   bar.clear();

@@ -28,8 +28,8 @@ void refuse_existing(const Session& session, const std::string& path);
 class OutputFolder {
  public:
   // Only a path that ends in a slash asks for a folder.
-  explicit OutputFolder(const std::string& path) : OutputFolder(path, path.ends_with('/')) {}
-  OutputFolder(const std::string& path, bool is_folder);
+  OutputFolder(const Session& session, const std::string& path) : OutputFolder(session, path, path.ends_with('/')) {}
+  OutputFolder(const Session& session, const std::string& path, bool is_folder);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

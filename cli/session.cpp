@@ -17,6 +17,7 @@
 
 #include "host.hpp"
 #include "interrupt.hpp"
+#include "launch.hpp"
 #include "remedies.hpp"
 #include "wrap.hpp"
 
@@ -96,7 +97,9 @@ OpenOptions Session::data_options() const {
 }
 
 SaveOptions Session::save_options() const {
+  if (host == nullptr && team == nullptr) refuse_to_write_many_times();
   SaveOptions options;
+  options.team = team;
   options.overwrite = force;
   options.allow_dangerous = allow_dangerous;
   options.strict = strict;
@@ -135,6 +138,10 @@ Checkpoint open_with(const Session& session, const std::string& target, const Op
   if (session.host != nullptr) {
     const auto given = session.host->targets.find(target);
     if (given != session.host->targets.end()) return given->second;
+  }
+  if (target == "-" && session.team != nullptr) {
+    throw Error(Errc::invalid_argument, "standard input reaches one process only")
+        .hint("name a file that all processes see");
   }
   const auto start = std::chrono::steady_clock::now();
   Checkpoint checkpoint =

@@ -11,6 +11,7 @@
 #include <ballast/limits.hpp>
 #include <ballast/open.hpp>
 #include <ballast/save.hpp>
+#include <ballast/team.hpp>
 #include <ballast/transform.hpp>
 
 #include "output.hpp"
@@ -24,6 +25,8 @@ struct Host;
 
 struct Session {
   const Host* host = nullptr;  // the other program that the verb runs in, if there is one
+  Team* team = nullptr;        // the processes that do the verb together, if there are several
+  bool rank_report = false;
 
   bool json = false;
   bool quiet = false;
@@ -52,7 +55,7 @@ struct Session {
   OpenOptions open_options() const;  // never makes a cache
   OpenOptions look_options() const;  // the same for verbs that show what a header says, and read no data
   OpenOptions data_options() const;  // makes a cache if the user asks for it
-  SaveOptions save_options() const;
+  SaveOptions save_options() const;  // for verbs that write: throws if several processes would write the same
   // Whether long values and lists are shown in full: a program gets everything.
   bool shows_all() const noexcept { return verbose || !screen.interactive; }
   ProgressBar progress_bar() const;

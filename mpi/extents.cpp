@@ -119,32 +119,53 @@ Extents extents_of(const Checkpoint& checkpoint) {
   return found;
 }
 
-void ExtentReader::read(const Extent& extent, std::uint64_t first, std::span<std::byte> out) {
+void ExtentReader::lay_out(const Tensor& view) {
+  const ByteRange lies = around(view);
+  laid_out_ = view;
+  if (lies.size / kMostAround > view.nbytes()) return;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(lies.size));
+  view.storage()->read(lies.offset, bytes);
+  view.storage()->release(lies.offset, lies.size);
+  laid_out_ =
+      Tensor(view.dtype(), view.shape(), view.strides(), memory_storage(std::move(bytes)), view.offset() - lies.offset);
+}
+
+void ExtentReader::read_extent(std::size_t number, std::span<const ReadRange> ranges) {
+  const Extent& extent = extents_.all[number];
   const Storage& storage = *extent.tensor.storage();
-  if (kept_ != &extent) {
+  if (kept_ != number) {
     laid_out_ = {};
     storage.prepare({});
+    if (extent.is_strided) lay_out(extent.tensor);
+    kept_ = number;
   }
-  if (!extent.is_strided) {
-    kept_ = &extent;
-    storage.read(first, out);
-    return storage.release(first, out.size());
+  if (extent.is_strided) {
+    for (const ReadRange& range : ranges) laid_out_.read(range.offset, range.out);
+    return;
   }
-  const Tensor& view = extent.tensor;
-  if (kept_ != &extent) {
-    const ByteRange lies = around(view);
-    if (lies.size / kMostAround <= view.nbytes()) {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(lies.size));
-      storage.read(lies.offset, bytes);
-      storage.release(lies.offset, lies.size);
-      laid_out_ = Tensor(view.dtype(), view.shape(), view.strides(), memory_storage(std::move(bytes)),
-                         view.offset() - lies.offset);
-    } else {
-      laid_out_ = view;
+  storage.read_many(ranges);
+  for (const ReadRange& range : ranges) storage.release(range.offset, range.out.size());
+}
+
+void ExtentReader::read(std::span<const ExtentRead> reads, std::span<const ExtentRead> soon) {
+  const auto for_each_extent = [](std::span<const ExtentRead> all, const auto& visit) {
+    std::vector<ReadRange> ranges;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ranges.push_back(all[i].range);
+      if (i + 1 != all.size() && all[i + 1].extent == all[i].extent) continue;
+      visit(all[i].extent, ranges);
+      ranges.clear();
     }
-    kept_ = &extent;
-  }
-  laid_out_.read(first, out);
+  };
+  for_each_extent(soon, [&](std::size_t number, const std::vector<ReadRange>& ranges) {
+    const Extent& extent = extents_.all[number];
+    if (extent.is_strided || extent.tensor.storage()->is_sequential()) return;
+    std::vector<ByteRange> bytes;
+    for (const ReadRange& range : ranges) bytes.push_back({range.offset, range.out.size()});
+    extent.tensor.storage()->prefetch(bytes);
+  });
+  for_each_extent(reads,
+                  [&](std::size_t number, const std::vector<ReadRange>& ranges) { read_extent(number, ranges); });
 }
 
 }  // namespace ballast::mpi

@@ -37,15 +37,28 @@ struct Extents {
 
 Extents extents_of(const Checkpoint& checkpoint);
 
-// Reads ranges of extents, for one thread. Large ranges are read in one call. A strided tensor's bytes are read once,
-// as they lie, and are kept until another extent is read; so are those of a storage that can only be read in order.
+// A range of an extent, and the memory that it is read into.
+struct ExtentRead {
+  std::size_t extent = 0;
+  ReadRange range;
+};
+
+// Reads ranges of extents, for one thread. A strided tensor's bytes are read once, as they lie, and are kept until
+// another extent is read.
 class ExtentReader {
  public:
-  void read(const Extent& extent, std::uint64_t first, std::span<std::byte> out);
+  explicit ExtentReader(const Extents& extents) : extents_(extents) {}
+
+  // Ranges of one extent are asked for in one call. `soon` is what will be read next.
+  void read(std::span<const ExtentRead> reads, std::span<const ExtentRead> soon);
 
  private:
-  const Extent* kept_ = nullptr;
-  Tensor laid_out_;  // the strided tensor, in memory
+  void read_extent(std::size_t number, std::span<const ReadRange> ranges);
+  void lay_out(const Tensor& view);
+
+  const Extents& extents_;
+  std::size_t kept_ = SIZE_MAX;  // the number of the extent that is prepared
+  Tensor laid_out_;              // if that is strided, the tensor in memory
 };
 
 }  // namespace ballast::mpi

@@ -161,7 +161,9 @@ class Loading {
       if (same_[tensor] != tensor || !parts_->is_own(tensor)) continue;
       const Tensor& part = sliced_.tensors[direct.tensor].tensor;
       const std::span<std::byte> memory = field.prepare(part.dtype(), part.shape());
-      if (memory.size() == part.nbytes()) parts_->use(tensor, memory);  // else load_bound() says what is wrong
+      if (memory.size() != part.nbytes()) continue;  // load_bound() says what is wrong
+      parts_->use(tensor, memory);
+      field.prepare = [memory](DType, const Shape&) { return memory; };  // not once more: the bytes are there then
     }
   }
 

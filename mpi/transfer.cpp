@@ -59,7 +59,13 @@ void PartRun::copy(std::byte* out) const {
 }
 
 Transfer::Transfer(const Communicator& all, const Communicator& group, const TransferPlan& plan)
-    : all_(all), group_(group), plan_(plan), targets_(plan.demand), index_(plan.demand), me_(all.rank()) {
+    : all_(all),
+      group_(group),
+      plan_(plan),
+      targets_(plan.demand),
+      index_(plan.demand),
+      me_(all.rank()),
+      reader_(plan.demand.extents) {
   group_rank_.assign(plan.demand.node_of.size(), 0);
   const std::vector<unsigned>& readers = plan.demand.readers;
   for (unsigned i = 0; i < readers.size(); ++i) group_rank_[readers[i]] = i;
@@ -73,7 +79,7 @@ Transfer::Transfer(const Communicator& all, const Communicator& group, const Tra
 
 // Straight into the memory of the parts, if all of the item goes into memory that this rank can write to.
 bool Transfer::add_direct(Round& round, const ReadItem& item) {
-  std::vector<Reading> readings;
+  std::vector<ExtentRead> reads;
   std::uint64_t next = 0;
   bool is_direct = true;
   for_each_delivery(plan_.demand, targets_, index_, me_, item, [&](const Delivery& delivery) {
@@ -84,19 +90,20 @@ bool Transfer::add_direct(Round& round, const ReadItem& item) {
                 size == delivery.end - delivery.first;
     next = delivery.item_offset + size;
     if (!is_direct) return;
-    readings.push_back(
-        {{item.extent, item.first + delivery.item_offset, size}, plan_.memory_of(delivery.target) + first});
+    reads.push_back({item.extent,
+                     {item.first + delivery.item_offset,
+                      {plan_.memory_of(delivery.target) + first, static_cast<std::size_t>(size)}}});
   });
-  if (!is_direct || next != item.size || item.size / kWorthDirect < readings.size()) return false;
-  round.readings.insert(round.readings.end(), readings.begin(), readings.end());
+  if (!is_direct || next != item.size || item.size / kWorthDirect < reads.size()) return false;
+  round.reads.insert(round.reads.end(), reads.begin(), reads.end());
   return true;
 }
 
-void Transfer::add_readings(Round& round, const ReadPiece& piece, std::span<std::byte> buffer) {
+void Transfer::add_reads(Round& round, const ReadPiece& piece, std::span<std::byte> buffer) {
   for (const ReadItem& item : piece) {
     if (add_direct(round, item)) continue;
     std::byte* const begin = buffer.data();
-    round.readings.push_back({item, begin});
+    round.reads.push_back({item.extent, {item.first, {begin, static_cast<std::size_t>(item.size)}}});
     buffer = buffer.subspan(static_cast<std::size_t>(item.size));
     std::uint64_t needed = 0;
     Target last{.tensor = plan_.demand.plan.tensors.size()};
@@ -136,7 +143,7 @@ Transfer::Round Transfer::round(std::size_t number) {
   round.outgoing.resize(group_.size());
   round.incoming.resize(group_.size());
   const auto& pieces = plan_.schedule.pieces[me_];
-  if (number < pieces.size()) add_readings(round, pieces[number], buffers_[number % 2]);
+  if (number < pieces.size()) add_reads(round, pieces[number], buffers_[number % 2]);
   add_incoming(round, number);
   // All memory that the round needs is taken here, where a failure ends all ranks.
   for (unsigned rank = 0; rank < group_.size(); ++rank) {
@@ -150,13 +157,16 @@ Transfer::Round Transfer::round(std::size_t number) {
 }
 
 // In a thread of its own; in this one, when the future is asked, if MPI does not know of threads.
-std::future<void> Transfer::start(const Round& round) {
+std::future<void> Transfer::start(const Round& round, std::size_t number) {
   const auto policy = all_.may_use_threads() ? std::launch::async : std::launch::deferred;
-  return std::async(policy, [this, &round] {
-    for (const Reading& reading : round.readings) {
-      const Extent& extent = plan_.demand.extents.all[reading.item.extent];
-      reader_.read(extent, reading.item.first, {reading.to, static_cast<std::size_t>(reading.item.size)});
+  return std::async(policy, [this, &round, number] {
+    std::vector<ExtentRead> soon;  // the memory does not matter, only its size
+    const auto& pieces = plan_.schedule.pieces[me_];
+    if (number + 1 < pieces.size()) {
+      for (const ReadItem& item : pieces[number + 1])
+        soon.push_back({item.extent, {item.first, {buffers_[0].data(), static_cast<std::size_t>(item.size)}}});
     }
+    reader_.read(round.reads, soon);
   });
 }
 
@@ -215,14 +225,14 @@ void Transfer::run() {
   std::future<void> reading;
   all_.together([&] {
     now = round(0);
-    reading = start(now);
+    reading = start(now, 0);
   });
   for (std::size_t number = 0; number < rounds; ++number) {
     std::future<void> following;
     all_.together([&] {
       reading.get();
       next = round(number + 1);
-      following = start(next);
+      following = start(next, number + 1);
       report(number, rounds);
     });
     deliver(now);

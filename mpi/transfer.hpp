@@ -53,23 +53,18 @@ class Transfer {
   std::uint64_t twice() const noexcept { return twice_; }  // bytes that were read although nobody needs them
 
  private:
-  // A range that is read, and the memory that it is read into.
-  struct Reading {
-    ReadItem item;
-    std::byte* to = nullptr;
-  };
   // What this rank does with the piece that it reads in a round.
   struct Round {
-    std::vector<Reading> readings;
+    std::vector<ExtentRead> reads;
     std::vector<PartRun> local;
     std::vector<std::vector<PartRun>> outgoing, incoming;  // by the ranks of the group
   };
 
   Round round(std::size_t number);
-  void add_readings(Round& round, const ReadPiece& piece, std::span<std::byte> buffer);
+  void add_reads(Round& round, const ReadPiece& piece, std::span<std::byte> buffer);
   bool add_direct(Round& round, const ReadItem& item);
   void add_incoming(Round& round, std::size_t number);
-  std::future<void> start(const Round& round);
+  std::future<void> start(const Round& round, std::size_t number);
   void deliver(const Round& round);
   void exchange(unsigned to, std::span<const PartRun> out, unsigned from, std::span<const PartRun> in);
   void report(std::size_t rounds_done, std::size_t rounds);

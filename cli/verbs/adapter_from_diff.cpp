@@ -87,7 +87,7 @@ int run_from_diff(Session& session, const Arguments& arguments) {
   if (!arguments.dry_run) {
     AdapterSaveOptions save_options;
     save_options.save = session.save_options();
-    OutputFolder folder(arguments.out, true);
+    OutputFolder folder(session, arguments.out, true);
     const SavePlan plan = plan_save(found.adapter, arguments.out, save_options);
     const SaveReport report = execute(plan, save_options.save);
     folder.keep();

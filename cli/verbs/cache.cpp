@@ -10,6 +10,7 @@
 #include <ballast/error.hpp>
 #include <ballast/text.hpp>
 
+#include "../launch.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "../table.hpp"
@@ -81,6 +82,7 @@ int run_list(Session& session) {
 }
 
 int run_clear(Session& session, const Arguments& arguments) {
+  if (session.host == nullptr) refuse_to_write_many_times();
   const std::vector<CacheEntry> removed = clear_cache(arguments.targets);
   if (session.json) write_json(session, "removed", removed);
   session.say(removed.empty()

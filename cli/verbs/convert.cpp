@@ -84,11 +84,11 @@ void carry_out(Session& session, const ConvertFlags& flags, const Checkpoint& ch
   if (!flags.manifest.empty()) check_manifest_path(session, checkpoint, plan, flags.manifest);
   auto bar = session.progress_bar();
   options.progress = bar.callback();
-  OutputFolder folder(flags.out);
+  OutputFolder folder(session, flags.out);
   const SaveReport report = execute(plan, options);
   folder.keep();
   if (!flags.manifest.empty()) {
-    const ManifestOptions manifest_options{options.threads, options.progress, options.limits};
+    const ManifestOptions manifest_options{options.threads, options.progress, options.limits, session.team};
     save_manifest(make_manifest(checkpoint, report.digests, manifest_options), flags.manifest, options);
   }
   bar.clear();

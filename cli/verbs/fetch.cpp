@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <ballast/text.hpp>
 
+#include "../launch.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
 #include "verbs.hpp"
@@ -39,6 +40,7 @@ void write_json(Session& session, const FetchReport& report) {
 }
 
 int run_fetch(Session& session, const Arguments& arguments) {
+  if (session.host == nullptr) refuse_to_write_many_times();
   FetchOptions options = arguments.options;
   options.remote = remote_options(session.remote, session.host);
   options.overwrite = session.force;

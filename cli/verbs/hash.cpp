@@ -57,9 +57,11 @@ int run_hash(Session& session, const Arguments& arguments) {
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint), arguments.globs);
   auto bar = session.progress_bar();
-  const HashReport report = hash(
-      checkpoint,
-      {.decoded = arguments.decoded, .threads = session.threads, .progress = bar.callback(), .limits = session.limits});
+  const HashReport report = hash(checkpoint, {.decoded = arguments.decoded,
+                                              .threads = session.threads,
+                                              .progress = bar.callback(),
+                                              .limits = session.limits,
+                                              .team = session.team});
   bar.clear();
   if (session.json) {
     write_json(session, report, arguments.digest_only);

@@ -115,7 +115,8 @@ void say_skipped(const Session& session, const ProblemReport& report) {
 
 int show_problems(Session& session, const Checkpoint& checkpoint, const Arguments& arguments) {
   auto bar = session.progress_bar();
-  ProblemOptions options{.threads = session.threads, .progress = bar.callback(), .limits = session.limits};
+  ProblemOptions options{
+      .threads = session.threads, .progress = bar.callback(), .limits = session.limits, .team = session.team};
   if (arguments.outlier_factor)
     options.outlier_factor = number_in<double>("--outlier-factor", *arguments.outlier_factor, "a number", "8");
   const ProblemReport report = find_problems(checkpoint, options);
@@ -180,6 +181,7 @@ int show_stats(Session& session, const Checkpoint& checkpoint, const Arguments& 
   }
   options.threads = session.threads;
   options.limits = session.limits;
+  options.team = session.team;
   auto bar = session.progress_bar();
   options.progress = bar.callback();
   const std::vector<TensorStats> results = stats(checkpoint, options);

@@ -101,7 +101,8 @@ void compare(const Session& session, const Arguments& arguments, VerifyReport& r
   const Checkpoint checkpoint = open_target(session, arguments.target);
   auto bar = session.progress_bar();
   const HashReport hashes =
-      hash(checkpoint, {.threads = session.threads, .progress = bar.callback(), .limits = session.limits});
+      hash(checkpoint,
+           {.threads = session.threads, .progress = bar.callback(), .limits = session.limits, .team = session.team});
   const auto found = [&](std::string what) { report.findings.push_back({checkpoint.target, std::move(what)}); };
 
   for (const auto& [name, sha256] : hashes.tensors) {
@@ -163,7 +164,8 @@ int run_verify(Session& session, const Arguments& arguments) {
     report = verify(session.target_in(arguments.target), {.open = session.open_options(),
                                                           .read_data = !arguments.skip_data,
                                                           .manifest = is_written_manifest ? arguments.manifest : "",
-                                                          .progress = bar.callback()});
+                                                          .progress = bar.callback(),
+                                                          .team = session.team});
   }
   if (report.ok() && !arguments.manifest.empty() && !is_written_manifest) compare(session, arguments, report);
   session.json ? write_json(session, arguments, report) : write_text(session, arguments, report);

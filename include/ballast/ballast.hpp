@@ -62,6 +62,7 @@
 #include <ballast/storage.hpp>          // bytes that can be read in ranges
 #include <ballast/suggest.hpp>          // "did you mean"
 #include <ballast/summary.hpp>          // a checkpoint at a glance
+#include <ballast/team.hpp>             // several processes that do one job
 #include <ballast/tensor.hpp>           // what bytes mean: dtype, shape, strides
 #include <ballast/text.hpp>             // names and numbers for people
 #include <ballast/training.hpp>         // the model in a training checkpoint

@@ -14,6 +14,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/team.hpp>
 
 namespace ballast {
 
@@ -21,7 +22,8 @@ struct HashOptions {
   bool decoded = false;  // for ggml's blocks, hash the F32 values that they stand for
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // for views that repeat bytes
+  Limits limits{};       // for views that repeat bytes
+  Team* team = nullptr;  // the processes that read the tensors together: see team.hpp
 };
 
 struct HashReport {

@@ -17,6 +17,7 @@
 #include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
 #include <ballast/save.hpp>
+#include <ballast/team.hpp>
 
 namespace ballast {
 
@@ -33,7 +34,8 @@ struct Manifest {
 struct ManifestOptions {
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // for views that repeat bytes
+  Limits limits{};       // for views that repeat bytes
+  Team* team = nullptr;  // the processes that read the tensors together: see team.hpp
 };
 
 // Reads every byte of the checkpoint in chunks of about 1 MiB, except tensors whose digest is `known`, for example from

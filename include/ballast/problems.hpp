@@ -17,6 +17,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/team.hpp>
 
 namespace ballast {
 
@@ -56,7 +57,8 @@ struct ProblemOptions {
   double outlier_factor = 8;
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // for views that repeat bytes
+  Limits limits{};       // for views that repeat bytes
+  Team* team = nullptr;  // the processes that read the tensors together: see team.hpp
 };
 inline constexpr std::size_t kFewestSiblings = 4;
 

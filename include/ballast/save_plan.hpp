@@ -13,6 +13,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/team.hpp>
 
 namespace ballast {
 
@@ -34,6 +35,7 @@ struct SaveOptions {
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for all buffers together
   Limits limits{};
   Progress progress{};
+  Team* team = nullptr;  // the processes that write the files together: see team.hpp
 };
 
 // What a save will do: made and checked before anything is written.

@@ -15,6 +15,7 @@
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/team.hpp>
 #include <ballast/tensor.hpp>
 
 namespace ballast {
@@ -34,7 +35,8 @@ struct StatsOptions {
   std::optional<std::int64_t> axis{};
   unsigned threads = 0;
   Progress progress{};
-  Limits limits{};  // for views that repeat bytes
+  Limits limits{};       // for views that repeat bytes
+  Team* team = nullptr;  // the processes that read the tensors together: see team.hpp
 };
 
 // The smallest value that is not less than this share of the values, NaN left out: NumPy's method "inverted_cdf".

@@ -12,6 +12,7 @@
 
 #include <ballast/open.hpp>
 #include <ballast/progress.hpp>
+#include <ballast/team.hpp>
 
 namespace ballast {
 
@@ -33,6 +34,7 @@ struct VerifyOptions {
   bool read_data = true;   // read every byte, so that a bad disk is found
   std::string manifest{};  // a file that says what the tensors must be: see manifest.hpp; empty: none
   Progress progress{};
+  Team* team = nullptr;  // the processes that read the data together: see team.hpp
 };
 
 // A target that cannot be opened gives one finding. Throws for a target that does not exist (Errc::not_found), for a

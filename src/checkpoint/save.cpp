@@ -134,6 +134,30 @@ void find_tensors(SavePlan& plan, const Checkpoint& checkpoint) {
   }
 }
 
+SaveReport write_files_of(const SavePlan& plan, const SaveOptions& options) {
+  const auto create = [&](const std::string& path) {
+    return io::create_file(
+        path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key, .whole_of = whole_of});
+  };
+  const auto join = [&](const std::string& path, const std::string& temporary) {
+    return io::join_file(path, temporary, options.durable);
+  };
+  return write_files(plan, options, create, join);
+}
+
+// Writes the files in the place of whatever is there, which one member of a team looks after.
+SaveReport write_new(const SavePlan& plan, const SaveOptions& options) {
+  // Checks all files first, so that the tenth shard cannot stop a long job half-way.
+  if (!options.overwrite) refuse_to_overwrite(plan);
+  const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
+  Subfolders subfolders(plan);
+  SaveReport report = write_files_of(plan, options);
+  subfolders.keep();
+  remove_rival(plan);
+  remove(earlier, report.notes);
+  return report;
+}
+
 }  // namespace
 
 std::vector<OutputFormat> output_formats() {
@@ -167,17 +191,10 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
 }
 
 SaveReport execute(const SavePlan& plan, const SaveOptions& options) {
-  // Checks all files first, so that the tenth shard cannot stop a long job half-way.
-  if (!options.overwrite) refuse_to_overwrite(plan);
-  const EarlierSet earlier = options.overwrite ? find_earlier_set(plan, options.limits) : EarlierSet();
-  Subfolders subfolders(plan);
-  SaveReport report = write_files(plan, options, [&](const std::string& path) {
-    return io::create_file(
-        path, {.overwrite = options.overwrite, .durable = options.durable, .key = plan.key, .whole_of = whole_of});
+  SaveReport report;
+  together(team_of(options.team), [&] {
+    report = team_of(options.team).is_first() ? write_new(plan, options) : write_files_of(plan, options);
   });
-  subfolders.keep();
-  remove_rival(plan);
-  remove(earlier, report.notes);
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/deal.hpp"
 #include "core/progress_meter.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
@@ -15,11 +16,11 @@
 namespace ballast {
 namespace {
 
-std::string hash_tensor(const Tensor& tensor, ProgressMeter& meter) {
+kernels::Sha256::Digest hash_tensor(const Tensor& tensor, ProgressMeter& meter) {
   kernels::Sha256 sha;
   for_each_chunk(
       tensor, 0, tensor.nbytes(), [&](std::span<const std::byte> bytes) { sha.update(bytes); }, &meter);
-  return sha.hex();
+  return sha.finish();
 }
 
 // name NUL dtype NUL shape NUL hex LF
@@ -73,19 +74,38 @@ StateDict decode_blocks(const StateDict& tensors) {
   return decoded;
 }
 
-}  // namespace
+// The digests of these tensors, each by the member of the team that it was dealt to.
+std::vector<kernels::Sha256::Digest> hash_tensors(const StateDict& tensors, std::span<const std::size_t> numbers,
+                                                  const HashOptions& options) {
+  Team& team = team_of(options.team);
+  std::vector<std::uint64_t> sizes;
+  for (const std::size_t number : numbers) sizes.push_back(tensors[number].tensor.nbytes());
+  const Deal deal(team, sizes);
+  const auto mine = deal.mine();
+  ProgressMeter meter(progress_of(team, options.progress), "hashing",
+                      std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+  ReadAhead ahead(mine.size(), [&](std::size_t i, Announcement& reads) {
+    reads.add(tensors[numbers[mine[i]]].tensor, {0, sizes[mine[i]]});
+  });
+  std::vector<kernels::Sha256::Digest> digests(numbers.size());
+  ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
+    ahead.begin(i);
+    digests[mine[i]] = hash_tensor(tensors[numbers[mine[i]]].tensor, meter);
+  });
+  team.count({.read = deal.my_bytes()});
+  deal.share(std::span(digests));
+  return digests;
+}
 
-HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
+HashReport hash_all(const Checkpoint& checkpoint, const HashOptions& options) {
   const StateDict tensors = options.decoded ? decode_blocks(checkpoint.tensors) : checkpoint.tensors;
   const std::vector<std::size_t> twins = first_twins(tensors);
   std::vector<std::size_t> work;
   RepeatedBytes repeated(options.limits);
-  std::uint64_t total = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (twins[i] != i || !tensors[i].tensor.has_data()) continue;
     repeated.add(tensors[i].name, tensors[i].tensor);
     work.push_back(i);
-    total += tensors[i].tensor.nbytes();
   }
   // A digest cannot be split: the longest tensors begin first, so that none is left to run alone at the end.
   std::stable_sort(work.begin(), work.end(), [&](std::size_t a, std::size_t b) {
@@ -94,16 +114,18 @@ HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
 
   HashReport report;
   for (const auto& [name, tensor] : tensors) report.tensors.push_back({std::string(name), std::nullopt});
-  ProgressMeter meter(options.progress, "hashing", total);
-  ReadAhead ahead(work.size(), [&](std::size_t i, Announcement& reads) {
-    reads.add(tensors[work[i]].tensor, {0, tensors[work[i]].tensor.nbytes()});
-  });
-  ThreadPool(options.threads).run(work.size(), [&](std::size_t i, unsigned) {
-    ahead.begin(i);
-    report.tensors[work[i]].sha256 = hash_tensor(tensors[work[i]].tensor, meter);
-  });
+  const auto digests = hash_tensors(tensors, work, options);
+  for (std::size_t i = 0; i < work.size(); ++i) report.tensors[work[i]].sha256 = kernels::to_hex(digests[i]);
   for (std::size_t i = 0; i < tensors.size(); ++i) report.tensors[i].sha256 = report.tensors[twins[i]].sha256;
   report.digest = whole_digest(tensors, report.tensors);
+  return report;
+}
+
+}  // namespace
+
+HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
+  HashReport report;
+  together(team_of(options.team), [&] { report = hash_all(checkpoint, options); });
   return report;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/deal.hpp"
 #include "core/json_string.hpp"
 #include "core/name_hash.hpp"
 #include "core/progress_meter.hpp"
@@ -38,12 +39,17 @@ struct Part {
   ByteRange range;
 };
 
+std::span<std::uint64_t> leaves_of(const Part& part) {
+  return std::span(part.work->leaves)
+      .subspan(part.range.offset / kernels::kLeafBytes, kernels::leaf_count(part.range.size));
+}
+
 void hash_part(const Part& part, ProgressMeter& meter) {
-  std::uint64_t leaf = part.range.offset / kernels::kLeafBytes;
+  std::span<std::uint64_t> leaves = leaves_of(part);
   const auto look = [&](std::span<const std::byte> bytes) {
     const std::uint64_t count = kernels::leaf_count(bytes.size());
-    kernels::hash_leaves(bytes, std::span(part.work->leaves).subspan(leaf, count));
-    leaf += count;
+    kernels::hash_leaves(bytes, leaves.first(count));
+    leaves = leaves.subspan(count);
   };
   for_each_chunk(*part.work->tensor, part.range.offset, part.range.size, look, &meter, kernels::kLeafBytes);
 }
@@ -68,13 +74,21 @@ void take_digests(std::vector<Work>& works, const ManifestOptions& options) {
     if (work.tensor->nbytes() == 0) kernels::hash_leaves({}, work.leaves);
   }
   const std::vector<Part> parts = split(works);
-  ProgressMeter meter(options.progress, "hashing", total);
-  ReadAhead ahead(parts.size(),
-                  [&](std::size_t i, Announcement& reads) { reads.add(*parts[i].work->tensor, parts[i].range); });
-  ThreadPool(options.threads).run(parts.size(), [&](std::size_t i, unsigned) {
-    ahead.begin(i);
-    hash_part(parts[i], meter);
+  std::vector<std::uint64_t> sizes;
+  for (const Part& part : parts) sizes.push_back(part.range.size);
+  Team& team = team_of(options.team);
+  const Deal deal(team, sizes);
+  const auto mine = deal.mine();
+  ProgressMeter meter(progress_of(team, options.progress), "hashing", total);
+  ReadAhead ahead(mine.size(), [&](std::size_t i, Announcement& reads) {
+    reads.add(*parts[mine[i]].work->tensor, parts[mine[i]].range);
   });
+  ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
+    ahead.begin(i);
+    hash_part(parts[mine[i]], meter);
+  });
+  team.count({.read = deal.my_bytes()});
+  deal.share_spans([&](std::size_t part, auto&& take) { take(leaves_of(parts[part])); });
   for (Work& work : works) *work.digest = kernels::join_leaves(work.leaves);
 }
 
@@ -133,7 +147,7 @@ Manifest make_manifest(const Checkpoint& checkpoint, std::span<const TensorDiges
       works.push_back({&tensor, &manifest.tensors.back().digest, {}});
     }
   }
-  take_digests(works, options);
+  together(team_of(options.team), [&] { take_digests(works, options); });
   return manifest;
 }
 

@@ -148,14 +148,7 @@ void add_outlier(const Looked& looked, const Siblings& siblings, double factor, 
   problems.push_back(std::move(problem));
 }
 
-}  // namespace
-
-std::uint64_t ProblemReport::errors() const noexcept {
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      problems, [](const Problem& problem) { return severity(problem.kind) == ProblemSeverity::error; }));
-}
-
-ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& options) {
+ProblemReport problems_of(const Checkpoint& checkpoint, const ProblemOptions& options) {
   if (!(options.outlier_factor >= 1))
     throw Error(Errc::invalid_argument, fmt::format("{} is no factor for outliers", options.outlier_factor))
         .hint("it is at least 1: 8 means more than 8 times the median, or less than an eighth of it");
@@ -179,8 +172,9 @@ ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& 
     RepeatedBytes(options.limits).add(all[i].name, numbers[i]);
     bytes += numbers[i].nbytes();
   }
-  ProgressMeter meter(options.progress, "reading", bytes);
-  const ValuePass pass(numbers);
+  Team& team = team_of(options.team);
+  ProgressMeter meter(progress_of(team, options.progress), "reading", bytes);
+  const ValuePass pass(numbers, team);
   auto scans = merged(pass, scan_parts(pass, options.threads, RowScan::yes, meter), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i].scan = scans[i];
 
@@ -192,6 +186,19 @@ ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& 
     add_outlier(looked, siblings, options.outlier_factor, report.problems);
   }
   report.tensors = all.size();
+  return report;
+}
+
+}  // namespace
+
+std::uint64_t ProblemReport::errors() const noexcept {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      problems, [](const Problem& problem) { return severity(problem.kind) == ProblemSeverity::error; }));
+}
+
+ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& options) {
+  ProblemReport report;
+  together(team_of(options.team), [&] { report = problems_of(checkpoint, options); });
   return report;
 }
 

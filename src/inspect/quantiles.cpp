@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include "core/deal.hpp"
 #include "core/thread_pool.hpp"
 
 namespace ballast {
@@ -51,11 +52,12 @@ void QuantileSearch::set_ranks(std::span<const std::uint64_t> counts) {
   }
 }
 
-void QuantileSearch::end_pass() {
+void QuantileSearch::end_pass(Team& team) {
   std::vector<std::uint64_t> counts = std::move(counts_.front());
   for (std::size_t worker = 1; worker < counts_.size(); ++worker)
     std::ranges::transform(counts, counts_[worker], counts.begin(), std::plus());
   counts_.clear();
+  add_up(team, counts);
   if (prefixes_.length() == 0) set_ranks(counts);
   if (total_ == 0) return;
 

@@ -10,6 +10,7 @@
 
 #include <ballast/dtype.hpp>
 #include <ballast/stats.hpp>
+#include <ballast/team.hpp>
 
 #include "kernels/key_counts.hpp"
 
@@ -25,14 +26,15 @@ class QuantileSearch {
   // How many passes over the values it takes.
   static unsigned passes(DType dtype) noexcept { return kernels::key_length(dtype); }
 
-  // A pass is: begin_pass(), count() for all bytes of the tensor by at most workers() threads, end_pass().
+  // A pass is: begin_pass(), count() for all bytes of the tensor by at most workers() threads of each member of a team,
+  // end_pass().
   bool is_done() const noexcept { return prefixes_.length() == passes(dtype_) || total_ == 0; }
   unsigned workers(unsigned threads) const noexcept;
   void begin_pass(unsigned workers);
   void count(unsigned worker, std::span<const std::byte> bytes) noexcept {
     kernels::count_keys(counts_[worker], prefixes_, dtype_, bytes);
   }
-  void end_pass();
+  void end_pass(Team& team);
 
   std::vector<Quantile> quantiles() const;
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "checkpoint/quantization/packed_parts.hpp"
+#include "core/deal.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/channels.hpp"
 #include "inspect/quantiles.hpp"
@@ -66,7 +67,7 @@ class StatsJob {
       : numbers_(numbers),
         options_(options),
         meter_(meter),
-        pass_(numbers),
+        pass_(numbers, team_of(options.team)),
         search_(numbers[0].dtype(), options.quantiles) {}
 
   std::vector<Stats> run() {
@@ -96,7 +97,7 @@ class StatsJob {
     of_parts_ = scan_parts(pass_, threads, RowScan::no, meter_, [&](std::size_t, unsigned worker, auto bytes) {
       if (is_counting) search_.count(worker, bytes);
     });
-    if (is_counting) search_.end_pass();
+    if (is_counting) search_.end_pass(pass_.team());
     for (const ValueScan& scan : merged(pass_, of_parts_, numbers_.size())) stats_.push_back(stats_of(scan.moments));
   }
 
@@ -125,8 +126,9 @@ class StatsJob {
     };
     pass_.run(threads, meter_, look,
               [&](std::size_t part) { return !has_outliers(part) && !fills_bins(part) && !is_counting; });
-    if (is_counting) search_.end_pass();
+    if (is_counting) search_.end_pass(pass_.team());
 
+    if (options_.outliers) pass_.deal().share(std::span(outliers));
     for (Stats& stats : stats_) {
       if (options_.outliers) stats.outliers = 0;
       stats.histogram.resize(options_.bins);
@@ -135,12 +137,13 @@ class StatsJob {
       *stats_[pass_.parts()[i].number].outliers += outliers[i];
     for (const auto& histogram : histograms)
       std::ranges::transform(stats_[0].histogram, histogram, stats_[0].histogram.begin(), std::plus());
+    add_up(pass_.team(), stats_[0].histogram);
   }
 
   void count_only() {
     const unsigned workers = begin_search_pass();
     pass_.run(workers, meter_, [&](std::size_t, unsigned worker, auto bytes) { search_.count(worker, bytes); });
-    search_.end_pass();
+    search_.end_pass(pass_.team());
   }
 
   std::span<const Tensor> numbers_;
@@ -159,7 +162,7 @@ std::uint64_t bytes_to_read(std::span<const Tensor> numbers, const StatsOptions&
 }
 
 std::vector<Stats> stats_of_numbers(std::span<const Tensor> numbers, const StatsOptions& options) {
-  ProgressMeter meter(options.progress, "reading", bytes_to_read(numbers, options));
+  ProgressMeter meter(progress_of(team_of(options.team), options.progress), "reading", bytes_to_read(numbers, options));
   const bool goes_together = options.bins == 0 && options.quantiles.empty() && !options.axis;
   if (goes_together && !numbers.empty()) return StatsJob(numbers, options, meter).run();
   std::vector<Stats> all;
@@ -168,18 +171,7 @@ std::vector<Stats> stats_of_numbers(std::span<const Tensor> numbers, const Stats
   return all;
 }
 
-}  // namespace
-
-Stats stats(const Tensor& tensor, const StatsOptions& options) {
-  if (const auto error = why_no_statistics(tensor)) throw *error;
-  check_quantiles(options.quantiles);
-  const Tensor numbers = numbers_of(tensor);
-  if (options.axis) channel_dimension(numbers, *options.axis);
-  RepeatedBytes(options.limits).add("", numbers);
-  return std::move(stats_of_numbers({&numbers, 1}, options)[0]);
-}
-
-std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions& options) {
+std::vector<TensorStats> stats_of_all(const Checkpoint& checkpoint, const StatsOptions& options) {
   check_quantiles(options.quantiles);
   std::vector<TensorStats> results;
   std::vector<Tensor> numbers;
@@ -197,6 +189,27 @@ std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions&
   for (std::size_t next = 0; TensorStats & result : results) {
     if (result.why_not.empty()) result.stats = std::move(all[next++]);
   }
+  return results;
+}
+
+}  // namespace
+
+Stats stats(const Tensor& tensor, const StatsOptions& options) {
+  Stats result;
+  together(team_of(options.team), [&] {
+    if (const auto error = why_no_statistics(tensor)) throw *error;
+    check_quantiles(options.quantiles);
+    const Tensor numbers = numbers_of(tensor);
+    if (options.axis) channel_dimension(numbers, *options.axis);
+    RepeatedBytes(options.limits).add("", numbers);
+    result = std::move(stats_of_numbers({&numbers, 1}, options)[0]);
+  });
+  return result;
+}
+
+std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions& options) {
+  std::vector<TensorStats> results;
+  together(team_of(options.team), [&] { results = stats_of_all(checkpoint, options); });
   return results;
 }
 

@@ -7,6 +7,23 @@
 #include "tensor/read_ahead.hpp"
 
 namespace ballast {
+namespace {
+
+std::vector<TensorPart> cut(std::span<const Tensor> tensors) {
+  std::vector<TensorPart> parts;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (const ByteRange& range : cut_by_bytes(tensors[i], kPieceBytes)) parts.push_back({i, range.offset, range.size});
+  }
+  return parts;
+}
+
+std::vector<std::uint64_t> sizes_of(std::span<const TensorPart> parts) {
+  std::vector<std::uint64_t> sizes;
+  for (const TensorPart& part : parts) sizes.push_back(part.size);
+  return sizes;
+}
+
+}  // namespace
 
 Tensor numbers_of(const Tensor& tensor) {
   return info(tensor.dtype()).kind == DTypeKind::ggml && tensor.has_data() ? tensor.to(DType::f32) : tensor;
@@ -22,12 +39,8 @@ std::optional<Error> why_no_statistics(const Tensor& tensor) {
   return std::nullopt;
 }
 
-ValuePass::ValuePass(std::span<const Tensor> tensors) : tensors_(tensors) {
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    for (const ByteRange& range : cut_by_bytes(tensors[i], kPieceBytes))
-      parts_.push_back({i, range.offset, range.size});
-  }
-}
+ValuePass::ValuePass(std::span<const Tensor> tensors, Team& team)
+    : tensors_(tensors), team_(team), parts_(cut(tensors)), deal_(team, sizes_of(parts_)) {}
 
 std::uint64_t ValuePass::first_element(std::size_t part) const {
   const DTypeInfo& type = info(tensor_of(part).dtype());
@@ -35,17 +48,21 @@ std::uint64_t ValuePass::first_element(std::size_t part) const {
 }
 
 void ValuePass::run(unsigned threads, ProgressMeter& meter, const Look& look, const Skip& skip) const {
-  const auto is_skipped = [&](std::size_t i) { return skip && skip(i); };
-  ReadAhead ahead(parts_.size(), [&](std::size_t i, Announcement& reads) {
-    if (!is_skipped(i)) reads.add(tensor_of(i), {parts_[i].first, parts_[i].size});
+  const auto mine = deal_.mine();
+  const auto is_skipped = [&](std::size_t part) { return skip && skip(part); };
+  ReadAhead ahead(mine.size(), [&](std::size_t i, Announcement& reads) {
+    const TensorPart& part = parts_[mine[i]];
+    if (!is_skipped(mine[i])) reads.add(tensor_of(mine[i]), {part.first, part.size});
   });
-  ThreadPool(parts_.size() < 2 ? 1 : threads).run(parts_.size(), [&](std::size_t i, unsigned worker) {
-    if (is_skipped(i)) return meter.add(parts_[i].size);
+  ThreadPool(mine.size() < 2 ? 1 : threads).run(mine.size(), [&](std::size_t i, unsigned worker) {
+    const std::size_t part = mine[i];
+    if (is_skipped(part)) return meter.add(parts_[part].size);
     ahead.begin(i);
     for_each_chunk(
-        tensor_of(i), parts_[i].first, parts_[i].size,
-        [&](std::span<const std::byte> bytes) { look(i, worker, bytes); }, &meter);
+        tensor_of(part), parts_[part].first, parts_[part].size,
+        [&](std::span<const std::byte> bytes) { look(part, worker, bytes); }, &meter);
   });
+  for (const std::size_t part : mine) team_.count({.read = is_skipped(part) ? 0 : parts_[part].size});
 }
 
 std::uint64_t row_columns(const Tensor& tensor) {
@@ -66,6 +83,7 @@ std::vector<ValueScan> scan_parts(const ValuePass& pass, unsigned threads, RowSc
                         rows == RowScan::yes ? &scans[part].rows : nullptr);
     if (more) more(part, worker, bytes);
   });
+  pass.deal().share(std::span(scans));
   return scans;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "checkpoint/recognize/detect.hpp"
 #include "checkpoint/recognize/folder.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
+#include "core/deal.hpp"
 #include "core/progress_meter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -45,7 +47,11 @@ std::uint64_t bytes_of_storages(const Checkpoint& checkpoint) {
 
 class Verifier {
  public:
-  Verifier(const std::string& target, const VerifyOptions& options) : target_(target), options_(options) {}
+  Verifier(const std::string& target, const VerifyOptions& options)
+      : target_(target),
+        options_(options),
+        team_(team_of(options.team)),
+        progress_(progress_of(team_, options.progress)) {}
 
   VerifyReport run() {
     // A manifest that cannot be read is an error, not a finding: then nothing is known about the target.
@@ -60,13 +66,7 @@ class Verifier {
       check_index(contents.index);
     }
     try {
-      const Checkpoint checkpoint = open(target_, options_.open);
-      report_.tensors = checkpoint.size();
-      if (options_.read_data) {
-        read_everything(checkpoint);
-        check_sums(checkpoint);
-      }
-      if (manifest) check_manifest(checkpoint, *manifest);
+      look_into(manifest);
     } catch (const Error& error) {
       if (error.code() == Errc::cancelled || says_it_is_no_checkpoint(error)) throw;
       const bool is_known = error.code() == Errc::not_found && lacks_shards_;  // each of them is a finding already
@@ -76,6 +76,20 @@ class Verifier {
   }
 
  private:
+  // What one member of a team cannot read is a finding of all.
+  void look_into(const std::optional<Manifest>& manifest) {
+    const auto failure = attempt_together(team_, [&] {
+      const Checkpoint checkpoint = open(target_, options_.open);
+      report_.tensors = checkpoint.size();
+      if (options_.read_data) {
+        read_everything(checkpoint);
+        check_sums(checkpoint);
+      }
+      if (manifest) check_manifest(checkpoint, *manifest);
+    });
+    if (failure) std::rethrow_exception(failure);
+  }
+
   // A shard that Ballast cannot read is damage to the set; a file that is something else altogether is not damaged.
   bool says_it_is_no_checkpoint(const Error& error) const { return is_one_file_ && error.code() == Errc::unsupported; }
 
@@ -190,19 +204,26 @@ class Verifier {
       tensors.push_back(&tensor);
       total += tensor.nbytes();
     }
-    ProgressMeter meter(options_.progress, "reading", total);
+    ProgressMeter meter(progress_, "reading", total);
     const auto parts = split_tensors(tensors);
-    ReadAhead ahead(parts.size(), [&](std::size_t i, Announcement& reads) {
-      reads.add(*tensors[parts[i].number], {parts[i].first, parts[i].size});
+    std::vector<std::uint64_t> sizes;
+    for (const TensorPart& part : parts) sizes.push_back(part.size);
+    const Deal deal(team_, sizes);
+    const auto mine = deal.mine();
+    ReadAhead ahead(mine.size(), [&](std::size_t i, Announcement& reads) {
+      const TensorPart& part = parts[mine[i]];
+      reads.add(*tensors[part.number], {part.first, part.size});
     });
-    ThreadPool(options_.open.threads).run(parts.size(), [&](std::size_t i, unsigned) {
+    ThreadPool(options_.open.threads).run(mine.size(), [&](std::size_t i, unsigned) {
       ahead.begin(i);
+      const TensorPart& part = parts[mine[i]];
       const auto touch = [](std::span<const std::byte> bytes) {
         for (std::size_t at = 0; at < bytes.size(); at += 4096)
           static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
       };
-      for_each_chunk(*tensors[parts[i].number], parts[i].first, parts[i].size, touch, &meter);
+      for_each_chunk(*tensors[part.number], part.first, part.size, touch, &meter);
     });
+    team_.count({.read = deal.my_bytes()});
     report_.bytes_read = total;
   }
 
@@ -218,15 +239,19 @@ class Verifier {
       const StoragePtr& storage = tensor.storage();
       if (storage && storage->declared_crc32() && seen.insert(storage.get()).second) sources.push_back({name, storage});
     }
-    std::uint64_t total = 0;
-    for (const Source& source : sources) total += source.storage->size_bytes();
-    ProgressMeter meter(options_.progress, "checking sums", total);
+    std::vector<std::uint64_t> sizes;
+    for (const Source& source : sources) sizes.push_back(source.storage->size_bytes());
+    const Deal deal(team_, sizes);
+    ProgressMeter meter(progress_, "checking sums", std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
     std::vector<std::uint32_t> sums(sources.size());
-    ThreadPool(options_.open.threads).run(sources.size(), [&](std::size_t i, unsigned) {
-      const Tensor bytes(DType::u8, {sources[i].storage->size_bytes()}, sources[i].storage);
-      const auto add = [&](std::span<const std::byte> chunk) { sums[i] = kernels::crc32(sums[i], chunk); };
+    ThreadPool(options_.open.threads).run(deal.mine().size(), [&](std::size_t i, unsigned) {
+      const std::size_t number = deal.mine()[i];
+      const Tensor bytes(DType::u8, {sizes[number]}, sources[number].storage);
+      const auto add = [&](std::span<const std::byte> chunk) { sums[number] = kernels::crc32(sums[number], chunk); };
       for_each_chunk(bytes, 0, bytes.nbytes(), add, &meter);
     });
+    team_.count({.read = deal.my_bytes()});
+    deal.share(std::span(sums));
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sums[i] == *sources[i].storage->declared_crc32()) continue;
       find(target_, "the checksum of the bytes of tensor " + quote(sources[i].tensor) + " is wrong");
@@ -235,7 +260,7 @@ class Verifier {
 
   void check_manifest(const Checkpoint& checkpoint, const Manifest& wanted) {
     const Manifest found =
-        make_manifest(checkpoint, {}, {options_.open.threads, options_.progress, options_.open.limits});
+        make_manifest(checkpoint, {}, {options_.open.threads, options_.progress, options_.open.limits, options_.team});
     std::map<std::string_view, const Manifest::Entry*> there;
     for (const Manifest::Entry& entry : found.tensors) there.emplace(entry.name, &entry);
     for (const Manifest::Entry& entry : wanted.tensors) {
@@ -264,6 +289,8 @@ class Verifier {
 
   const std::string& target_;
   const VerifyOptions& options_;
+  Team& team_;
+  Progress progress_;
   VerifyReport report_;
   bool is_one_file_ = false;
   bool lacks_shards_ = false;
@@ -277,7 +304,9 @@ VerifyReport verify(const std::string& target, const VerifyOptions& options) {
   VerifyOptions of_the_file_itself = options;
   of_the_file_itself.open = options_for(target, options.open);
   of_the_file_itself.open.cache = Cache::ignore;
-  return Verifier(target, of_the_file_itself).run();
+  VerifyReport report;
+  together(team_of(options.team), [&] { report = Verifier(target, of_the_file_itself).run(); });
+  return report;
 }
 
 }  // namespace ballast

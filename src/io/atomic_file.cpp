@@ -9,7 +9,6 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +24,7 @@
 #include "io/posix.hpp"
 #include "io/sink.hpp"
 #include "io/temp_sibling.hpp"
+#include "io/written_file.hpp"
 
 namespace ballast::io {
 namespace {
@@ -89,7 +89,7 @@ std::optional<mode_t> examine_destination(int folder, const std::string& name, b
 // keep.
 bool is_without_permissions(int error) { return error == EPERM || error == EOPNOTSUPP || error == ENOSYS; }
 
-class AtomicFile final : public Sink {
+class AtomicFile final : public WrittenFile {
  public:
   AtomicFile(const std::string& path, const OutputOptions& options) : AtomicFile(path, split(path), options) {}
 
@@ -123,10 +123,6 @@ class AtomicFile final : public Sink {
     return is_continued;
   }
 
-  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    if (const int error = write_all_at(temp_.fd(), offset, bytes)) throw failure_to_write(error);
-  }
-
   // Shares whole blocks, and only if the range has the same offset inside a block in both files.
   ByteRange share(int descriptor, std::uint64_t first, std::uint64_t offset, std::uint64_t size) override {
     const std::uint64_t lead = (kSharedBlock - offset % kSharedBlock) % kSharedBlock;
@@ -138,24 +134,10 @@ class AtomicFile final : public Sink {
     return {};
   }
 
-  void read_back(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::size_t done = 0;
-    if (const int error = read_all_at(temp_.fd(), offset, out, done))
-      throw system_error("cannot be read back", error).in(path_);
-    if (done < out.size()) throw Error(Errc::io, "ends before what was written to it").in(path_);
-  }
-
-  // Once the pages are on the disk, the page cache can give them up, so that the next read reads the disk.
-  void settle() override {
-    if (!options_.durable) return;
-    if (retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
-    posix_fadvise(temp_.fd(), 0, 0, POSIX_FADV_DONTNEED);
-  }
-
   void keep(std::uint64_t mark) override try {
     if (options_.key.empty()) return;
     cut_off_record();
-    if (options_.durable && retry([&] { return fdatasync(temp_.fd()); }) != 0) throw failure_to_write(errno);
+    sync();
     temp_.keep(mark);
   } catch (Error& failure) {
     throw failure.in(path_);
@@ -164,11 +146,6 @@ class AtomicFile final : public Sink {
   std::optional<std::uint64_t> kept() const override { return temp_.kept_mark(); }
   bool is_untouched() const override { return temp_.is_untouched(); }
   bool leave_to_next_run() override { return temp_.leave_to_next_run(); }
-
-  std::uint64_t free_bytes() const override {
-    struct statvfs disk = {};
-    return fstatvfs(temp_.fd(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : UINT64_MAX;
-  }
 
   void commit() override {
     assert(!is_committed_);
@@ -183,10 +160,17 @@ class AtomicFile final : public Sink {
     }
   }
 
+  std::string temporary_path() const override {
+    return folder_path_ + (folder_path_.ends_with('/') ? "" : "/") + temp_.name();
+  }
+
  private:
+  int fd() const noexcept override { return temp_.fd(); }
+
   AtomicFile(const std::string& path, Destination to, const OutputOptions& options) try
-      : path_(path),
+      : WrittenFile(path, options.durable),
         options_(options),
+        folder_path_(to.folder),
         folder_(open_folder(to.folder)),
         mode_(examine_destination(folder_.get(), to.name, options.overwrite)),
         temp_(folder_.get(), to.name, first_mode(), options.key, options.whole_of) {
@@ -213,11 +197,7 @@ class AtomicFile final : public Sink {
     if (mode_ && retry([&] { return fchmod(temp_.fd(), *mode_); }) != 0 && !is_without_permissions(errno))
       throw system_error("cannot be given its permissions", errno);
     if (options_.durable && retry([&] { return fsync(temp_.fd()); }) != 0) throw failure_to_write(errno);
-
-    // Network file systems report some failures only at close(). Closing a duplicate asks for these, and keeps the
-    // lock.
-    const int duplicate = fcntl(temp_.fd(), F_DUPFD_CLOEXEC, 0);
-    if (duplicate < 0 || (close(duplicate) != 0 && errno != EINTR)) throw failure_to_write(errno);
+    ask_for_late_failures();
   }
 
   void publish() {
@@ -231,26 +211,11 @@ class AtomicFile final : public Sink {
       throw system_error("was written, but its folder could not be synced", errno);
   }
 
-  Error failure_to_write(int error) const {
-    if (error == EFAULT)  // the only memory that can vanish is a map
-      return Error(Errc::changed, "cannot be written, because a file that it is made from shrank").in(path_);
-    if (error != ENOSPC && error != EDQUOT) return system_error("cannot be written", error).in(path_);
-
-    struct statvfs disk = {};
-    fstatvfs(temp_.fd(), &disk);
-    const char* reason = error == ENOSPC ? "the disk is full" : "the disk quota is used up";
-    return Error(Errc::io, fmt::format("{}: {} bytes ({}) are needed, {} are free", reason, size_, format_bytes(size_),
-                                       format_bytes(disk.f_bavail * disk.f_frsize)))
-        .in(path_)
-        .hint("free some space, or write to another disk");
-  }
-
-  std::string path_;
   OutputOptions options_;
+  std::string folder_path_;
   UniqueFd folder_;
   std::optional<mode_t> mode_;  // the mode to give the file in the end
   TempSibling temp_;
-  std::uint64_t size_ = 0;
   bool has_record_ = false;  // behind the end
   std::atomic<bool> may_share_ = true;
   bool is_committed_ = false;

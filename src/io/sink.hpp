@@ -38,8 +38,14 @@ class Sink {
 
   // Reads back the bytes that were written.
   virtual void read_back(std::uint64_t offset, std::span<std::byte> out) const = 0;  // thread-safe
-  // Makes sure that the bytes written so far are on the disk, and not only on their way there.
+  // Makes sure that the bytes written so far, by this process, are on the disk.
+  virtual void sync() {}
+  // The same, and lets read_back() read the disk, and not what this machine remembers of it.
   virtual void settle() {}
+
+  // Where the file is until it is committed, for join_file(); until anything is written to it, reserve() and resume()
+  // may still move it.
+  virtual std::string temporary_path() const { return {}; }
 
   // All bytes are written. If this process dies before it commits, the next process with the same key (see
   // OutputOptions) is told `mark`, by which it can tell whether the bytes are still the same.
@@ -72,5 +78,9 @@ struct OutputOptions {
 // A file that appears under its name whole or not at all: a temporary sibling, preallocated, written, synced and
 // renamed.
 std::unique_ptr<Sink> create_file(const std::string& path, const OutputOptions& options = {});
+
+// The same file in another process, by its temporary_path() there: it is written at offsets, read back and synced here,
+// and sized, kept and committed only there. `path` is the name that it will have.
+std::unique_ptr<Sink> join_file(const std::string& path, const std::string& temporary, bool durable);
 
 }  // namespace ballast::io

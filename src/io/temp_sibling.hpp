@@ -35,6 +35,7 @@ class TempSibling {
   TempSibling& operator=(const TempSibling&) = delete;
 
   int fd() const noexcept { return fd_.get(); }
+  const std::string& name() const noexcept { return temp_name_; }  // for now: see keep() and begin_anew()
   std::optional<std::uint64_t> kept_mark() const noexcept { return kept_mark_; }  // of a file that was taken over
 
   bool is_untouched() const noexcept { return is_untouched_; }  // whether the stamp of such a file is right

@@ -2,15 +2,20 @@
 
 #include <ballast/error.hpp>
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
+#include "core/deal.hpp"
 #include "core/text.hpp"
 #include "kernels/digest.hpp"
 
 namespace ballast {
 namespace {
 
-constexpr std::uint64_t kHashedPieceBytes = 16 * kernels::kLeafBytes;
+constexpr std::uint64_t kPieceLeaves = 16;
+constexpr std::uint64_t kHashedPieceBytes = kPieceLeaves * kernels::kLeafBytes;
 
 }  // namespace
 
@@ -24,26 +29,34 @@ Digests::Digests(const SavePlan::File& file) : file_(file) {
 }
 
 void Digests::take(std::size_t item, std::uint64_t first, std::span<const std::byte> bytes) noexcept {
-  kernels::hash_leaves(
-      bytes, std::span(leaves_[item]).subspan(first / kernels::kLeafBytes, kernels::leaf_count(bytes.size())));
+  kernels::hash_leaves(bytes, leaves(item, first, bytes.size()));
+}
+
+std::span<std::uint64_t> Digests::leaves(std::size_t item, std::uint64_t first, std::uint64_t size) noexcept {
+  return std::span(leaves_[item]).subspan(first / kernels::kLeafBytes, kernels::leaf_count(size));
 }
 
 std::uint64_t Digests::of(std::size_t item) const noexcept { return kernels::join_leaves(leaves_[item]); }
 
-void Digests::compare(const io::Sink& sink, ThreadPool& pool, ProgressMeter& meter) const {
+void Digests::compare(const io::Sink& sink, Team& team, ThreadPool& pool, ProgressMeter& meter) const {
   struct Piece {
     std::size_t item;
     ByteRange range;
   };
   std::vector<Piece> pieces;
+  std::vector<std::uint64_t> sizes;
   for (std::size_t i = 0; i < file_.items.size(); ++i) {
     for (const ByteRange& range :
-         split_by_bytes(file_.items[i].tensor.nbytes(), kernels::kLeafBytes, kHashedPieceBytes))
+         split_by_bytes(file_.items[i].tensor.nbytes(), kernels::kLeafBytes, kHashedPieceBytes)) {
       pieces.push_back({i, range});
+      sizes.push_back(range.size);
+    }
   }
-  pool.run(pieces.size(), [&](std::size_t i, unsigned) {
-    compare_piece(sink, pieces[i].item, pieces[i].range);
-    meter.add(pieces[i].range.size);
+  const Deal deal(team, sizes);
+  pool.run(deal.mine().size(), [&](std::size_t i, unsigned) {
+    const Piece& piece = pieces[deal.mine()[i]];
+    compare_piece(sink, piece.item, piece.range);
+    meter.add(piece.range.size);
   });
 }
 
@@ -63,17 +76,23 @@ void Digests::compare_piece(const io::Sink& sink, std::size_t number, ByteRange 
   }
 }
 
-std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool, ProgressMeter* meter) {
-  std::vector<std::uint64_t> leaves(kernels::leaf_count(size_bytes));
+std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, Team& team, ThreadPool& pool,
+                        ProgressMeter* meter) {
   const auto pieces = split_by_bytes(size_bytes, kernels::kLeafBytes, kHashedPieceBytes);
-  pool.run(pieces.size(), [&](std::size_t i, unsigned) {
-    const auto [offset, size] = pieces[i];
-    std::vector<std::byte> bytes(size);
-    sink.read_back(offset, bytes);
-    kernels::hash_leaves(bytes, std::span(leaves).subspan(offset / kernels::kLeafBytes, kernels::leaf_count(size)));
-    if (meter != nullptr) meter->add(size);
+  std::vector<std::uint64_t> sizes;
+  for (const ByteRange& piece : pieces) sizes.push_back(piece.size);
+  const Deal deal(team, sizes);
+  std::vector<std::array<std::uint64_t, kPieceLeaves>> leaves(std::max<std::size_t>(pieces.size(), 1));
+  if (size_bytes == 0) kernels::hash_leaves({}, std::span(leaves[0]).first(1));
+  pool.run(deal.mine().size(), [&](std::size_t i, unsigned) {
+    const std::size_t piece = deal.mine()[i];
+    std::vector<std::byte> bytes(pieces[piece].size);
+    sink.read_back(pieces[piece].offset, bytes);
+    kernels::hash_leaves(bytes, std::span(leaves[piece]).first(kernels::leaf_count(bytes.size())));
+    if (meter != nullptr) meter->add(bytes.size());
   });
-  return kernels::join_leaves(leaves);
+  deal.share(std::span(leaves));
+  return kernels::join_leaves(std::span(leaves[0].data(), kernels::leaf_count(size_bytes)));
 }
 
 }  // namespace ballast

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ballast/save.hpp>
+#include <ballast/team.hpp>
 
 #include "core/progress_meter.hpp"
 #include "core/thread_pool.hpp"
@@ -26,8 +27,12 @@ class Digests {
 
   std::uint64_t of(std::size_t item) const noexcept;
 
-  // Reads the items back from the sink, and throws Errc::io for the first whose digest differs.
-  void compare(const io::Sink& sink, ThreadPool& pool, ProgressMeter& meter) const;
+  // The digests of the leaves that such bytes have.
+  std::span<std::uint64_t> leaves(std::size_t item, std::uint64_t first, std::uint64_t size) noexcept;
+
+  // Reads the items back from the sink, each member of the team its share, and throws Errc::io for the first whose
+  // digest differs.
+  void compare(const io::Sink& sink, Team& team, ThreadPool& pool, ProgressMeter& meter) const;
 
  private:
   void compare_piece(const io::Sink& sink, std::size_t item, ByteRange range) const;
@@ -36,8 +41,8 @@ class Digests {
   std::vector<std::vector<std::uint64_t>> leaves_;  // digests of the leaves of each item
 };
 
-// The digest of a whole file of `size_bytes` bytes, as the sink gives them back.
-std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, ThreadPool& pool,
+// The digest of a whole file of `size_bytes` bytes, as the sinks of all members give them back.
+std::uint64_t digest_of(const io::Sink& sink, std::uint64_t size_bytes, Team& team, ThreadPool& pool,
                         ProgressMeter* meter = nullptr);
 
 }  // namespace ballast

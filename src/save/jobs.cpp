@@ -14,10 +14,11 @@ namespace {
 constexpr std::uint64_t kDirectBytes = std::uint64_t{64}
                                        << 10;  // smaller ranges are cheaper to gather than to write alone
 constexpr std::uint64_t kDirectPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
+constexpr std::uint64_t kJobsEach = 64;                              // at least, for each member of a team
 
 class JobMaker {
  public:
-  explicit JobMaker(std::uint64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+  explicit JobMaker(const JobSizes& sizes) : sizes_(sizes) {}
 
   void add(const SavePlan::Item& item, std::size_t number, ByteRange written) {
     const std::uint64_t size = item.tensor.nbytes(), end = written.offset + written.size;
@@ -55,11 +56,11 @@ class JobMaker {
     }
     const bool in_place = tensor.is_contiguous() && tensor.is_mapped();
     if (in_place && range.size >= kDirectBytes) {
-      for (const ByteRange& piece : split_by_bytes(range.size, 1, kDirectPieceBytes))
+      for (const ByteRange& piece : split_by_bytes(range.size, 1, sizes_.direct))
         jobs_.push_back({Job::Kind::direct, {part(piece)}, piece.size});
       return;
     }
-    for (const ByteRange& piece : split_by_bytes(range.size, granule_of(tensor), buffer_bytes_)) gather(part(piece));
+    for (const ByteRange& piece : split_by_bytes(range.size, granule_of(tensor), sizes_.gathered)) gather(part(piece));
   }
 
   static void add_part(Job& job, const Job::Part& part) {
@@ -70,14 +71,14 @@ class JobMaker {
   // The storage's granule, in whole leaves of the item's digest; just a leaf if that is more than a buffer.
   std::uint64_t granule_of(const Tensor& tensor) const {
     const std::uint64_t worth = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
-    if (worth > buffer_bytes_) return kernels::kLeafBytes;
+    if (worth > sizes_.buffer) return kernels::kLeafBytes;
     const std::uint64_t both = std::lcm<std::uint64_t>(worth, kernels::kLeafBytes);
-    return both <= buffer_bytes_ ? both : kernels::kLeafBytes;
+    return both <= sizes_.buffer ? both : kernels::kLeafBytes;
   }
 
   // Parts share a buffer until it is full, so that their storage is asked once.
   void gather(const Job::Part& part) {
-    if (group_.bytes + part.size > buffer_bytes_) flush();
+    if (group_.bytes + part.size > sizes_.gathered) flush();
     add_part(group_, part);
   }
 
@@ -85,7 +86,7 @@ class JobMaker {
     if (!group_.parts.empty()) jobs_.push_back(std::exchange(group_, {Job::Kind::gathered, {}}));
   }
 
-  std::uint64_t buffer_bytes_;
+  JobSizes sizes_;
   std::vector<Job> jobs_;
   std::map<const Storage*, Job> streams_;
   Job group_{Job::Kind::gathered, {}};
@@ -93,8 +94,16 @@ class JobMaker {
 
 }  // namespace
 
-std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes, std::span<const ByteRange> written) {
-  JobMaker maker(buffer_bytes);
+JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members) {
+  if (members == 1) return {buffer_bytes, buffer_bytes, kDirectPieceBytes};
+  const std::uint64_t each = plan_bytes / members / kJobsEach / kernels::kLeafBytes * kernels::kLeafBytes;
+  const std::uint64_t most = std::min(buffer_bytes, kDirectPieceBytes);
+  const std::uint64_t size = std::clamp<std::uint64_t>(each, kernels::kLeafBytes, most);
+  return {buffer_bytes, size, size};
+}
+
+std::vector<Job> make_jobs(const SavePlan::File& file, const JobSizes& sizes, std::span<const ByteRange> written) {
+  JobMaker maker(sizes);
   for (std::size_t i = 0; i < file.items.size(); ++i)
     maker.add(file.items[i], i, written.empty() ? ByteRange{} : written[i]);
   return maker.finish();

@@ -32,9 +32,17 @@ struct Job {
   std::uint64_t bytes = 0;
 };
 
-// `buffer_bytes` is the most that one gathered job may take. `written` says which range of each item is in the file
-// already; it may be empty.
-std::vector<Job> make_jobs(const SavePlan::File& file, std::uint64_t buffer_bytes,
-                           std::span<const ByteRange> written = {});
+// How large jobs are.
+struct JobSizes {
+  std::uint64_t buffer;    // the most that a gathered job may take: a granule is not cut if it fits in here
+  std::uint64_t gathered;  // what it takes if granules allow, at most `buffer`
+  std::uint64_t direct;
+};
+
+// For a plan of so many bytes: jobs that are worth the call, and many enough that a team can share them evenly.
+JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members);
+
+// `written` says which range of each item is in the file already; it may be empty.
+std::vector<Job> make_jobs(const SavePlan::File& file, const JobSizes& sizes, std::span<const ByteRange> written = {});
 
 }  // namespace ballast

@@ -14,30 +14,49 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;  // to be raised if this program makes other bytes from the same input
 
-class KeyMaker {
+// A digest of texts and numbers.
+class Hash {
  public:
-  explicit KeyMaker(std::span<const CheckpointFile> sources) {
-    add(kVersion);
-    for (const CheckpointFile& source : sources) {
-      const std::string identity = identity_of(source);
-      if (identity.empty()) continue;  // standard input
-      known_.insert(source.path);
-      add(source.path);
-      add(identity);
-    }
+  // The length comes first, so that "ab" "c" differs from "a" "bc".
+  void add(std::string_view text) {
+    add(text.size());
+    hash_.update(std::as_bytes(std::span(text)));
   }
-
+  void add(std::uint64_t number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
   void add(const SavePlan::File& file) {
     add(file.path);
     add(file.size_bytes);
     add(std::string_view(reinterpret_cast<const char*>(file.head.data()), file.head.size()));
+  }
+
+  std::uint64_t digest() const noexcept { return hash_.digest_64(); }
+
+ private:
+  kernels::Xxh3 hash_;
+};
+
+class KeyMaker {
+ public:
+  explicit KeyMaker(std::span<const CheckpointFile> sources) {
+    hash_.add(kVersion);
+    for (const CheckpointFile& source : sources) {
+      const std::string identity = identity_of(source);
+      if (identity.empty()) continue;  // standard input
+      known_.insert(source.path);
+      hash_.add(source.path);
+      hash_.add(identity);
+    }
+  }
+
+  void add(const SavePlan::File& file) {
+    hash_.add(file);
     for (const SavePlan::Item& item : file.items) {
-      add(item.offset);
+      hash_.add(item.offset);
       for_each_ancestor(item.tensor, [this](const Tensor& tensor, const auto& derivation) { add(tensor, derivation); });
     }
   }
 
-  std::string finish() const { return is_complete_ ? kernels::to_hex(hash_.digest_64()) : std::string(); }
+  std::string finish() const { return is_complete_ ? kernels::to_hex(hash_.digest()) : std::string(); }
 
  private:
   static std::string identity_of(const CheckpointFile& file) try {
@@ -47,33 +66,26 @@ class KeyMaker {
   }
 
   void add(const Tensor& tensor, const Storage::Derivation& derivation) {
-    add(name(tensor.dtype()));
-    add(tensor.rank());
-    for (const std::uint64_t dim : tensor.shape()) add(dim);
-    add(tensor.is_contiguous());
+    hash_.add(name(tensor.dtype()));
+    hash_.add(tensor.rank());
+    for (const std::uint64_t dim : tensor.shape()) hash_.add(dim);
+    hash_.add(tensor.is_contiguous());
     if (!tensor.is_contiguous()) {
-      for (const std::int64_t stride : tensor.strides()) add(static_cast<std::uint64_t>(stride));
+      for (const std::int64_t stride : tensor.strides()) hash_.add(static_cast<std::uint64_t>(stride));
     }
-    add(tensor.offset());
-    add(derivation.step);
-    add(derivation.from.size());
+    hash_.add(tensor.offset());
+    hash_.add(derivation.step);
+    hash_.add(derivation.from.size());
     const auto place = derivation.packed || !tensor.storage() ? derivation.packed : tensor.storage()->location();
     if (place) {
-      add(place->file);
-      add(place->offset);
+      hash_.add(place->file);
+      hash_.add(place->offset);
     }
     const bool is_known = place ? known_.contains(place->file) : !derivation.from.empty();
     is_complete_ = is_complete_ && (is_known || tensor.nbytes() == 0);
   }
 
-  // The length comes first, so that "ab" "c" differs from "a" "bc".
-  void add(std::string_view text) {
-    add(text.size());
-    hash_.update(std::as_bytes(std::span(text)));
-  }
-  void add(std::uint64_t number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
-
-  kernels::Xxh3 hash_;
+  Hash hash_;
   std::set<std::string, std::less<>> known_;
   bool is_complete_ = true;
 };
@@ -84,6 +96,21 @@ std::string plan_key(const SavePlan& plan, std::span<const CheckpointFile> sourc
   KeyMaker key(sources);
   for (const SavePlan::File& file : plan.files) key.add(file);
   return key.finish();
+}
+
+std::uint64_t plan_digest(const SavePlan& plan) {
+  Hash hash;
+  hash.add(plan.key.empty() ? 0 : 1);  // the key itself names devices, which have other numbers on other machines
+  for (const SavePlan::File& file : plan.files) {
+    hash.add(file);
+    for (const SavePlan::Item& item : file.items) {
+      hash.add(item.name);
+      hash.add(item.offset);
+      hash.add(name(item.tensor.dtype()));
+      hash.add(item.tensor.nbytes());
+    }
+  }
+  return hash.digest();
 }
 
 }  // namespace ballast

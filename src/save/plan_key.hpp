@@ -4,6 +4,7 @@
 // that are read, as they are now, what is done to which of their bytes, and where the results go.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,5 +14,9 @@ namespace ballast {
 
 // Empty if a tensor comes from anything but `sources`: then nobody can say whether it is still the same.
 std::string plan_key(const SavePlan& plan, std::span<const CheckpointFile> sources);
+
+// A digest of which files the plan writes, and what is where in them: plans that differ here would not write the same.
+// On all machines that see the same files, the same plan has the same digest.
+std::uint64_t plan_digest(const SavePlan& plan);
 
 }  // namespace ballast

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/deal.hpp"
 #include "core/progress_meter.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
@@ -20,7 +21,6 @@ constexpr std::uint64_t kCheckedPieceBytes = std::uint64_t{4} << 20;
 struct Piece {
   const Storage* storage;
   ByteRange range;
-  std::uint32_t crc32 = 0;
 };
 
 std::uint32_t read_piece(const Piece& piece, std::vector<std::byte>& buffer, std::uint64_t buffer_bytes) {
@@ -66,28 +66,37 @@ void SourceCheck::found(const SavePlan::Item& item, std::uint32_t crc32) {
   sources_.at(item.tensor.storage().get()).found = crc32;
 }
 
-void SourceCheck::read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress) {
+void SourceCheck::read_the_rest(Team& team, ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress) {
   std::vector<Piece> pieces;
+  std::vector<std::uint64_t> sizes;
   std::uint64_t total = 0;
   for (const Storage* storage : order_) {
     if (sources_.at(storage).found) continue;
     const std::uint64_t size = storage->size_bytes();
     const std::uint64_t piece_bytes = storage->is_sequential() ? std::max<std::uint64_t>(size, 1) : kCheckedPieceBytes;
-    for (const ByteRange& range : split_by_bytes(size, storage->granule(), piece_bytes))
+    for (const ByteRange& range : split_by_bytes(size, storage->granule(), piece_bytes)) {
       pieces.push_back({storage, range});
+      sizes.push_back(range.size);
+    }
     total += size;
   }
 
+  const Deal deal(team, sizes);
   ProgressMeter meter(progress, "checking", total);
   std::vector<std::vector<std::byte>> buffers(pool.size());
-  pool.run(pieces.size(), [&](std::size_t i, unsigned worker) {
-    pieces[i].crc32 = read_piece(pieces[i], buffers[worker], buffer_bytes);
-    pieces[i].storage->release(pieces[i].range.offset, pieces[i].range.size);
-    meter.add(pieces[i].range.size);
+  std::vector<std::uint32_t> crc32s(pieces.size());
+  pool.run(deal.mine().size(), [&](std::size_t i, unsigned worker) {
+    const std::size_t number = deal.mine()[i];
+    const Piece& piece = pieces[number];
+    crc32s[number] = read_piece(piece, buffers[worker], buffer_bytes);
+    piece.storage->release(piece.range.offset, piece.range.size);
+    meter.add(piece.range.size);
   });
-  for (const Piece& piece : pieces) {
-    auto& found = sources_.at(piece.storage).found;
-    found = kernels::combine_crc32(found.value_or(0), piece.crc32, piece.range.size);
+  deal.share(std::span(crc32s));
+  team.count({.read = deal.my_bytes()});
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    auto& found = sources_.at(pieces[i].storage).found;
+    found = kernels::combine_crc32(found.value_or(0), crc32s[i], pieces[i].range.size);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <ballast/save.hpp>
+#include <ballast/team.hpp>
 
 #include "core/thread_pool.hpp"
 
@@ -25,8 +26,8 @@ class SourceCheck {
   bool wants(const SavePlan::Item& item) const;
   void found(const SavePlan::Item& item, std::uint32_t crc32);  // for an item that it wants
 
-  // Reads the storages for which no item was the whole.
-  void read_the_rest(ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress);
+  // Reads the storages for which no item was the whole, each member of the team its share.
+  void read_the_rest(Team& team, ThreadPool& pool, std::uint64_t buffer_bytes, const Progress& progress);
 
   // A note for each file that has wrong checksums. If `strict`, throws Errc::mismatch instead.
   std::vector<Note> conclude(bool strict) const;

@@ -5,6 +5,7 @@
 // standard streams.
 //
 //   BALLAST_FAIL_AT=n           which call, from 1
+//   BALLAST_FAIL_CALL=pwrite    counts only calls whose names begin so
 //   BALLAST_FAIL_ERRNO=ENOSPC   how it fails (EIO ENOSPC EDQUOT EINTR EROFS EOPNOTSUPP); or
 //   BALLAST_FAIL_SHORT=1        a write takes only half of its bytes, and other calls succeed; or
 //   BALLAST_FAIL_KILL=1         the process is killed just before the call
@@ -59,6 +60,8 @@ void log(const char* call, bool fails) {
 
 // Counts a call, and returns whether it is the one that is to fail.
 bool is_its_turn(const char* call) {
+  if (const char* only = getenv("BALLAST_FAIL_CALL"); only != nullptr && strncmp(call, only, strlen(only)) != 0)
+    return false;
   const int errno_before = errno;
   const bool fails = ++calls == number_from("BALLAST_FAIL_AT");
   log(call, fails);

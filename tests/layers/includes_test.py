@@ -58,6 +58,7 @@ PUBLIC_HEADERS = {
     "limits": "core",
     "overflows": "core",
     "progress": "core",
+    "team": "core",
     "range": "core",
     "source": "io",
     "remote": "net",
@@ -150,8 +151,9 @@ def allowed(user, used):
     return used == user or used in LAYERS[user]
 
 
-# The folders of apps, which see the public headers and their own files.
-APPS = {"cli", "mpi"}
+# The folders of apps, which see the public headers, their own files, and those of the apps beside them: ballast-mpi does
+# verbs of the command.
+APPS = {"cli": {"cli"}, "mpi": {"mpi", "cli"}}
 
 # The one public header that includes another library's, since it takes a communicator: ballast.hpp does not include it.
 MPI_HEADER = "mpi"
@@ -160,7 +162,7 @@ MPI_HEADER = "mpi"
 def complaint(area, layer, name, in_src, in_app):
     """Why a file of `area` (and of `layer`, in src and include) may not include `name`; None if it may.
 
-    in_src(name) says whether `name` is a file of src/, and in_app(name) whether it is one of the same app.
+    in_src(name) says whether `name` is a file of src/, and in_app(name) whether it is one of an app that it may see.
     """
     if name.startswith("ballast/"):
         header = name.removeprefix("ballast/").removesuffix(".hpp")
@@ -202,7 +204,7 @@ def complaints_about(path):
 
     def in_app(name):
         beside = (path.parent / name).resolve()
-        return beside.is_file() and (ROOT / area).resolve() in beside.parents
+        return beside.is_file() and any((ROOT / app).resolve() in beside.parents for app in APPS.get(area, ()))
 
     text = path.read_text(encoding="utf-8")
     found = []

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -220,6 +221,19 @@ TEST(AFault, BetweenReadingAndSendingEndsAllRanks) {
     const auto error = failure_of_load(write_model(dir), kRules, options);
     EXPECT_TRUE(is_error(error, Errc::cancelled, rank_words(failing)));
   }
+}
+
+// Run by killed_test.sh: the last rank is killed in the midst of the load.
+TEST(AFault, DISABLED_KillsTheLastRank) {
+  const SharedDir dir;
+  int calls = 0;
+  mpi::LoadOptions options{.memory_bytes = 1 << 19};
+  options.load.progress = [&](const ProgressState&) {
+    if (world_rank() + 1 == world_size() && ++calls == 3) raise(SIGKILL);
+    return true;
+  };
+  AnyModel model = model_for(write_model(dir), kRules);
+  mpi::load_state_dict(MPI_COMM_WORLD, model, dir / "model.safetensors", kRules, options);
 }
 
 TEST(AFault, OfTiedNamesWithOtherValuesIsFoundBeforeAModelChanges) {

@@ -93,7 +93,7 @@ TEST(LoadingTogether, ReadsStoredAndDeflatedMembersOfATorchFile) {
   const SharedDir dir;
   const std::string data(120'000, 'x');
   std::string other;
-  for (int i = 0; i < 120'000; ++i) other += static_cast<char>(i * i >> 5);
+  for (unsigned i = 0; i < 120'000; ++i) other += static_cast<char>(i * i >> 5);
   const auto object = py::dict({{"a.rows", py::tensor(py::storage("Float", "0", 30'000), 0, {100, 300}, {300, 1})},
                                 {"b.columns", py::tensor(py::storage("Float", "0", 30'000), 0, {300, 100}, {1, 300})},
                                 {"c.whole", py::tensor(py::storage("Float", "1", 30'000), 1000, {29'000}, {1})},
@@ -177,6 +177,44 @@ TEST(LoadingTogether, FillsMemoryOfTheModelsOwn) {
   EXPECT_EQ(together.rows.size(), alone.rows.size());
   EXPECT_EQ(std::memcmp(together.whole.data(), alone.whole.data(), 4000), 0);
   EXPECT_EQ(together.large, alone.large);
+}
+
+// Memory that is new, and empty, whenever it is asked for.
+struct Fresh {
+  std::vector<float> values;
+  int prepared = 0;
+};
+
+}  // namespace
+}  // namespace ballast::test
+
+template <>
+struct ballast::TensorAccess<ballast::test::Fresh> {
+  using Fresh = ballast::test::Fresh;
+  static DType dtype(const Fresh&) { return DType::f32; }
+  static std::optional<Shape> shape(const Fresh&) { return std::nullopt; }
+  static std::span<std::byte> prepare(Fresh& fresh, DType, const Shape& shape) {
+    ++fresh.prepared;
+    fresh.values = std::vector<float>(*shape.numel());
+    return std::as_writable_bytes(std::span(fresh.values));
+  }
+  static std::span<const std::byte> bytes(const Fresh& fresh) { return std::as_bytes(std::span(fresh.values)); }
+};
+
+namespace ballast::test {
+namespace {
+
+TEST(LoadingTogether, AsksForMemoryOfTheModelsOwnOnce) {
+  const SharedDir dir;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const std::string path = dir.write("model.safetensors", SafetensorsFile().values("w", "F32", {2, 3}, values).text());
+  struct Model {
+    Fresh w;
+    auto fields() { return ballast::fields(field("w", w)); }
+  } model;
+  mpi::load_state_dict(MPI_COMM_WORLD, model, path, {});
+  EXPECT_EQ(model.w.values, values);
+  EXPECT_EQ(model.w.prepared, 1);
 }
 
 TEST(LoadingTogether, SharesTensorsOfOneStorage) {

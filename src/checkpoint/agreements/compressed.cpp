@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "core/checked.hpp"
+#include "core/deal.hpp"
 #include "core/expansion.hpp"
 #include "core/json_string.hpp"
 #include "core/progress_meter.hpp"
@@ -107,18 +109,34 @@ void measure(const Part& part, ProgressMeter& meter) {
   tensor.release(part.range);
 }
 
+std::span<std::uint32_t> frames_of(const Part& part) {
+  return std::span(part.of->frame_bytes).subspan(part.range.offset / kChunkBytes, chunk_count(part.range.size));
+}
+
+// Each member of a team compresses its share to see how large it becomes.
 void measure_all(std::vector<Measured>& all, const SaveOptions& options) {
-  std::uint64_t total = 0;
-  std::set<const Storage*> storages;
-  for (const Measured& measured : all) {
-    total += measured.tensor.nbytes();
-    storages.insert(measured.tensor.storage().get());
-  }
-  for (const Storage* storage : storages) storage->prepare(options.progress);
-  ProgressMeter meter(options.progress, "compressing", total);
+  Team& team = team_of(options.team);
+  const Progress progress = progress_of(team, options.progress);
   const auto jobs = split(all);
-  ThreadPool(options.threads).run(jobs.size(), [&](std::size_t i, unsigned) {
-    for (const Part& part : jobs[i]) measure(part, meter);
+  std::vector<std::uint64_t> sizes;
+  for (const std::vector<Part>& job : jobs) {
+    sizes.push_back(0);
+    for (const Part& part : job) sizes.back() += part.range.size;
+  }
+  const Deal deal(team, sizes);
+  const auto mine = deal.mine();
+  std::set<const Storage*> storages;
+  for (const std::size_t job : mine) {
+    for (const Part& part : jobs[job]) storages.insert(part.of->tensor.storage().get());
+  }
+  for (const Storage* storage : storages) storage->prepare(progress);
+  ProgressMeter meter(progress, "compressing", std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+  ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
+    for (const Part& part : jobs[mine[i]]) measure(part, meter);
+  });
+  team.count({.read = deal.my_bytes()});
+  deal.share_spans([&](std::size_t job, auto&& take) {
+    for (const Part& part : jobs[job]) take(frames_of(part));
   });
 }
 
@@ -191,7 +209,7 @@ std::optional<Tensor> unpacked(const Tensor& packed, const Entry& entry) {
 
 Checkpoint fold_compressed(Checkpoint checkpoint, const SaveOptions& options) {
   std::vector<Measured> all = candidates(checkpoint.tensors);
-  measure_all(all, options);
+  together(team_of(options.team), [&] { measure_all(all, options); });
   std::erase_if(all, [](const Measured& measured) { return !measured.is_worth_it(); });
   keep_within(options.limits, checkpoint.tensors, all);
   if (all.empty()) return checkpoint;

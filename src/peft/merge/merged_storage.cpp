@@ -53,7 +53,7 @@ class MergedStorage final : public DerivedStorage {
   }
 
   std::uint64_t size_bytes() const override { return size_; }
-  std::uint64_t granule() const override { return holds_all() ? element_bytes_ : together_ * row_bytes_; }
+  std::uint64_t granule() const override { return holds_all() ? element_bytes_ : step_ * row_bytes_; }
   bool is_sequential() const override { return base_.storage()->is_sequential(); }
 
   std::uint64_t memory_bytes() const override {
@@ -81,13 +81,13 @@ class MergedStorage final : public DerivedStorage {
     if (out.empty()) return;
     prepare({});
     if (holds_all()) return read_held(offset, out);
-    const std::uint64_t first = offset / row_bytes_ / together_ * together_;
+    // The last bits of a product depend on how many rows it has. So panels are the same whoever asks for which bytes:
+    // the result does not depend on how a tensor is cut among buffers, threads and processes.
+    const std::uint64_t first = offset / row_bytes_ / step_ * step_;
     const std::uint64_t end = (offset + out.size() + row_bytes_ - 1) / row_bytes_;
     Buffers buffers;
-    for (std::uint64_t row = first; row < end; row += step_) {
-      const std::uint64_t wanted = (std::min(step_, end - row) + together_ - 1) / together_ * together_;
-      read_panel(row, std::min(wanted, extent_.rows - row), offset, out, buffers);
-    }
+    for (std::uint64_t row = first; row < end; row += step_)
+      read_panel(row, std::min(step_, extent_.rows - row), offset, out, buffers);
   }
 
  private:

@@ -1,0 +1,10 @@
+// Whether this process is one of several that mpirun or srun started to do the same.
+#pragma once
+
+namespace ballast::cli {
+
+// Throws Errc::invalid_argument if it is: each of them would write the same file. Looks at the environment alone, which
+// takes no time.
+void refuse_to_write_many_times();
+
+}  // namespace ballast::cli

@@ -1,0 +1,75 @@
+// ballast-mpi: some verbs of ballast, done together by all ranks that mpirun or srun starts.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <ballast/mpi.hpp>
+
+#include "../../cli/command_line.hpp"
+#include "../../cli/interrupt.hpp"
+#include "rank_team.hpp"
+
+namespace {
+
+constexpr std::string_view kVerbs[] = {"convert", "adapter merge", "hash", "verify", "stats"};
+
+constexpr std::string_view kExamples =
+    R"(  mpirun -n 4 ballast-mpi convert model/ half/ --dtype BF16 --max-shard-size 5GB
+  srun -n 16 ballast-mpi adapter merge base/ my-lora/ -o merged/ --rank-report
+)";
+
+ballast::mpi::RankReport report_of(std::span<const ballast::TeamWork> work) {
+  ballast::mpi::RankReport report;
+  for (const ballast::TeamWork& one : work) {
+    report.ranks.push_back(
+        {.read = one.read, .sent = one.sent, .received = one.received, .written = one.written, .held = one.held});
+  }
+  return report;
+}
+
+std::string table_of(std::span<const ballast::TeamWork> work) { return to_string(report_of(work)); }
+
+std::string members_of(std::span<const ballast::TeamWork> work) {
+  const ballast::mpi::RankReport report = report_of(work);
+  std::string text = "\"ranks\": [";
+  for (const ballast::mpi::RankTraffic& rank : report.ranks) {
+    text += fmt::format(R"({}{{"read": {}, "sent": {}, "received": {}, "written": {}, "held": {}}})",
+                        &rank == report.ranks.data() ? "" : ", ", rank.read, rank.sent, rank.received, rank.written,
+                        rank.held);
+  }
+  return text + fmt::format(R"(], "imbalance": {{"read": {:.4f}, "written": {:.4f}}})",
+                            report.imbalance(&ballast::mpi::RankTraffic::read),
+                            report.imbalance(&ballast::mpi::RankTraffic::written));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  if (level < MPI_THREAD_FUNNELED) {
+    fmt::print(stderr, "ballast-mpi: this MPI allows no threads (MPI_THREAD_FUNNELED)\n");
+    MPI_Abort(MPI_COMM_WORLD, 6);
+  }
+  int exit_code = 0;
+  {
+    ballast::mpi::RankTeam team(MPI_COMM_WORLD, [] { return ballast::cli::interrupted() != 0; });
+    const ballast::cli::Program program{.name = "ballast-mpi",
+                                        .summary =
+                                            "Converts, merges, hashes, verifies and measures checkpoints with "
+                                            "all processes that mpirun or srun starts.",
+                                        .examples = kExamples,
+                                        .verbs = kVerbs,
+                                        .team = &team,
+                                        .rank_table = table_of,
+                                        .rank_members = members_of};
+    team.serve([&] { exit_code = ballast::cli::run(argc, argv, program); });
+    if (team.is_broken()) _exit(exit_code);  // to end MPI, one waits for all ranks
+  }
+  MPI_Finalize();
+  return exit_code;
+}

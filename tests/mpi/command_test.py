@@ -1,0 +1,289 @@
+"""ballast-mpi writes and says what ballast does, with 1 to 4 processes, and ends in time if one of them fails."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+from seeded_weights import write_weights
+from support import *
+
+COMMAND_MPI = os.environ["BALLAST_MPI_COMMAND"]
+MPIRUN = os.environ["BALLAST_MPIRUN"].split()
+FAIL_LIB = os.environ["BALLAST_FAIL_LIB"]
+SECONDS = 10  # after a failure, no process lives longer
+
+
+def numbers(count, seed):
+    generator = random.Random(seed)
+    return struct.pack(f"<{count}f", *(generator.gauss(0, 0.02) for _ in range(count)))
+
+
+def model(layers=6, rows=256, columns=256):
+    return safetensors({f"layers.{i}.weight": ("F32", [rows, columns], numbers(rows * columns, i)) for i in range(layers)} |
+                       {f"layers.{i}.bias": ("F32", [rows], numbers(rows, 100 + i)) for i in range(layers)})
+
+
+def own_lines(text):
+    """What ballast-mpi said, without what mpirun says of the exit code."""
+    return [line for line in text.splitlines() if line.startswith(("ballast:", "  hint:"))]
+
+
+class Ranks(TestCase):
+    def mpirun(self, ranks, *args, program=COMMAND_MPI, wrapper=None, seconds=120):
+        """Runs the program in so many processes. `wrapper` is what the shell of each does before."""
+        words = [program, *map(str, args)]
+        if wrapper is not None:
+            words = ["sh", "-c", wrapper + '\nexec "$0" "$@"', *words]
+        begin = time.monotonic()
+        done = subprocess.run([*MPIRUN, "-n", str(ranks), *words], capture_output=True, cwd=self.folder, timeout=seconds,
+                              env=environment(), stdin=subprocess.DEVNULL)
+        self.seconds = time.monotonic() - begin
+        return Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+    def ranks(self, ranks, *args, code=OK, **more):
+        result = self.mpirun(ranks, *args, **more)
+        self.assertEqual(result.code, code, f"{ranks} ranks: {' '.join(map(str, args))}\n{result}")
+        return result
+
+    def bytes_in(self, folder):
+        return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+    def writes_the_same(self, *args, out, most=4):
+        """The verb with the output {out} gives the same files, whatever the number of processes."""
+        (self.folder / "alone").mkdir()
+        self.ballast(*(str(arg).format(out=f"alone/{out}") for arg in args))
+        wanted = self.bytes_in(self.folder / "alone")
+        self.assertNotEqual(wanted, {})
+        for n in range(1, most + 1):
+            (self.folder / f"n{n}").mkdir()
+            self.ranks(n, *(str(arg).format(out=f"n{n}/{out}") for arg in args))
+            found = self.bytes_in(self.folder / f"n{n}")
+            self.assertEqual(list(found), list(wanted))
+            self.assertTrue(found == wanted, f"{n} processes write something else")
+
+
+class Writing(Ranks):
+    def test_a_copy(self):
+        self.write("in.safetensors", model())
+        self.writes_the_same("convert", "in.safetensors", "{out}", out="copy.safetensors")
+
+    def test_a_cast_into_shards(self):
+        self.write("in.safetensors", model())
+        self.writes_the_same("convert", "in.safetensors", "{out}", "--dtype", "BF16", "--max-shard-size", "200KB",
+                             out="m.safetensors")
+
+    def test_a_new_folder_with_a_manifest(self):
+        self.write("in/model.safetensors", model())
+        self.write("in/config.json", b"{}")
+        self.writes_the_same("convert", "in", "{out}/", "--compress", "--verify", "--manifest", "{out}.json", out="new")
+
+    def test_a_torch_file(self):
+        self.write("in.safetensors", model())
+        self.writes_the_same("convert", "in.safetensors", "{out}", out="m.pt", most=3)
+
+    def test_a_gguf_of_a_model(self):
+        model = self.folder / "model"
+        shutil.copytree(VECTORS / "hf2gguf/q_llama8/Tiny-Quant-Llama-8L", model)
+        write_weights(model)
+        self.writes_the_same("convert", model, "{out}", "--type", "Q4_K_M", out="m.gguf")
+
+    def test_a_merged_adapter(self):
+        self.write("base.safetensors", {"layer.weight": ("F32", [512, 384], numbers(512 * 384, 1))})
+        self.write("lora/adapter_model.safetensors",
+                   {"base_model.model.layer.lora_A.weight": ("F32", [8, 384], numbers(8 * 384, 2)),
+                    "base_model.model.layer.lora_B.weight": ("F32", [512, 8], numbers(512 * 8, 3))})
+        self.write("lora/adapter_config.json", json.dumps(
+            {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": ["layer"]}).encode())
+        self.writes_the_same("adapter", "merge", "base.safetensors", "lora", "-o", "{out}", out="merged.safetensors")
+
+
+class Reading(Ranks):
+    def test_says_what_one_process_says(self):
+        self.write("in.safetensors", model())
+        self.ballast("convert", "in.safetensors", "in.pt")
+        manifest = self.folder / "sums"
+        manifest.write_text(self.ballast("hash", "in.safetensors").out)
+        for args in (["hash", "in.safetensors"], ["hash", "in.pt", "--json"], ["stats", "in.safetensors", "--long"],
+                     ["stats", "in.pt", "--histogram", "--quantiles", "0.5,1", "--json"],
+                     ["stats", "in.safetensors", "layers.1.weight", "--axis", "-1", "--top", "3"],
+                     ["stats", "in.safetensors", "--problems", "--json"], ["verify", "in.pt", "--json"],
+                     ["verify", "in.safetensors", "--manifest", "sums"]):
+            alone = self.run_raw(*args)
+            for n in (1, 3):
+                together = self.mpirun(n, *args)
+                self.assertEqual((together.code, together.raw), (alone.code, alone.raw), args)
+
+    def test_ends_with_the_exit_code_of_the_answer(self):
+        self.write("in.safetensors", model(1))
+        (self.folder / "sums").write_text("0" * 64 + "  layers.0.weight\n")
+        result = self.ranks(2, "verify", "in.safetensors", "--manifest", "sums", code=NO)
+        self.assertEqual(result.raw, self.ballast("verify", "in.safetensors", "--manifest", "sums", code=NO).raw)
+
+
+class Reports(Ranks):
+    def test_add_up_and_are_even(self):
+        self.write("in.safetensors", safetensors(
+            {f"t{i}": ("F32", [1000], numbers(1000, 1)) for i in range(1000)}))
+        for n in range(1, 5):
+            written = self.ranks(n, "convert", "in.safetensors", f"{n}.safetensors", "--json", "--rank-report").json()
+            read = self.ranks(n, "hash", "in.safetensors", "--json", "--rank-report").json()
+            self.assertEqual(len(written["ranks"]), n)
+            self.assertEqual(sum(rank["written"] for rank in written["ranks"]), 4_000_000)
+            self.assertEqual(sum(rank["read"] for rank in written["ranks"]), 4_000_000)
+            self.assertEqual(sum(rank["read"] for rank in read["ranks"]), 4_000_000)
+            for report in (written, read):
+                sent, received = (sum(rank[key] for rank in report["ranks"]) for key in ("sent", "received"))
+                self.assertEqual(sent, received)
+                self.assertLessEqual(report["imbalance"]["read"], 1.05)
+                self.assertLessEqual(report["imbalance"]["written"], 1.05)
+
+    def test_are_a_table_for_people(self):
+        self.write("in.safetensors", model(1))
+        result = self.ranks(2, "hash", "in.safetensors", "--rank-report")
+        self.assertEqual(result.raw, self.ballast("hash", "in.safetensors").raw)
+        self.assertRegex(result.err, r"(?s)read +sent.*\nrank 0 .*\nrank 1 .*\nall .*\nimbalance ")
+
+
+class Refusals(Ranks):
+    def test_of_verbs_that_it_does_not_have_name_ballast(self):
+        for words in (["info", "x"], ["adapter", "info", "x"], ["ls", "x"]):
+            lines = own_lines(self.ranks(2, *words, code=USAGE).err)
+            self.assertEqual(len(lines), 2, lines)
+            self.assertIn("there is no verb", lines[0])
+            self.assertIn("ballast has the others", lines[1])
+
+    def test_of_what_only_one_process_sees(self):
+        self.write("in.safetensors", model(1))
+        self.assertIn("standard input reaches one process", self.ranks(2, "hash", "-", code=USAGE).err)
+        self.assertIn("makes no cache", self.ranks(2, "stats", "in.safetensors", "--cache", code=USAGE).err)
+
+    def test_of_ballast_itself_where_each_process_would_write_the_same(self):
+        self.write("in.safetensors", model(1))
+        result = self.ranks(2, "convert", "in.safetensors", "out.safetensors", program=COMMAND, code=USAGE)
+        self.assertIn("ballast-mpi writes it together", result.err)
+        self.assertEqual(self.names_in_folder(), ["in.safetensors"])
+        self.ranks(2, "hash", "in.safetensors", program=COMMAND)
+        self.ranks(1, "convert", "in.safetensors", "out.safetensors", program=COMMAND)
+
+    def test_of_a_plan_that_differs(self):
+        self.write("in-0.safetensors", model(2))
+        self.write("in-1.safetensors", model(3))
+        result = self.ranks(2, "convert", "in.safetensors", "out.safetensors", code=NO, wrapper=self.own_input())
+        self.assertIn("would not write the same", result.err)
+        self.assertNotIn("out.safetensors", self.names_in_folder())
+
+    @staticmethod
+    def own_input():
+        """Each rank opens the file with its own number."""
+        return 'set -- "$1" "in-$OMPI_COMM_WORLD_RANK.safetensors" "$3"'
+
+
+def on_rank(rank, what):
+    return f'if [ "$OMPI_COMM_WORLD_RANK" = {rank} ]; then\n{what}\nfi'
+
+
+class Faults(Ranks):
+    """One rank fails: all end in time, with one error, and what was there is there."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("in.safetensors", model(12))
+        self.write("out.safetensors", b"old")
+
+    def ends(self, *args, code, says, wrapper, ranks=3):
+        result = self.ranks(ranks, *args, code=code, wrapper=wrapper)
+        self.assertLess(self.seconds, SECONDS)
+        lines = own_lines(result.err)
+        self.assertEqual(len([line for line in lines if line.startswith("ballast:")]), 1, result)
+        self.assertIn(says, lines[0])
+        self.assertEqual(result.out, "")
+        self.assertEqual((self.folder / "out.safetensors").read_bytes(), b"old")
+        self.assertEqual([name for name in self.names_in_folder() if ".ballast-" in name], [])
+
+    def convert(self, *more):
+        return ("convert", "in.safetensors", "out.safetensors", "--force", "--threads", "1", *more)
+
+    def test_while_it_opens(self):
+        for rank in (0, 1, 2):
+            self.ends(*self.convert(), code=IO, says="nowhere.safetensors: cannot be opened",
+                      wrapper=on_rank(rank, 'shift 2; set -- convert nowhere.safetensors "$@"'))
+            self.ends("hash", "in.safetensors", code=IO, says="nowhere.safetensors: cannot be opened",
+                      wrapper=on_rank(rank, "set -- hash nowhere.safetensors"))
+
+    def test_while_it_plans(self):
+        self.ends(*self.convert(), code=USAGE, says="--dtype",
+                  wrapper=on_rank(1, 'set -- "$@" --dtype nonsense'))
+
+    def test_while_it_reads(self):
+        packed = self.folder / "packed.safetensors"
+        self.ballast("convert", "in.safetensors", packed, "--compress")
+        raw = bytearray(packed.read_bytes())
+        raw[-200:-100] = b"\xff" * 100
+        (self.folder / "rotten.safetensors").write_bytes(raw)
+        for args, arguments in ((("hash", "packed.safetensors"), "hash rotten.safetensors"),
+                                (("convert", "packed.safetensors", "out.safetensors", "--force"),
+                                 "convert rotten.safetensors out.safetensors --force")):
+            # Whichever rank the broken bytes were dealt to.
+            self.ends(*args, code=MALFORMED, says="rotten.safetensors", ranks=2,
+                      wrapper=f"set -- {arguments}")
+
+    def failing(self, rank, call, at=1, **fault):
+        """Lets one rank's n-th call of that name fail. MPI makes calls of its own, but none of these."""
+        faults = " ".join(f"BALLAST_FAIL_{key}={value}" for key, value in (fault or {"ERRNO": "ENOSPC"}).items())
+        return on_rank(rank, f"export LD_PRELOAD={FAIL_LIB} BALLAST_FAIL_CALL={call} BALLAST_FAIL_AT={at} {faults}")
+
+    def test_while_it_writes_syncs_and_renames(self):
+        for rank, call in ((0, "fallocate"), (0, "pwrite"), (2, "pwrite"), (2, "fdatasync"), (0, "renameat")):
+            with self.subTest(rank=rank, call=call):
+                self.ends(*self.convert(), code=IO, says="out.safetensors", wrapper=self.failing(rank, call))
+
+    def test_of_a_rank_that_is_killed(self):
+        for rank in (0, 2):
+            result = self.mpirun(3, *self.convert(), wrapper=self.failing(rank, "pwrite", 9, KILL=1))
+            self.assertEqual(result.code, 128 + signal.SIGKILL, result)
+            self.assertLess(self.seconds, SECONDS)
+            self.assertEqual((self.folder / "out.safetensors").read_bytes(), b"old")
+            self.ranks(2, *self.convert())
+            self.assertEqual(self.names_in_folder(), ["in.safetensors", "out.safetensors"], "and it is cleaned up")
+            self.write("out.safetensors", b"old")
+
+    def test_keeps_finished_shards_for_the_next_run(self):
+        def convert(ranks, out, **more):
+            return self.mpirun(ranks, "convert", "in.safetensors", f"{out}/m.safetensors", "--max-shard-size", "1MB",
+                               "--json", "--threads", "1", **more)
+
+        for name in ("alone", "killed"):
+            (self.folder / name).mkdir()
+        convert(1, "alone")
+        # Each rank syncs each shard that is complete, and so does the first one before it keeps the shard.
+        convert(3, "killed", wrapper=self.failing(1, "fdatasync", 3, KILL=1))
+        self.assertEqual(list((self.folder / "killed").glob("m*")), [], "nothing has its name yet")
+        self.assertEqual(convert(2, "killed").json()["files_kept"], 2)
+        self.assertTrue(self.bytes_in(self.folder / "killed") == self.bytes_in(self.folder / "alone"))
+
+    def test_of_an_interrupt(self):
+        self.write("large.safetensors", model(40, 1024, 1024))
+        process = subprocess.Popen([*MPIRUN, "-n", "3", COMMAND_MPI, "convert", "large.safetensors", "out.safetensors",
+                                    "--force", "--dtype", "Q6_K", "--threads", "1"],
+                                   cwd=self.folder, env=environment(), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not list(self.folder.glob(".out*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, SECONDS)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertEqual((self.folder / "out.safetensors").read_bytes(), b"old")
+
+
+if __name__ == "__main__":
+    unittest.main()
