@@ -228,9 +228,9 @@ std::string Service::statistics(std::size_t side, const HttpRequest& request, co
     missing_numbers.push_back(number);
   }
   const unsigned bins = !with_histogram ? 0 : checkpoint.size() > kManyTensors ? 32 : 64;
-  const std::vector<TensorStats> computed = stats(
-      Checkpoint(std::move(missing)),
-      {.bins = bins, .threads = session_.threads, .progress = progress, .limits = session_.limits});
+  const std::vector<TensorStats> computed =
+      stats(Checkpoint(std::move(missing)),
+            {.bins = bins, .threads = session_.threads, .progress = progress, .limits = session_.limits});
   std::vector<TensorStats> results;
   {
     const std::lock_guard lock(mutex_);
