@@ -18,6 +18,8 @@ inline std::vector<std::string> http_requests() {
       "GET / HTTP/1.1\r\n: x\r\n",
       "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n",
       "GET / HTTP/1.1\r\nno colon\r\n",
+      "GET / HTTP/1.1\r\nHost: x\nOrigin: y\r\n",
+      "GET / HTTP/1.1\r\nname\r: \nvalue\r\n",
       "GET /?token=TOKEN HTTP/1.1\r\n" + host,
       "GET /?token=TOKEN&token=x HTTP/1.1\r\n" + host,
       "GET /?a=b&&c&=d&token=%54TOKEN HTTP/1.0\r\n" + host,

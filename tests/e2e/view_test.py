@@ -226,7 +226,8 @@ class TheServer(ViewTest):
 
     def test_survives_what_is_no_request(self):
         with Server(TINY) as server:
-            for raw in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET x HTTP/1.1\r\n\r\n", b"\0" * 5000, b"GET / HTTP/1.1\r\n: x\r\n\r\n",
+            for raw in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET x HTTP/1.1\r\n\r\n", b"\0" * 5000, b"GET / HTTP/1.1\r\n: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\nOrigin: y\r\n\r\n",
+                        b"GET /\0 HTTP/1.1\r\n\r\n",
                         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n", b""):
                 with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
                     try:
