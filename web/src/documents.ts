@@ -7,6 +7,8 @@ export interface SideDocument {
   target: string;
   format: string;
   remote: boolean;
+  quantization: Quantization | null;
+  dequantized?: string; // the scheme that weights were kept in
   files: {file: string; bytes: number}[];
   names: string[];
   dtypes: string[];
@@ -20,16 +22,29 @@ export interface SideDocument {
   odd: Record<number, Oddity>;
 }
 
+/** How weights are kept, if the tensors are what these are packed in. */
+export interface Quantization {
+  scheme: string;
+  bits?: number;
+  group_size?: number;
+  modules: number;
+  parts: number;
+  bytes_after?: number;
+  dtype_after?: string;
+}
+
 export interface Oddity {
   strides?: number[];
   layout?: string;
   alias_of?: string;
   data?: boolean;
+  packed?: boolean;
 }
 
 export interface ModelDocument {
   served: boolean;
   root: string;
+  dequantize: boolean;
   view: string | null;
   adapter: boolean;
   base: string | null;
@@ -124,6 +139,8 @@ export interface Info {
   parameters?: number;
   bytes?: number;
   dtypes?: Record<string, {tensors: number}>;
+  quantization?: Quantization;
+  dequantized?: string;
   wasted_bytes?: number;
   tied?: string[][];
   notes?: (string | {text: string})[];

@@ -3,11 +3,12 @@
 import {card, definitionTable, factList} from './cards';
 import type {Info, PlainValue, Scan, TextFile, Texts} from './documents';
 import {h, replace, type Child} from './dom';
+import {schemeText} from './quantized';
 import {scanCard} from './scan_card';
 import {shardsOf} from './shards';
 import {source, store} from './state';
 import type {Side} from './store';
-import {bytesText, countText, entryOf, partsOf, visible, visibleLines} from './text';
+import {bytesText, countText, entryOf, partsOf, plural, visible, visibleLines} from './text';
 
 interface Failed {
   failed: string;
@@ -64,6 +65,7 @@ function cardsOf(info: Info | Failed, texts: Texts | Failed, scan: Scan | Failed
             .map(([name, d]) => `${name} ×${countText(d.tensors)}`)
             .join(', '),
         ],
+        ['quantized', quantizedText(info)],
         ['wasted', info.wasted_bytes ? bytesText(info.wasted_bytes) : null],
         ['tied', (info.tied ?? []).map((names) => visible(names.join(' = '))).join('; ')],
         ['notes', (info.notes ?? []).map((note) => visible(typeof note === 'string' ? note : note.text)).join('; ')],
@@ -75,6 +77,13 @@ function cardsOf(info: Info | Failed, texts: Texts | Failed, scan: Scan | Failed
     values.length ? card('Values', valueTree(values), 'wide') : null,
     files.length ? card('Beside the weights', files.map(textOf), 'wide') : null,
   ];
+}
+
+function quantizedText({quantization: kept, dequantized}: Info): string {
+  if (dequantized) return `${visible(dequantized)}, shown as the numbers that it stands for`;
+  if (!kept) return '';
+  const after = kept.bytes_after ? `; --dequantize makes ${kept.dtype_after} of them, ${bytesText(kept.bytes_after)}` : '';
+  return `${schemeText(kept)}: ${plural(kept.modules, 'weight')} in ${plural(kept.parts, 'part')}${after}`;
 }
 
 function modelCard(model: Record<string, unknown>): HTMLElement | null {

@@ -2,6 +2,7 @@
 
 import {byId, h, replace} from './dom';
 import {go, isBegun, state, store} from './state';
+import {quantizedNote} from './quantized';
 import {drawTensor, forgetTensor} from './tensor';
 import {bytesText, partsOf, plural, visible} from './text';
 import {chooseTheme, isDark} from './theme';
@@ -90,6 +91,7 @@ export function drawHead(): void {
       h('nav', {'id': 'crumbs', 'class': 'crumbs', 'aria-label': 'Prefix'}),
       h('div', {id: 'progress', class: 'progress', hidden: true}),
     ),
+    store.sides.map(quantizedNote),
   );
 }
 

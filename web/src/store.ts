@@ -1,7 +1,7 @@
 // What is shown: the tensors of one checkpoint, or of two under the same names, in columns.
 
 import {kindColor} from './color';
-import type {Change, Diff, ModelDocument, Oddity, SideDocument} from './documents';
+import type {Change, Diff, ModelDocument, Oddity, Quantization, SideDocument} from './documents';
 import type {Stats} from './metrics';
 import {patternOf} from './text';
 
@@ -24,6 +24,8 @@ export class Side {
   readonly bytes: number[];
   readonly offset: number[];
   readonly odd: Record<number, Oddity>;
+  readonly quantization: Quantization | null;
+  readonly dequantized: string; // the scheme that weights were kept in
   readonly stats = new Map<number, Stats>();
 
   constructor(
@@ -39,6 +41,8 @@ export class Side {
     this.bytes = document.bytes;
     this.offset = document.offset;
     this.odd = document.odd;
+    this.quantization = document.quantization;
+    this.dequantized = document.dequantized ?? '';
   }
 
   dtype(i: number): string {
@@ -65,6 +69,7 @@ export class Store {
   mayRead = false; // much of a remote checkpoint
   readonly served: boolean;
   readonly root: string;
+  readonly isDequantized: boolean; // the user asked for the numbers of quantized weights
   readonly hasAdapter: boolean;
   readonly firstView: string | null;
   readonly sides: Side[];
@@ -81,6 +86,7 @@ export class Store {
   constructor(document: ModelDocument) {
     this.served = document.served;
     this.root = document.root;
+    this.isDequantized = document.dequantize;
     this.hasAdapter = document.adapter;
     this.firstView = document.view;
     this.sides = document.sides.map((side, i) => new Side(side, i));

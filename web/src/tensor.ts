@@ -4,6 +4,7 @@ import {byId, choice, copyButton, h, replace, type Child} from './dom';
 import {histogramOf} from './histogram';
 import {hasHistogram, type Stats} from './metrics';
 import {go, state, store} from './state';
+import {partNote} from './quantized';
 import type {Side} from './store';
 import {commandsOf, differenceOf, factsOf, valuesOf} from './tensor_parts';
 import {bytesText, countText, numberText, shapeText, shareText, visible} from './text';
@@ -55,6 +56,7 @@ export function drawTensor(): void {
     aside,
     heads,
     factsOf(side, k),
+    partNote(side, k),
     store.isPair ? differenceOf(i) : null,
     h('section', {}, h('h3', {}, 'Statistics'), numbers),
     h(

@@ -25,24 +25,16 @@ export function factsOf(side: Side, k: number): HTMLElement {
 }
 
 export function commandsOf(i: number): [label: string, text: string][] {
-  const [side] = store.of(i),
+  const [{target}] = store.of(i),
     name = store.names[i],
-    target = side.target;
-  const root = store.root ? ` --root ${shellWord(store.root)}` : '';
+    {root, isDequantized} = store;
+  const options = (root ? ` --root ${shellWord(root)}` : '') + (isDequantized ? ' --dequantize' : '');
+  const python = (root ? `, root=${quoted(root)}` : '') + (isDequantized ? ', dequantize=True' : '');
+  const fields = [root ? `.root = ${quoted(root)}` : '', isDequantized ? '.dequantize = true' : ''].filter(Boolean);
   return [
-    ['shell', `ballast cat ${shellWord(target)} ${shellWord(name)}${root}`],
-    [
-      'Python',
-      store.root
-        ? `ballast.open(${quoted(target)}, root=${quoted(store.root)})[${quoted(name)}]`
-        : `ballast.open(${quoted(target)})[${quoted(name)}]`,
-    ],
-    [
-      'C++',
-      store.root
-        ? `ballast::open(${quoted(target)}, {.root = ${quoted(store.root)}}).at(${quoted(name)})`
-        : `ballast::open(${quoted(target)}).at(${quoted(name)})`,
-    ],
+    ['shell', `ballast cat ${shellWord(target)} ${shellWord(name)}${options}`],
+    ['Python', `ballast.open(${quoted(target)}${python})[${quoted(name)}]`],
+    ['C++', `ballast::open(${quoted(target)}${fields.length ? `, {${fields.join(', ')}}` : ''}).at(${quoted(name)})`],
   ];
 }
 
@@ -54,7 +46,7 @@ export function valuesOf(side: Side, k: number, name: string): Child {
     isEmpty = shape.includes(0) || !side.hasData(k);
   if (isEmpty) return part('Values', h('p', {class: 'none'}, 'There are none.'));
   if (!source.canRead) {
-    const command = `ballast view ${shellWord(side.target)}`;
+    const command = `ballast view ${store.isDequantized ? '--dequantize ' : ''}${shellWord(side.target)}`;
     return part(
       'Values',
       h('p', {class: 'hint'}, 'This page is a report and has no single values. With the checkpoint at hand, this shows them:'),

@@ -49,8 +49,8 @@ export function numberText(value: number | string | null | undefined, digits = 4
   if (value === 0) return '0';
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
-  const text =
-    size >= 1e5 || size < 1e-3 ? value.toExponential(digits - 1).replace('e+', 'e') : String(Number(value.toPrecision(digits)));
+  const rounded = Number(value.toPrecision(digits));
+  const text = size >= 1e5 || size < 1e-3 ? rounded.toExponential().replace('e+', 'e') : String(rounded);
   return text.replace(/^-/, '−').replace('e-', 'e−');
 }
 
