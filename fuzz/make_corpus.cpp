@@ -8,6 +8,7 @@
 
 #include "corpus_archive.hpp"
 #include "corpus_gguf.hpp"
+#include "corpus_http.hpp"
 #include "corpus_imatrix.hpp"
 #include "corpus_llamacpp.hpp"
 #include "corpus_packed.hpp"
@@ -207,6 +208,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "tokenizer", ballast::fuzz::tokenizers());
     write(fs::path(argv[1]) / "packed", ballast::fuzz::packed_tensors());
     write(fs::path(argv[1]) / "legacy_stream", ballast::fuzz::torch_files());
+    write(fs::path(argv[1]) / "http_request", ballast::fuzz::http_requests());
     write(fs::path(argv[1]) / "model_card", ballast::fuzz::model_cards());
     write(fs::path(argv[1]) / "model_config", ballast::fuzz::model_configs());
   } catch (const std::exception& error) {

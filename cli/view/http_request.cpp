@@ -37,12 +37,25 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// A line ends with CR LF and with nothing else: what one program takes for the end of a line, another one does not.
+void check_characters(std::string_view line) {
+  const auto is_control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
+  if (std::ranges::any_of(line, is_control)) throw Error(Errc::malformed, "a control character in the head");
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
 void read_headers(std::string_view head, HttpRequest& request) {
   while (!head.empty()) {
     const std::string_view line = take_until(head, "\r\n");
     const std::size_t colon = line.find(':');
     if (line.empty()) return;
-    if (colon == line.npos || colon == 0) throw Error(Errc::malformed, "a header without a name");
+    check_characters(line);
+    if (colon == line.npos || !is_name(line.substr(0, colon))) throw Error(Errc::malformed, "a header without a name");
     std::string name(line.substr(0, colon));
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     // Two of one name would be read as one by somebody, and as the other by somebody else.
@@ -56,6 +69,7 @@ void read_headers(std::string_view head, HttpRequest& request) {
 HttpRequest parse_request(std::string_view head) {
   HttpRequest request;
   std::string_view line = take_until(head, "\r\n");
+  check_characters(line);
   const std::string_view method = take_until(line, " ");
   std::string_view target = take_until(line, " ");
   if (!line.starts_with("HTTP/1.") || !target.starts_with("/")) throw Error(Errc::malformed, "not a request");

@@ -14,6 +14,7 @@ constexpr double Stats::*kNumbers[] = {&Stats::min, &Stats::max, &Stats::mean,  
 }  // namespace
 
 void KeptStats::keep(const TensorStats& computed) {
+  if (is_known(computed.stats && !computed.stats->histogram.empty())) return;  // another job was faster
   state_ = computed.stats ? State::whole : State::none;
   if (!computed.stats) return;
   const Stats& stats = *computed.stats;
@@ -29,13 +30,13 @@ void KeptStats::keep(const TensorStats& computed) {
   }
 }
 
-TensorStats KeptStats::of(std::string name) const {
+TensorStats KeptStats::of(std::string name, bool with_histogram) const {
   TensorStats whole{std::move(name), std::nullopt};
   if (state_ != State::whole) return whole;
   Stats& stats = whole.stats.emplace();
   for (std::size_t i = 0; i < counts_.size(); ++i) stats.*kCounts[i] = counts_[i];
   for (std::size_t i = 0; i < numbers_.size(); ++i) stats.*kNumbers[i] = numbers_[i];
-  for (std::size_t i = 0; i < histogram_.size(); i += has_halves_ ? 2 : 1)
+  for (std::size_t i = 0; with_histogram && i < histogram_.size(); i += has_halves_ ? 2 : 1)
     stats.histogram.push_back(has_halves_ ? histogram_[i] | std::uint64_t{histogram_[i + 1]} << 32 : histogram_[i]);
   return whole;
 }

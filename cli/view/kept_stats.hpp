@@ -10,12 +10,15 @@
 
 namespace ballast::cli {
 
-// What the page asks for: counts, moments, norms, and a histogram.
+// What the page asks for: counts, moments, norms, and of a tensor that was looked at, a histogram.
 class KeptStats {
  public:
-  bool is_known() const noexcept { return state_ != State::unknown; }
+  // Whether nothing has to be computed, with a histogram or without one.
+  bool is_known(bool with_histogram) const noexcept {
+    return state_ == State::none || (state_ == State::whole && (!with_histogram || !histogram_.empty()));
+  }
   void keep(const TensorStats& computed);
-  TensorStats of(std::string name) const;  // must be known
+  TensorStats of(std::string name, bool with_histogram) const;  // must be known
 
  private:
   enum class State : std::uint8_t { unknown, none, whole };

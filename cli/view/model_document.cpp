@@ -66,7 +66,9 @@ void write_oddities(JsonWriter& json, const Checkpoint& checkpoint) {
     const auto& [name, tensor] = checkpoint.tensors[i];
     const auto layout = layouts.find(name);
     const auto alias = checkpoint.aliases.find(name);
-    if (layout == layouts.end() && alias == checkpoint.aliases.end() && tensor.is_contiguous() && tensor.has_data())
+    const bool is_packed = checkpoint.quantization && checkpoint.quantization->parts.contains(name);
+    if (layout == layouts.end() && alias == checkpoint.aliases.end() && tensor.is_contiguous() && tensor.has_data() &&
+        !is_packed)
       continue;
     json.key(std::string_view(std::to_string(i)));
     json.begin_object();
@@ -74,9 +76,28 @@ void write_oddities(JsonWriter& json, const Checkpoint& checkpoint) {
     if (alias != checkpoint.aliases.end()) json.field("alias_of", alias->second);
     if (!tensor.is_contiguous()) json.array_field("strides", tensor.strides());
     if (!tensor.has_data()) json.field("data", false);
+    if (is_packed) json.field("packed", true);
     json.end();
   }
   json.end();
+}
+
+// How weights are kept, if the tensors are not weights but what these are packed in; or how they were.
+void write_quantization(JsonWriter& json, const Checkpoint& checkpoint) {
+  json.key("quantization");
+  if (!checkpoint.quantization) {
+    json.value(nullptr);
+  } else {
+    const Quantization& quantization = *checkpoint.quantization;
+    json.begin_object();
+    json.field("scheme", quantization.scheme);
+    if (quantization.bits) json.field("bits", *quantization.bits);
+    if (quantization.group_size) json.field("group_size", *quantization.group_size);
+    json.field("modules", quantization.modules);
+    json.field("parts", std::uint64_t{quantization.parts.size()});
+    json.end();
+  }
+  if (!checkpoint.dequantized.empty()) json.field("dequantized", checkpoint.dequantized);
 }
 
 template <class Write>
@@ -93,6 +114,7 @@ void write_side(JsonWriter& json, const std::string& target, const Checkpoint& c
   json.field("target", target);
   json.field("format", name(checkpoint.format));
   json.field("remote", is_remote(target));
+  write_quantization(json, checkpoint);
   write_files(json, checkpoint);
   list_field(json, "names", checkpoint.size(), [&](std::size_t i) { json.value(checkpoint.tensors[i].name); });
   list_field(json, "dtypes", columns.dtypes.values().size(),
@@ -123,6 +145,7 @@ std::string model_document(const Session& session, const Subject& subject, PageK
   json.field("version", BALLAST_VERSION);
   json.field("served", kind == PageKind::served);
   json.field("root", session.root);
+  json.field("dequantize", session.dequantize);
   subject.view.empty() ? json.field("view", nullptr) : json.field("view", subject.view);
   json.field("adapter", subject.adapter.has_value());
   subject.base ? json.field("base", subject.base->target) : json.field("base", nullptr);

@@ -25,8 +25,11 @@ std::string escaped_for_html(std::string_view text) {
   return escaped;
 }
 
-// The scripts share one scope that is not the page's.
-std::string whole_script() { return fmt::format("'use strict';\n(() => {{{}}})();\n", page_data().script); }
+// What stands between the first of these and the next of those.
+std::string_view between(std::string_view page, std::string_view first, std::string_view next) {
+  const std::size_t begin = page.find(first) + first.size();
+  return page.substr(begin, page.find(next, begin) - begin);
+}
 
 // The template with the parts in the place of its marks, <!--policy--> and so on. What is put in is not looked at
 // again.
@@ -45,26 +48,18 @@ std::string filled(std::string_view page, const std::vector<std::pair<std::strin
   return text;
 }
 
-std::string page_with(std::string_view policy, std::string_view title, std::string_view documents) {
-  const PageData data = page_data();
-  // <style> and <script> end where their markup says; nothing of ours contains those words.
-  const std::string style = fmt::format("<style>{}</style>", data.style);
-  const std::string script = fmt::format("<script>{}</script>", whole_script());
-  return filled(data.page,
-                {{"policy", policy}, {"title", title}, {"style", style}, {"documents", documents}, {"script", script}});
-}
-
 }  // namespace
 
 std::string content_security_policy(PageKind kind) {
-  const PageData data = page_data();
+  const std::string_view page = page_data();
   return fmt::format(
       "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; connect-src {}; "
       "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-      sha256_base64(whole_script()), sha256_base64(data.style), kind == PageKind::served ? "'self'" : "'none'");
+      sha256_base64(between(page, "<script>", "</script>")), sha256_base64(between(page, "<style>", "</style>")),
+      kind == PageKind::served ? "'self'" : "'none'");
 }
 
-std::string served_page() { return page_with("", "Ballast", ""); }
+std::string served_page() { return filled(page_data(), {{"title", "Ballast"}}); }
 
 std::string report_page(const std::vector<std::pair<std::string, std::string>>& documents, std::string_view title) {
   const std::string policy = fmt::format(R"(<meta http-equiv="Content-Security-Policy" content="{}">)",
@@ -72,7 +67,8 @@ std::string report_page(const std::vector<std::pair<std::string, std::string>>& 
   std::string blocks;
   for (const auto& [name, document] : documents)
     blocks += fmt::format("<script type=\"text/plain\" id=\"document-{}\">{}</script>\n", name, packed(document));
-  return page_with(policy, escaped_for_html(title), blocks);
+  const std::string escaped = escaped_for_html(title);
+  return filled(page_data(), {{"policy", policy}, {"title", escaped}, {"documents", blocks}});
 }
 
 }  // namespace ballast::cli

@@ -210,10 +210,12 @@ void Service::document(const std::string& name, Cost cost, HttpReply& reply,
   reply.has_begun() ? reply.stream(kJson, text) : reply.send(200, kJson, text);
 }
 
-// The rows of `stats` for these tensors. What was computed is kept.
+// The rows of `stats` for these tensors, with histograms if they are wanted: these cost a second pass over the values.
+// What was computed is kept.
 std::string Service::statistics(std::size_t side, const HttpRequest& request, const Progress& progress) {
   const Checkpoint& checkpoint = subject_.sides[side];
   const std::vector<std::uint64_t> numbers = numbers_in(word(request, "numbers"), ',');
+  const bool with_histogram = request.query.contains("histogram");
   StateDict wanted, missing;
   std::vector<std::uint64_t> missing_numbers;
   for (const std::uint64_t number : numbers) {
@@ -221,28 +223,27 @@ std::string Service::statistics(std::size_t side, const HttpRequest& request, co
     const auto& [name, tensor] = checkpoint.tensors[number];
     if (!wanted.insert(name, tensor)) throw NotThere();  // a number that is there twice
     const std::lock_guard lock(mutex_);
-    if (statistics_[side][number].is_known()) continue;
+    if (statistics_[side][number].is_known(with_histogram)) continue;
     missing.insert(name, tensor);
     missing_numbers.push_back(number);
   }
+  const unsigned bins = !with_histogram ? 0 : checkpoint.size() > kManyTensors ? 32 : 64;
   const std::vector<TensorStats> computed =
-      stats(Checkpoint(std::move(missing)), {.bins = checkpoint.size() > kManyTensors ? 32u : 64u,
-                                             .threads = session_.threads,
-                                             .progress = progress,
-                                             .limits = session_.limits});
+      stats(Checkpoint(std::move(missing)),
+            {.bins = bins, .threads = session_.threads, .progress = progress, .limits = session_.limits});
   std::vector<TensorStats> results;
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < computed.size(); ++i) statistics_[side][missing_numbers[i]].keep(computed[i]);
     for (const std::uint64_t number : numbers)
-      results.push_back(statistics_[side][number].of(std::string(checkpoint.tensors[number].name)));
+      results.push_back(statistics_[side][number].of(std::string(checkpoint.tensors[number].name), with_histogram));
   }
   std::string text;
   Session own;
   own.out = Output(&text);
   Checkpoint named(std::move(wanted));
   named.target = checkpoint.target;
-  write_stats_json(own, named, results, {.sparkline = true});
+  write_stats_json(own, named, results, {.sparkline = with_histogram});
   own.out.flush();
   return text;
 }

@@ -68,6 +68,46 @@ HWY_INLINE void add_floats(double* to, Floats a, Floats b) {
   }
 }
 
+#if HWY_CAP_GE512
+
+// Two neighbours are two lanes here: the even lanes are what the first ones are elsewhere, the odd lanes the second
+// ones. So the same values are added in the same order, and every bit is the same.
+using WideU32 = hn::CappedTag<std::uint32_t, 2 * kBf16Lanes>;
+using WideF32 = hn::RebindToFloat<WideU32>;
+using WideFloats = hn::VFromD<WideF32>;
+
+HWY_INLINE WideFloats load_wide(const std::byte* at) {
+  const auto codes = hn::LoadU(hn::Rebind<std::uint16_t, WideU32>(), reinterpret_cast<const std::uint16_t*>(at));
+  return hn::BitCast(WideF32(), hn::ShiftLeft<16>(hn::PromoteTo(WideU32(), codes)));
+}
+
+HWY_INLINE Floats even(WideFloats wide) { return hn::LowerHalf(F32(), hn::ConcatEven(WideF32(), wide, wide)); }
+HWY_INLINE Floats odd(WideFloats wide) { return hn::LowerHalf(F32(), hn::ConcatOdd(WideF32(), wide, wide)); }
+
+void sum_bf16(const std::byte* from, Bf16Lanes& out) {
+  const WideF32 d;
+  WideFloats min = load_wide(from), max = min;
+  for (std::size_t done = 0; done < kBf16Block; done += kBf16Step * kBf16Steps) {
+    WideFloats sum = hn::Zero(d), squares = sum, magnitudes = sum;
+    for (std::size_t step = 0; step < kBf16Steps; ++step, from += kBf16Step * 2) {
+      const WideFloats value = load_wide(from);
+      sum = hn::Add(sum, value);
+      squares = hn::Add(squares, hn::Mul(value, value));
+      magnitudes = hn::Add(magnitudes, hn::Abs(value));
+      min = hn::Min(min, value);
+      max = hn::Max(max, value);
+      out.zeros += hn::CountTrue(d, hn::Eq(value, hn::Zero(d)));
+    }
+    add_floats(out.sum, even(sum), odd(sum));
+    add_floats(out.squares, even(squares), odd(squares));
+    add_floats(out.magnitudes, even(magnitudes), odd(magnitudes));
+  }
+  hn::StoreU(hn::Min(even(min), odd(min)), F32(), out.min);
+  hn::StoreU(hn::Max(even(max), odd(max)), F32(), out.max);
+}
+
+#else
+
 // The lanes from number `first`; `from` is the first of their words.
 void sum_bf16_lanes(const std::byte* from, std::size_t first, Bf16Lanes& out) {
   const F32 d;
@@ -100,6 +140,8 @@ void sum_bf16(const std::byte* codes, Bf16Lanes& out) {
   for (std::size_t first = 0; first < kBf16Lanes; first += hn::Lanes(F32()))
     sum_bf16_lanes(codes + first * 4, first, out);
 }
+
+#endif
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -125,7 +125,7 @@ class Packages(unittest.TestCase):
     def test_both_have_the_licences_of_the_libraries_that_they_contain(self):
         text = (self.usr / "share/doc/ballast/copyright").read_text()
         self.assertEqual((self.unpacked / "share/doc/ballast/copyright").read_text(), text)
-        for words in ("Apache License 2.0", "-------- libssl-dev", "-------- zlib1g-dev", "-------- libstdc++-", "Yann Collet"):
+        for words in ("Apache License 2.0", "-------- libssl-dev", "-------- zlib1g-dev", "-------- libstdc++-", "Yann Collet", "d3-hierarchy: Copyright"):
             self.assertIn(words, text)
 
     def test_the_same_build_makes_the_same_packages(self):

@@ -1,0 +1,28 @@
+// What is said of statistics that are on their way, beside the breadcrumb.
+
+import {byId, find, h, replace} from './dom';
+import {bytesText, plural} from './text';
+
+export function showProgress(left: number, of: number): void {
+  const box = find('progress');
+  if (!box || box.dataset.offer) return;
+  box.hidden = left === 0;
+  if (left)
+    replace(
+      box,
+      h('progress', {'max': of, 'value': of - left, 'aria-label': 'Statistics'}),
+      `statistics of ${plural(left, 'tensor')} to come`,
+    );
+}
+
+/** Statistics of a remote checkpoint cost its transfer, so they are computed when somebody says so. */
+export function offerToRead(bytes: number, accept: () => void): void {
+  const box = byId('progress');
+  box.hidden = false;
+  box.dataset.offer = 'yes';
+  const onclick = (): void => {
+    delete box.dataset.offer;
+    accept();
+  };
+  replace(box, h('button', {type: 'button', onclick}, `Read ${bytesText(bytes)} for statistics`));
+}

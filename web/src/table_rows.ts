@@ -1,0 +1,142 @@
+// The rows of the table: tensors, or patterns of names that unfold to them, in the order of a column.
+
+import {medianAndSpread, metric, metricText, type Measure, type Stats} from './metrics';
+import {shown, state, store} from './state';
+import type {Where} from './store';
+import {bytesText, entryOf, numberText, shapeText} from './text';
+
+export interface Row {
+  key: string; // of a pattern, to know it again
+  name: string;
+  tensors: number[];
+  level: 0 | 1;
+  bytes: number;
+  dtype: string;
+  shape: number[];
+  where: Where;
+}
+
+export interface Column {
+  key: string;
+  label: string;
+  right?: boolean;
+  of(row: Row): string | number;
+  text(row: Row): string;
+}
+
+/** The patterns that are unfolded, by their keys. */
+export const openPatterns = new Set<string>();
+
+// What a column shows of a row that stands for several tensors.
+export const OF_PATTERNS: Record<string, string> = {
+  min: 'of a pattern: the smallest',
+  max: 'of a pattern: the largest',
+  std: 'of a pattern: the median',
+  zeros: 'of a pattern: the median',
+  nans: 'of a pattern: the sum',
+  change: '‖A−B‖ / ‖A‖; of a pattern: the largest',
+};
+
+export function tableColumns(): Column[] {
+  const stat = (key: Measure, label: string): Column => ({
+    key,
+    label,
+    right: true,
+    of: (row) => rowValue(row, key),
+    text: (row) => metricText(key, rowValue(row, key)),
+  });
+  const raw = (key: 'min' | 'max', label: string): Column => ({
+    key,
+    label,
+    right: true,
+    of: (row) => rowStat(row, key),
+    text: (row) => numberText(rowStat(row, key)),
+  });
+  const columns: Column[] = [
+    {key: 'name', label: 'Name', of: (row) => store.sortKey(row.tensors[0]), text: (row) => row.name},
+    {key: 'dtype', label: 'dtype', of: (row) => row.dtype, text: (row) => row.dtype},
+    {key: 'shape', label: 'Shape', of: (row) => row.shape.reduce((a, b) => a * b, 1), text: (row) => shapeText(row.shape)},
+    {key: 'bytes', label: 'Bytes', right: true, of: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
+  ];
+  if (store.isPair)
+    columns.push(stat('change', 'Change'), {
+      key: 'where',
+      label: 'In',
+      of: (row) => row.where,
+      text: (row) => ({a: 'only A', b: 'only B', both: 'both'})[row.where],
+    });
+  columns.push(raw('min', 'Min'), raw('max', 'Max'), stat('std', 'Std'), stat('zeros', 'Zeros'), stat('nans', 'NaN'));
+  return columns;
+}
+
+/** A number of a row: of its tensor, or the worst of a pattern where that is what matters. */
+function rowValue(row: Row, key: Measure): number {
+  const values = row.tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
+  if (values.length === 0) return NaN;
+  if (values.length === 1) return values[0];
+  if (key === 'change') return Math.max(...values);
+  return key === 'nans' ? values.reduce((a, b) => a + b, 0) : medianAndSpread(values)[0];
+}
+
+function rowStat(row: Row, key: keyof Stats & ('min' | 'max')): number {
+  let best = NaN;
+  for (const i of row.tensors) {
+    const value = store.stats(i)?.[key] ?? null;
+    if (value !== null && !(key === 'min' ? value >= best : value <= best)) best = value;
+  }
+  return best;
+}
+
+function rowOf(name: string, tensors: number[], level: 0 | 1, key = ''): Row {
+  const first = tensors[0];
+  const bytes = tensors.reduce((sum, i) => sum + store.bytes(i), 0);
+  return {key, name, tensors, level, bytes, dtype: store.dtype(first), shape: store.shape(first), where: store.where(first)};
+}
+
+function sortRows(rows: Row[]): Row[] {
+  const columns = tableColumns(),
+    column = columns.find((c) => c.key === state.sort) ?? columns[0];
+  const keys = new Map(rows.map((row) => [row, column.of(row)]));
+  const sign = state.down ? -1 : 1;
+  const isText = column.key === 'name' || column.key === 'dtype' || column.key === 'where';
+  rows.sort((a, b) => {
+    const x = keys.get(a)!,
+      y = keys.get(b)!;
+    if (isText) return x === y ? 0 : x < y ? -sign : sign;
+    // What is not known comes last, in both directions.
+    if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y));
+    return sign * (Number(x) - Number(y));
+  });
+  return rows;
+}
+
+let headsOf: {list: number[]; folded: boolean; rows: Row[]} | null = null;
+
+/** The rows that are always there, not sorted. To choose a tensor or to sort by another column makes none anew. */
+function heads(list: number[], folded: boolean): Row[] {
+  if (headsOf?.list !== list || headsOf.folded !== folded)
+    headsOf = {list, folded, rows: folded ? patternRows(list) : list.map((i) => rowOf(store.names[i], [i], 0))};
+  return [...headsOf.rows];
+}
+
+function patternRows(list: number[]): Row[] {
+  const groups = new Map<string, number[]>();
+  for (const i of list) {
+    const key = store.patterns[i] + '\n' + store.dtype(i) + '\n' + store.shape(i).join() + '\n' + store.where(i);
+    entryOf(groups, key, () => [] as number[]).push(i);
+  }
+  return [...groups].map(([key, tensors]) =>
+    rowOf(tensors.length === 1 ? store.names[tensors[0]] : store.patterns[tensors[0]], tensors, 0, key),
+  );
+}
+
+/** Patterns with their tensors, or the tensors alone. */
+export function buildRows(): Row[] {
+  const rows: Row[] = [];
+  for (const head of sortRows(heads(shown(), state.folded))) {
+    rows.push(head);
+    if (head.tensors.length > 1 && openPatterns.has(head.key))
+      rows.push(...sortRows(head.tensors.map((i) => rowOf(store.names[i], [i], 1))));
+  }
+  return rows;
+}

@@ -1,0 +1,186 @@
+// One checkpoint on the page: every view, by pointer and by key.
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Bench} from './browser.mjs';
+import {model, write} from './checkpoints.mjs';
+
+const bench = new Bench();
+const small = () => write(bench.folder, 'm.safetensors', model());
+const UP = 'model.layers.1.mlp.up.weight';
+
+test('the page opens and loses the token', async () => {
+  const server = await bench.served(small());
+  assert.equal(bench.page.url(), server.origin + '/');
+  assert.equal(await bench.page.evaluate(() => document.cookie), ''); // HttpOnly
+  assert.match(await bench.text('#head'), /19 tensors/);
+  for (const address of bench.requests)
+    assert.ok(address.startsWith(server.origin + '/') || address.startsWith('data:'), address);
+});
+
+test('every view has a key', async () => {
+  await bench.served(small());
+  for (const [key, view] of [
+    ['2', 'table'],
+    ['3', 'layers'],
+    ['4', 'file'],
+    ['1', 'map'],
+  ]) {
+    await bench.page.keyboard.press(key);
+    await bench.page.waitForSelector(`body[data-view="${view}"]`);
+  }
+  assert.equal(await bench.page.evaluate(() => location.hash), '');
+});
+
+test('the focus stays where it was', async () => {
+  await bench.served(small());
+  for (const selector of ['#tab-layers', '[aria-label=Measure] button:nth-child(3)', '#tab-table', '.c-bytes button']) {
+    await bench.page.focus(selector);
+    await bench.page.keyboard.press('Enter');
+    assert.ok(await bench.page.evaluate((s) => document.activeElement === document.querySelector(s), selector), selector);
+  }
+});
+
+test('the address takes no nonsense', async () => {
+  const address = bench.report(small());
+  const nonsense = ['view=constructor', 'view=layers&metric=__proto__', 'color=toString', 'sort=valueOf&view=table'];
+  for (const words of [...nonsense, 'tensor=nobody', 'prefix=%E2%80%AE&dtypes=X', 'color=change', '%%%']) {
+    await bench.page.goto('about:blank');
+    await bench.open(address + '#' + words);
+    assert.ok((await bench.count('#main > *')) > 0, words);
+  }
+});
+
+test('back leads to the view before', async () => {
+  await bench.served(small());
+  await bench.view('layers');
+  await bench.view('file');
+  await bench.page.goBack();
+  await bench.page.waitForSelector('body[data-view="layers"]');
+});
+
+test('the search box filters the table, by a part of a name and by a glob', async () => {
+  await bench.served(small());
+  await bench.view('table');
+  await bench.page.keyboard.press('/');
+  await bench.page.keyboard.type('mlp.up');
+  await bench.until(() => document.querySelectorAll('.row').length === 6);
+  await bench.page.fill('#search', '*.#.norm.*');
+  await bench.until(() => document.querySelectorAll('.row').length === 6);
+  assert.match(await bench.text('.row .name'), /norm/);
+  await bench.page.fill('#search', 'nothing like it');
+  await bench.page.waitForSelector('text=No tensor matches');
+});
+
+test('the table sorts by any column, and unfolds patterns', async () => {
+  await bench.served(small());
+  await bench.view('table');
+  await bench.page.click('.thead .c-bytes button');
+  assert.match(await bench.text('.row >> nth=0'), /embed/);
+  await bench.page.click('.thead .c-zeros button');
+  await bench.until(() => document.querySelector('.row .name')?.textContent === 'model.layers.3.mlp.up.weight');
+  await bench.page.click('.thead .c-name button');
+  await bench.page.click('[aria-label=Rows] button:first-child');
+  await bench.until(() => document.querySelectorAll('.row').length === 4);
+  await bench.page.click('.row:has-text("mlp.up")');
+  await bench.until(() => document.querySelectorAll('.row').length === 10);
+});
+
+test('a chip of a dtype filters by it', async () => {
+  await bench.served(small());
+  await bench.view('table');
+  await bench.page.click('.chip:has-text("F16")');
+  await bench.until(() => document.querySelectorAll('.row').length === 6);
+  assert.equal(await bench.page.getAttribute('.chip:has-text("F16")', 'aria-pressed'), 'true');
+});
+
+test('an untrained layer and a NaN stand out', async () => {
+  await bench.served(small());
+  await bench.view('layers');
+  await bench.page.waitForSelector('.mark-at.odd');
+  assert.match(await bench.page.getAttribute('.mark-at.odd', 'aria-label'), /mlp\.up\.weight, layer 3: 0, far/);
+  await bench.page.click('[aria-label=Measure] button:has-text("NaN")');
+  await bench.until(() => /mlp.down.weight, layer 4/.test(document.querySelector('.mark-at.odd')?.getAttribute('aria-label')));
+});
+
+test('a chosen tensor has its statistics, its histogram, its values and the lines that give them', async () => {
+  await bench.served(small());
+  await bench.view('table');
+  await bench.page.click(`.row:has-text("${UP}")`);
+  await bench.page.waitForSelector('aside .bins');
+  assert.match(await bench.text('aside .numbers'), /rms/);
+  await bench.page.click('aside button:has-text("Log")');
+  await bench.page.waitForSelector('aside .bins');
+  assert.ok((await bench.count('aside .histogram text')) >= 3);
+  await bench.until(() => document.querySelector('.values').textContent.includes('['));
+  const lines = await bench.page.locator('aside .code code').allInnerTexts();
+  assert.equal(lines[0], `ballast cat ${bench.folder}/m.safetensors ${UP}`);
+  await bench.page.click('.spectrum button');
+  await bench.until(() => /16 of 16|LAPACK/.test(document.querySelector('.spectrum').textContent));
+  await bench.page.keyboard.press('Escape');
+  await bench.until(() => document.querySelector('aside').hidden);
+});
+
+test('a histogram is asked for of the chosen tensor only', async () => {
+  await bench.served(small());
+  await bench.view('layers');
+  await bench.page.waitForSelector('.mark-at.odd');
+  assert.deepEqual(
+    bench.requests.filter((address) => address.includes('histogram')),
+    [],
+  );
+  await bench.go('tensor=' + UP);
+  await bench.page.waitForSelector('aside .bins');
+  assert.equal(bench.requests.filter((address) => address.includes('histogram')).length, 1);
+});
+
+test('the heat map shows the value under the pointer, and comes closer', async () => {
+  await bench.served(write(bench.folder, 'm.safetensors', {w: ['F32', [32, 32], Array.from({length: 1024}, (_, i) => i)]}));
+  await bench.go('tensor=w');
+  await bench.page.waitForSelector('.heat-box .hint:has-text("rows 0–31, columns 0–31, every value")');
+  const colors = await bench.page.evaluate(() => {
+    const canvas = document.querySelector('.heat'),
+      {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(Array.from({length: data.length / 4}, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
+  });
+  assert.ok(colors > 100, `${colors} colours`);
+  const box = await bench.page.locator('.heat').boundingBox();
+  await bench.page.mouse.move(box.x + (2.5 / 32) * box.width, box.y + (3.5 / 32) * box.height);
+  await bench.page.waitForSelector('#tip:visible');
+  assert.match(await bench.text('#tip'), /^98\n/); // row 3, column 2
+  await bench.page.focus('.heat');
+  await bench.page.keyboard.press('+');
+  await bench.page.waitForSelector('.heat-box .hint:has-text("rows 6–26")');
+});
+
+test('the map zooms by pointer, wheel and keys', async () => {
+  await bench.served(small());
+  const canvas = bench.page.locator('.stage canvas'),
+    crumbs = bench.page.locator('#crumbs');
+  await canvas.focus();
+  await bench.until(() => {
+    document.querySelector('.stage canvas').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
+    return document.querySelector('#said').textContent.includes('tensor');
+  });
+  await bench.page.keyboard.press('Enter');
+  await crumbs.filter({hasText: 'model'}).waitFor();
+  await bench.page.keyboard.press('Backspace');
+  await crumbs.filter({hasNotText: 'model'}).waitFor();
+  const box = await canvas.boundingBox();
+  await bench.page.mouse.click(box.x + box.width / 2, box.y + 8);
+  await crumbs.filter({hasText: 'model'}).waitFor();
+  const corner = () => bench.page.evaluate(() => document.querySelector('.stage canvas').toDataURL());
+  const before = await corner();
+  await bench.page.mouse.move(box.x + 300, box.y + 200);
+  await bench.page.mouse.wheel(0, -400);
+  await bench.until((picture) => document.querySelector('.stage canvas').toDataURL() !== picture, before);
+});
+
+test('light and dark change places', async () => {
+  await bench.served(small());
+  const paper = () => bench.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await paper();
+  await bench.page.click('#theme');
+  assert.notEqual(await paper(), light);
+  await bench.page.reload();
+  await bench.until(() => document.documentElement.dataset.theme === 'dark');
+});

@@ -1,0 +1,49 @@
+// Two checkpoints, and an adapter.
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Bench} from './browser.mjs';
+import {model, write, writeAdapter} from './checkpoints.mjs';
+
+const bench = new Bench();
+
+async function servedPair() {
+  const changed = {...model({change: 0.5, broken: false}), new: ['F32', [1], [1]]};
+  await bench.served(write(bench.folder, 'a.safetensors', model()), write(bench.folder, 'b.safetensors', changed));
+}
+
+test('a difference shows the worst tensors first, and what only one side has', async () => {
+  await servedPair();
+  await bench.view('difference');
+  await bench.page.waitForSelector('.worst');
+  const first = await bench.text('.worst li >> nth=0');
+  assert.match(first, /model\.layers\.3\.mlp\.up\.weight/);
+  assert.match(first, /from zero/);
+  assert.match(await bench.text('main'), /Only in B: 1/);
+});
+
+test('a tensor of two sides has both histograms over each other', async () => {
+  await servedPair();
+  await bench.view('difference');
+  await bench.page.click('.worst li:nth-child(2) button');
+  await bench.until(() => document.querySelectorAll('aside .bins').length === 2);
+  assert.match(await bench.text('aside'), /‖A−B‖ \/ ‖A‖/);
+});
+
+test('the map, the table and the layers show the relative change', async () => {
+  await servedPair();
+  await bench.page.waitForSelector('[aria-label=Colour] [aria-checked=true]:has-text("Change")');
+  await bench.view('table');
+  await bench.page.click('.thead .c-change button');
+  await bench.until(() => document.querySelector('.row .c-change')?.textContent === 'from zero');
+  await bench.view('layers');
+  await bench.page.waitForSelector('[aria-label=Measure] [aria-checked=true]:has-text("Change")');
+});
+
+test('an adapter shows a bar for each module, and with the base model its share', async () => {
+  const {adapter, base} = writeAdapter(bench.folder);
+  await bench.served(adapter, '--base', base);
+  await bench.until(() => document.querySelectorAll('.bar-up').length === 4);
+  const text = await bench.text('main');
+  assert.match(text, /LORA/);
+  assert.match(text, /Bars are ‖s·B·A‖ \/ ‖W‖/);
+});

@@ -1,0 +1,50 @@
+// The report: one file, opened from the disk, with the network off.
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Bench} from './browser.mjs';
+import {model, write} from './checkpoints.mjs';
+
+const bench = new Bench();
+const report = () => bench.report(write(bench.folder, 'm.safetensors', model()));
+
+test('a report opens from a file with the network off, and asks for nothing', async () => {
+  const address = report();
+  await bench.context.setOffline(true);
+  await bench.open(address);
+  for (const view of ['table', 'layers', 'file', 'map']) await bench.view(view);
+  await bench.view('layers');
+  assert.equal(await bench.count('.mark-at.odd'), 1);
+  assert.deepEqual(
+    bench.requests.filter((name) => !/^(file|data|blob):/.test(name)),
+    [],
+  );
+});
+
+test('a report shows the command where it has no values', async () => {
+  await bench.open(report() + '#tensor=model.layers.1.mlp.up.weight');
+  await bench.page.waitForSelector('aside .numbers');
+  assert.ok((await bench.text('aside')).includes('ballast view ' + bench.folder));
+  assert.equal(await bench.count('aside .histogram .bins'), 1);
+  assert.equal(await bench.count('aside canvas'), 0);
+});
+
+test('no script of a name could run even if it were markup', async () => {
+  bench.forgiven = /TrustedHTML/;
+  await bench.open(report());
+  const refused = await bench.page.evaluate(() => {
+    try {
+      document.body.innerHTML = '<img src=x onerror=alert(1)>';
+      return false;
+    } catch (error) {
+      return error instanceof TypeError;
+    }
+  });
+  assert.ok(refused);
+});
+
+test('a printed page has the view and the tensor, and nothing to press', async () => {
+  await bench.open(report() + '#tensor=model.layers.1.mlp.up.weight');
+  await bench.page.emulateMedia({media: 'print'});
+  for (const selector of ['.search', '#theme', '.close']) assert.ok(!(await bench.page.isVisible(selector)), selector);
+  assert.ok(await bench.page.isVisible('aside .numbers'));
+});
