@@ -10,6 +10,8 @@
 
 #include <ballast/tensor.hpp>
 
+#include "core/boxed.hpp"
+
 namespace ballast {
 
 // The matrix has `columns` columns. Its rows may be those of several matrices of `period` rows each, one after the
@@ -21,10 +23,10 @@ struct GroupNumbers {
   std::uint64_t rows_each = 1;     // rows that share a line
   std::uint64_t period = 0;        // rows after which a new line begins in any case; 0: there is no such number
   std::uint64_t lines_in_period = 0;
-  std::optional<Tensor> group_of{};               // the number of each column, in any order, instead of columns_each
-  std::optional<int> exponent_bias{};             // the numbers are bytes x that stand for 2^(x - exponent_bias)
-  std::optional<DType> rounded{};                 // numbers are rounded to this dtype before they are used
-  std::optional<Tensor> multiplier{}, divisor{};  // one number, for all numbers; each result is rounded to F32
+  Boxed<Tensor> group_of{};               // the number of each column, in any order, instead of columns_each
+  std::optional<int> exponent_bias{};     // the numbers are bytes x that stand for 2^(x - exponent_bias)
+  std::optional<DType> rounded{};         // numbers are rounded to this dtype before they are used
+  Boxed<Tensor> multiplier{}, divisor{};  // one number, for all numbers; each result is rounded to F32
 
   std::uint64_t line_of(std::uint64_t row) const noexcept {
     if (period == 0) return row / rows_each;

@@ -20,7 +20,9 @@ bool is_flat(const PackedRows& rows) {
 }
 
 std::vector<Tensor> sources_of(const PackedRows& rows) {
-  std::vector<Tensor> sources = {rows.packed};
+  std::vector<Tensor> sources;
+  sources.reserve(2);
+  sources.push_back(rows.packed);
   const auto add = [&](const GroupNumbers& numbers) {
     sources.push_back(numbers.values);
     if (numbers.group_of) sources.push_back(*numbers.group_of);
@@ -54,15 +56,15 @@ std::uint64_t columns_in_block(const PackedRows& rows) {
 // A block is some columns of a row, or all of the rows that share bytes.
 class PackedRowsStorage final : public BlockwiseStorage {
  public:
-  PackedRowsStorage(PackedRows rows, std::uint64_t columns)
+  PackedRowsStorage(PackedRows rows, std::vector<Tensor> sources, std::uint64_t columns)
       : BlockwiseStorage(
-            sources_of(rows), "dequantized from " + rows.scheme,
+            std::move(sources), "dequantized from " + rows.scheme,
             static_cast<std::size_t>(columns == rows.columns ? rows.row_bytes : rows.codes.bytes_of(columns)),
             static_cast<std::size_t>(columns * rows.rows_in_byte * info(rows.dtype).block_bytes), Making::in_steps),
         rows_(std::move(rows)),
         block_columns_(columns),
         is_flat_(ballast::is_flat(rows_)) {
-    for (unsigned i = 0; i < rows_.rows_in_byte; ++i) {
+    for (unsigned i = 0; i < rows_.rows_in_byte && rows_.rows_in_byte > 1; ++i) {
       codes_.push_back(rows_.codes);
       codes_.back().field.shift += i * 8 / rows_.rows_in_byte;
     }
@@ -97,7 +99,8 @@ class PackedRowsStorage final : public BlockwiseStorage {
           is_whole ? part.rows / rows_.rows_in_byte * rows_.row_bytes : rows_.codes.bytes_of(part.columns);
       const RowNumbers numbers(rows_, part, groups());
       if (is_flat_) part = {part.first_row, 1, part.first_column, size};
-      overflows.add(unpack_part(rows_, codes_, numbers, part, in, out.first(size * width)));
+      const std::span codes = codes_.empty() ? std::span(&rows_.codes, 1) : std::span(codes_);
+      overflows.add(unpack_part(rows_, codes, numbers, part, in, out.first(size * width)));
       in = in.subspan(static_cast<std::size_t>(in_bytes));
     }
     return overflows;
@@ -113,7 +116,7 @@ class PackedRowsStorage final : public BlockwiseStorage {
   PackedRows rows_;
   std::uint64_t block_columns_;
   bool is_flat_;
-  std::vector<PackedCodes> codes_;  // of the rows that share bytes
+  std::vector<PackedCodes> codes_;  // of the rows that share bytes, if there are several
   mutable Once groups_are_read_;
   mutable std::vector<std::uint32_t> groups_;
 };
@@ -128,10 +131,10 @@ Tensor unpacked_rows(PackedRows rows) {
   const std::uint64_t size = fits(bytes_of(dtype, fits(shape.numel(), "the size of a weight")), "the size of a weight");
   if (size == 0) return Tensor(dtype, shape, nullptr);
   const std::uint64_t in_block = columns_in_block(rows);
-  const std::vector<Tensor> sources = sources_of(rows);
+  std::vector<Tensor> sources = sources_of(rows);
   const bool has_data = std::ranges::all_of(sources, [](const Tensor& tensor) { return tensor.has_data(); });
   if (!has_data) return Tensor(dtype, shape, meta_storage(size));
-  return Tensor(dtype, shape, std::make_shared<PackedRowsStorage>(std::move(rows), in_block));
+  return Tensor(dtype, shape, std::make_shared<PackedRowsStorage>(std::move(rows), std::move(sources), in_block));
 }
 
 }  // namespace ballast

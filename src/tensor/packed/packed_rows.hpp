@@ -23,7 +23,7 @@ struct PackedRows {
   unsigned rows_in_byte = 1;  // so many rows lie in the same bytes, the first in the low bits; each has `row_bytes`
   PackedCodes codes{};        // of the first of them
   GroupNumbers scale{};
-  std::optional<GroupNumbers> zero{}, bias{};
+  Boxed<GroupNumbers> zero{}, bias{};
   bool subtracts_bias = false;
   std::optional<DType> rounded{};
   std::optional<float> factor{};

@@ -24,7 +24,7 @@ namespace {
 
 struct Gptq {
   Tensor words, zeros, scales;
-  std::optional<Tensor> group_of{};  // g_idx
+  Boxed<Tensor> group_of{};  // g_idx
   std::uint64_t inputs = 0, outputs = 0, groups = 0, group_size = 0;
   unsigned bits = 4;
   bool adds_one = false;
@@ -200,10 +200,10 @@ bool is_conv1d(const PackedModule& module) {
 }  // namespace
 
 Tensor read_gptq(PackedModule& module) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   refuse_layouts_of_kernels(module);
   Gptq gptq;
-  gptq.weight = module.weight();
+  gptq.weight = std::string(module.weight());
   gptq.words = module.need(".qweight");
   gptq.zeros = module.need(".qzeros");
   gptq.scales = module.need(".scales");

@@ -37,8 +37,8 @@ Tensor read_mxfp4_blocks(PackedModule& module) {
   packed.packed = transposed(byte_view(module, blocks).reshape({experts * rows, row_bytes}), experts);
   packed.row_bytes = packed.columns = rows;
   packed.rows_in_byte = 2;
-  packed.scheme = module.scheme();
-  packed.weight = module.weight();
+  packed.scheme = std::string(module.scheme());
+  packed.weight = std::string(module.weight());
   packed.dtype = DType::bf16;
   // A scale of 255 stands for 2^128, which is no float: so the values are doubled, and the scales halved.
   packed.codes = doubled_fp4_codes();
