@@ -52,6 +52,12 @@ class Parts {
         if ((byte & std::byte{0x7F}) == std::byte{0x7F}) byte ^= std::byte{1};
     return add(name, Tensor::from_bytes(dtype, shape, bytes));
   }
+  // Powers of two as bytes, from 2^-15 to 1.
+  Parts& exponents(const char* name, const Shape& shape) {
+    auto bytes = random_bytes(static_cast<std::size_t>(*shape.numel()));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(112) | (byte & std::byte{15});
+    return add(name, Tensor::from_bytes(DType::u8, shape, bytes));
+  }
   // Scales near 1, as numbers of a floating dtype.
   Parts& scales(const char* name, DType dtype, const Shape& shape) {
     std::mt19937 random(2);
@@ -174,7 +180,7 @@ void bench_quantized(Report& report) {
   bench_weight(report, "MXFP4 of gpt-oss to BF16", 0.12,
                Parts("mxfp4", bf16)
                    .codes("weight_blocks", u8, {1, kRows, kColumns / 32, 16})
-                   .codes("weight_scales", u8, {1, kRows, kColumns / 32}));
+                   .exponents("weight_scales", {1, kRows, kColumns / 32}));
   bench_weight(report, "NVFP4 to BF16", 0.12,
                Parts("modelopt", bf16)
                    .codes("weight", u8, {kRows, kColumns / 2})

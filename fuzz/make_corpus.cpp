@@ -11,6 +11,7 @@
 #include "corpus_http.hpp"
 #include "corpus_imatrix.hpp"
 #include "corpus_llamacpp.hpp"
+#include "corpus_maps.hpp"
 #include "corpus_packed.hpp"
 #include "corpus_pickle.hpp"
 #include "corpus_quantized.hpp"
@@ -200,6 +201,7 @@ int main(int argc, char** argv) {
     write(fs::path(argv[1]) / "shard_index", shard_indexes());
     write(fs::path(argv[1]) / "remote", remote_texts());
     write(fs::path(argv[1]) / "quantized", ballast::fuzz::quantized());
+    write(fs::path(argv[1]) / "weight_map", ballast::fuzz::maps());
     write(fs::path(argv[1]) / "zip", ballast::fuzz::zips());
     write(fs::path(argv[1]) / "tar", ballast::fuzz::tars());
     write(fs::path(argv[1]) / "pickle", pickles());

@@ -60,7 +60,7 @@ class Densifier {
 
   void run() {
     make_wholes();
-    place_wholes();
+    if (!wholes_.empty()) place_wholes();
   }
 
  private:

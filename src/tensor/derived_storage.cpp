@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/overflow_counter.hpp"
+#include "core/scratch.hpp"
 
 namespace ballast {
 namespace {
@@ -106,9 +107,9 @@ void BlockwiseStorage::read_many(std::span<const Range> ranges) const {
 }
 
 void BlockwiseStorage::read_batch(std::span<const Range> ranges, std::uint64_t total) const {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(total));
+  const Scratch buffer(static_cast<std::size_t>(total));
   std::vector<Range> wanted;
-  auto rest = std::span(buffer);
+  auto rest = buffer.bytes();
   for (const Range& range : ranges) {
     const ByteRange blocks = needed({range.offset, range.out.size()});
     wanted.push_back({blocks.offset, rest.first(static_cast<std::size_t>(blocks.size))});
@@ -152,9 +153,9 @@ Overflows BlockwiseStorage::read_in_steps(std::uint64_t offset, std::span<std::b
   const ByteRange range = needed({offset, out.size()});
   const std::uint64_t worth = std::max(kStepBytes, source().storage()->granule());
   const std::uint64_t step = std::min(std::max<std::uint64_t>(worth / in_block_, 1) * in_block_, range.size);
-  std::vector<std::byte> buffer(static_cast<std::size_t>(step));
+  const Scratch buffer(static_cast<std::size_t>(step));
   for (std::uint64_t done = 0; done < range.size; done += step) {
-    const auto in = std::span(buffer).first(static_cast<std::size_t>(std::min(step, range.size - done)));
+    const auto in = buffer.bytes().first(static_cast<std::size_t>(std::min(step, range.size - done)));
     source().read(range.offset + done, in);
     const std::uint64_t first = (range.offset + done) / in_block_ * out_block_;
     const std::uint64_t begin = std::max(first, offset);

@@ -2,9 +2,11 @@
 // once more.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,28 @@ struct Doors {
     return into.adopt(std::move(entries), names_sum);
   }
   static void keep_alive(StateDict& of, std::shared_ptr<const void> names) { of.keep_alive(std::move(names)); }
+
+  // The number of the entry of a name, if there is one.
+  static std::optional<std::size_t> number_of(const StateDict& of, std::string_view name) noexcept {
+    const Tensor* found = of.find(name);
+    if (found == nullptr) return std::nullopt;
+    const auto* first = reinterpret_cast<const std::byte*>(&of.entries_.front().tensor);
+    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(found) - first) / sizeof(StateDict::Entry);
+  }
+
+  // The entries whose numbers are true. They share the memory of the names.
+  static StateDict selected(const StateDict& from, const std::vector<bool>& numbers) {
+    const auto count = static_cast<std::size_t>(std::ranges::count(numbers, true));
+    if (count == from.size()) return from;
+    std::vector<StateDict::Entry> entries;
+    entries.reserve(count);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (numbers[i]) entries.push_back(from[i]);
+    StateDict some;
+    some.arenas_ = from.arenas_;
+    some.adopt(std::move(entries));
+    return some;
+  }
 
   // Takes the entries of other state dicts, one after the other, into an empty one. Returns the same as adopt(): after
   // a number, entries can still be visited in order, but not be found by name.

@@ -3,6 +3,7 @@
 #include <hwy/targets.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "kernels/packed/codes.hpp"
 #include "kernels/packed/runs.hpp"
 #include "kernels/packed/scatter.hpp"
+#include "kernels/packed/tables.hpp"
 #include "kernels/packed/word_codes.hpp"
 
 namespace ballast::kernels {
@@ -72,6 +74,22 @@ TEST(PackedCodes, AreLookedUpWhateverTheirUpperBitsAre) {
         std::vector<float> out(count);
         look_up(values, codes, out.data());
         for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], values[codes[i] % 16]);
+      }
+    }
+  });
+}
+
+TEST(PackedCodes, AreSomeBitsOfEachByte) {
+  on_every_target([] {
+    for (const std::size_t count : kCounts) {
+      const auto in = random_bytes(count);
+      std::vector<std::uint8_t> codes(count);
+      for (const unsigned mask : {1u, 3u, 15u}) {
+        for (unsigned shift = 0; shift < 8; ++shift) {
+          bits_of_bytes(shift, mask, in, codes.data());
+          for (std::size_t i = 0; i < count; ++i)
+            ASSERT_EQ(codes[i], std::to_integer<unsigned>(in[i]) >> shift & mask) << "shift " << shift;
+        }
       }
     }
   });
@@ -141,12 +159,13 @@ TEST(WordCodes, ThatLeaveGapsInWordsAreUnpacked) {
   for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(codes[i], bits_at(in, i / 10 * 32 + i % 10 * 3, 3));
 }
 
-TEST(WordCodes, OfAwqAreInItsOrder) {
+TEST(WordCodes, OfAwqArePutIntoTheirOwnOrder) {
   constexpr unsigned kNibbleOf[] = {0, 4, 1, 5, 2, 6, 3, 7};
   const auto in = random_bytes(4 * 21);
-  std::vector<std::uint8_t> codes(8 * 21);
-  awq_codes(in.data(), 21, codes.data());
-  for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(codes[i], bits_at(in, i / 8 * 32 + kNibbleOf[i % 8] * 4, 4));
+  auto ordered = in;
+  order_awq_codes(ordered);
+  for (std::size_t i = 0; i < 8 * 21; ++i)
+    EXPECT_EQ(bits_at(ordered, i * 4, 4), bits_at(in, i / 8 * 32 + kNibbleOf[i % 8] * 4, 4)) << "code " << i;
 }
 
 TEST(Runs, StepEachValueByTheNumberOfItsRun) {
@@ -170,6 +189,73 @@ TEST(Runs, StepEachValueByTheNumberOfItsRun) {
       }
     });
   }
+}
+
+// Runs of any size, beginning anywhere in the first one.
+void for_runs(const std::function<void(TableRuns runs, std::size_t count)>& check) {
+  for (const std::uint64_t size : {1u, 5u, 16u, 32u, 33u, 128u, 5000u})
+    for (const std::uint64_t first : {0u, 3u, 31u})
+      for (const std::size_t count : kCounts) check({size, first}, count);
+}
+
+TEST(Tables, HaveTheElementOfEachCodeInARun) {
+  std::vector<std::uint16_t> tables(2000 * kTableElements);
+  for (std::size_t i = 0; i < tables.size(); ++i) tables[i] = static_cast<std::uint16_t>(i * 40503);
+  on_every_target([&] {
+    for_runs([&](TableRuns runs, std::size_t count) {
+      std::vector<std::uint8_t> codes(count);
+      for (std::size_t i = 0; i < count; ++i) codes[i] = i * 7 % 16;
+      std::vector<std::uint16_t> out(count);
+      look_up_runs(tables.data(), runs, codes, reinterpret_cast<std::byte*>(out.data()));
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(out[i], tables[(runs.first + i) / runs.size * kTableElements + codes[i]])
+            << "code " << i << " of " << count << " in runs of " << runs.size << " from " << runs.first;
+    });
+  });
+}
+
+std::uint16_t bf16_of(float value) {
+  std::uint16_t bits;
+  cast(DType::f32, DType::bf16, std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(&bits, 1)));
+  return bits;
+}
+
+// Scales from the smallest to the largest that tables are for, of either sign.
+TEST(Tables, OfF8HaveTheBitsOfAProductThatIsRoundedTwice) {
+  std::vector<float> scales;
+  for (int i = 0; i < 2000; ++i)
+    scales.push_back(std::ldexp(1.0F + static_cast<float>(i) / 2001, i % 235 - 117) * (i % 2 == 0 ? 1.0F : -1.0F));
+  std::vector<std::uint16_t> tables;
+  for (const float scale : scales)
+    for (unsigned i = 0; i < kTableElements; ++i)
+      tables.push_back(bf16_of(static_cast<float>(i) * (i < 8 ? 0x1p-9F : 0x1p-10F) * scale));
+  on_every_target([&] {
+    for_runs([&](TableRuns runs, std::size_t count) {
+      auto codes = random_bytes(count);
+      for (std::byte& code : codes)
+        if ((code & std::byte{0x7F}) == std::byte{0x7F}) code ^= std::byte{1};
+      std::vector<float> numbers(count);
+      cast(DType::f8_e4m3, DType::f32, codes, std::as_writable_bytes(std::span(numbers)));
+      std::vector<std::uint16_t> out(count);
+      ASSERT_TRUE(e4m3_runs(tables.data(), runs, codes, reinterpret_cast<std::byte*>(out.data())));
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(out[i], bf16_of(numbers[i] * scales[(runs.first + i) / runs.size])) << numbers[i];
+    });
+  });
+}
+
+TEST(Tables, OfF8HaveNoNan) {
+  const std::vector<std::uint16_t> table(kTableElements, 0x3F80);
+  on_every_target([&] {
+    for (const std::size_t count : kCounts) {
+      for (std::size_t at = 0; at < count; ++at) {
+        std::vector<std::byte> codes(count, std::byte{0x7E}), out(2 * count);
+        EXPECT_TRUE(e4m3_runs(table.data(), {1000, 0}, codes, out.data()));
+        codes[at] = at % 2 == 0 ? std::byte{0x7F} : std::byte{0xFF};
+        EXPECT_FALSE(e4m3_runs(table.data(), {1000, 0}, codes, out.data())) << at << " of " << count;
+      }
+    }
+  });
 }
 
 TEST(Scatter, PutsValuesWhereBitsAreSet) {

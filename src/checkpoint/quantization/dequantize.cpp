@@ -4,6 +4,7 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,20 +18,31 @@
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast {
 namespace {
 
 constexpr std::uint64_t kMostForABit = 32;  // bits of F32
 
+// Factors that were moved from the activations into a weight.
+constexpr std::string_view kSmoothing[] = {".pre_quant_scale", ".act_pre_scale", ".smooth", ".input_smooth_scale"};
+
+bool is_smoothing(const StateDict::Entry& entry) {
+  return std::ranges::any_of(kSmoothing, [&](std::string_view factor) { return entry.name.ends_with(factor); });
+}
+
 class Dequantizer {
  public:
   Dequantizer(Checkpoint& checkpoint, const DequantizeOptions& options)
       : checkpoint_(checkpoint),
         options_(options),
-        quantization_(*checkpoint.quantization),
+        quantization_(std::move(*checkpoint.quantization)),
         source_(checkpoint_, quantization_),
-        packed_(checkpoint_) {}
+        packed_(checkpoint_),
+        has_smoothing_(std::ranges::any_of(checkpoint_, is_smoothing)),
+        whole_of_part_(checkpoint.size()),
+        is_dropped_(checkpoint.size()) {}
 
   void run() {
     for (const PackedWeight& weight : packed_.all()) make(weight);
@@ -39,9 +51,12 @@ class Dequantizer {
     if (wholes_.empty() && kept_.empty()) keep_all();
     if (!wholes_.empty()) {
       drop_activations();
-      place_wholes();
       forget_parts();
+      place_wholes();
     }
+    // What is still packed stays so, for everybody who asks.
+    checkpoint_.quantization.reset();
+    if (wholes_.empty() || !kept_.empty()) checkpoint_.quantization = std::move(quantization_);
     say_kept();
   }
 
@@ -64,11 +79,12 @@ class Dequantizer {
       if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
       check_expansion(module, whole);
       // Each weight stands in the place of a part of its own, so that none is lost.
-      const auto is_used = [&](const std::string& part) { return whole_of_part_.contains(part); };
+      const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
-      for (const std::string& part : module.parts()) whole_of_part_.emplace(part, wholes_.size());
-      wholes_.push_back({module.weight(), std::move(whole)});
-      is_made_.insert(module.weight());
+      wholes_.push_back({std::string(module.weight()), std::move(whole)});
+      for (const std::size_t part : module.parts())
+        if (!is_used(part)) whole_of_part_[part] = &wholes_.back();
+      is_made_.emplace(wholes_.back().name, true);
     } catch (const MissingPart& missing) {
       keep(module.weight(), quote(missing.name) + " is missing");
     } catch (const Error& error) {
@@ -80,44 +96,46 @@ class Dequantizer {
 
   // A tensor of the weight's own name that is not one of its parts: the floats that somebody put beside the codes.
   bool is_taken(const PackedModule& module) const {
-    const auto& parts = module.parts();
     if (is_made_.contains(module.weight())) return true;
-    return checkpoint_.contains(module.weight()) && std::ranges::find(parts, module.weight()) == parts.end();
+    const auto number = Doors::number_of(checkpoint_.tensors, module.weight());
+    return number && std::ranges::find(module.parts(), *number) == module.parts().end();
   }
 
-  void keep(const std::string& weight, std::string why) {
-    if (kept_.insert(weight).second) kept_list_.add(weight);
+  void keep(std::string_view weight, std::string why) {
+    if (kept_.emplace(weight).second) kept_list_.add(std::string(weight));
     if (why_.empty()) why_ = std::move(why);
   }
 
   // Of codes whose scales are not there nobody can make a weight.
   void keep_orphans() {
-    for (const auto& [name, tensor] : checkpoint_)
-      if (!whole_of_part_.contains(name) && quantization_.parts.contains(name) && packed_.is_orphan(name, tensor))
-        keep(std::string(name), "its other parts are missing");
+    for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
+      const std::string_view name = checkpoint_.tensors[i].name;
+      if (whole_of_part_[i] == nullptr && packed_.is_orphan(i) && quantization_.parts.contains(name))
+        keep(name, "its other parts are missing");
+    }
   }
 
   // A scheme of which only the configuration speaks.
   void keep_all() {
     if (!options_.lenient) refuse_scheme(quantization_.scheme);
-    for (const auto& [name, tensor] : quantization_.parts)
-      keep(std::string(name), quantization_.scheme + " is not decoded");
+    for (const auto& [name, tensor] : quantization_.parts) keep(name, quantization_.scheme + " is not decoded");
   }
 
   // Factors that were moved from the activations into the weight: what the layer computes is not of its weight alone.
   void check_smoothing(const PackedModule& module, const PackedWeight& weight) const {
+    if (!has_smoothing_) return;
     const bool is_module = weight.row->of == PackingScheme::Of::module;
     const std::string layer(is_module ? std::string_view(weight.base) : module_of(weight.base));
-    for (const char* factor : {".pre_quant_scale", ".act_pre_scale", ".smooth", ".input_smooth_scale"}) {
-      if (checkpoint_.contains(layer + factor))
-        module.refuse(fmt::format("goes with factors for its inputs ({})", quote(layer + factor)));
+    for (const std::string_view factor : kSmoothing) {
+      const std::string name = layer + std::string(factor);
+      if (checkpoint_.contains(name)) module.refuse(fmt::format("goes with factors for its inputs ({})", quote(name)));
     }
   }
 
   void check_expansion(const PackedModule& module, const Tensor& whole) const {
     std::uint64_t real = 0;
-    for (const std::string& name : module.parts()) {
-      const Tensor& part = checkpoint_.at(name);
+    for (const std::size_t number : module.parts()) {
+      const Tensor& part = checkpoint_.tensors[number].tensor;
       const std::uint64_t bytes = part.storage() ? std::min(part.nbytes(), part.storage()->size_bytes()) : 0;
       real = checked_add(real, bytes).value_or(UINT64_MAX);
     }
@@ -139,8 +157,8 @@ class Dequantizer {
   void refuse_unknown_wrappers() {
     for (const Composite& composite : checkpoint_.composites) {
       if (!composite.layout.starts_with("torchao.")) continue;
-      const bool is_read =
-          std::ranges::any_of(composite.parts, [&](const std::string& part) { return whole_of_part_.contains(part); });
+      const bool is_read = std::ranges::any_of(
+          composite.parts, [&](const std::string& part) { return checkpoint_.contains(part) && !is_untouched(part); });
       if (is_read || kept_.contains(composite.name)) continue;
       if (!options_.lenient) refuse_scheme(composite.layout);
       keep(composite.name, "it is a " + composite.layout);
@@ -151,10 +169,10 @@ class Dequantizer {
   void drop_activations() {
     if (!kept_.empty()) return;
     NameList dropped;
-    for (const auto& [name, tensor] : checkpoint_) {
-      if (whole_of_part_.contains(name) || !packed_.has_of_activations(name)) continue;
-      dropped.add(name);
-      dropped_.emplace(name);
+    for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
+      if (whole_of_part_[i] != nullptr || !packed_.has_of_activations(i)) continue;
+      dropped.add(std::string(checkpoint_.tensors[i].name));
+      is_dropped_[i] = true;
     }
     if (dropped.empty()) return;
     note(dropped.count() == 1
@@ -166,33 +184,32 @@ class Dequantizer {
   void place_wholes() {
     StateDict tensors;
     tensors.reserve(checkpoint_.size());
-    for (const auto& [name, tensor] : checkpoint_.tensors) {
-      const auto part = whole_of_part_.find(name);
-      if (part == whole_of_part_.end()) {
-        if (!dropped_.contains(name)) tensors.insert(name, tensor);
-        continue;
-      }
-      Whole& whole = wholes_[part->second];
-      if (!std::exchange(whole.is_placed, true)) tensors.insert(whole.name, whole.tensor);
+    for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
+      const auto& [name, tensor] = checkpoint_.tensors[i];
+      Whole* whole = whole_of_part_[i];
+      if (whole == nullptr && !is_dropped_[i]) tensors.insert(name, tensor);
+      if (whole != nullptr && !std::exchange(whole->is_placed, true))
+        tensors.insert(whole->name, std::move(whole->tensor));
     }
     replace_tensors(checkpoint_, std::move(tensors), [&](std::string_view name) { return is_untouched(name); });
   }
 
-  // What is still packed stays so, for everybody who asks.
   void forget_parts() {
     checkpoint_.dequantized = quantization_.scheme;
     // What torchao's metadata say of a weight is about its parts.
     if (kept_.empty() && checkpoint_.metadata.erase("tensor_names") != 0)
       std::erase_if(checkpoint_.metadata, [](const auto& entry) { return entry.second.starts_with("{\"_type\":"); });
-    if (kept_.empty()) return checkpoint_.quantization.reset();
     StateDict parts;
     for (const auto& [name, tensor] : quantization_.parts)
       if (is_untouched(name)) parts.insert(name, tensor);
-    checkpoint_.quantization->parts = std::move(parts);
-    checkpoint_.quantization->modules = kept_.size();
+    quantization_.parts = std::move(parts);
+    quantization_.modules = kept_.size();
   }
 
-  bool is_untouched(std::string_view name) const { return !whole_of_part_.contains(name) && !dropped_.contains(name); }
+  bool is_untouched(std::string_view name) const {
+    const auto number = Doors::number_of(checkpoint_.tensors, name);
+    return !number || (whole_of_part_[*number] == nullptr && !is_dropped_[*number]);
+  }
 
   void say_kept() {
     if (kept_.empty()) return;
@@ -205,12 +222,15 @@ class Dequantizer {
 
   Checkpoint& checkpoint_;
   const DequantizeOptions& options_;
-  const Quantization quantization_;  // a copy: the checkpoint's own changes
+  Quantization quantization_;  // that of the checkpoint, until the end
   PackedSource source_;
   PackedWeights packed_;
-  std::vector<Whole> wholes_;
-  NameMap<std::size_t> whole_of_part_;
-  std::set<std::string, std::less<>> is_made_, kept_, dropped_;
+  bool has_smoothing_;
+  std::deque<Whole> wholes_;
+  NameViewMap<bool> is_made_;          // by the names of these
+  std::vector<Whole*> whole_of_part_;  // by the numbers of tensors; null if a tensor is no part
+  std::vector<bool> is_dropped_;
+  std::set<std::string, std::less<>> kept_;
   NameList kept_list_;
   std::string why_;  // of the first one that is kept
 };

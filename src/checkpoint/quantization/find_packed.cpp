@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/doors.hpp"
+
 namespace ballast {
 namespace {
 
@@ -20,25 +22,43 @@ std::string_view module_of(std::string_view name) noexcept {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
-PackedWeights::PackedWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
-  for (const auto& [name, tensor] : checkpoint_) {
-    if (is_packed_dtype(tensor.dtype())) look_at(name, tensor);
+PackedWeights::PackedWeights(const Checkpoint& checkpoint)
+    : checkpoint_(checkpoint), is_part_(checkpoint.size()), is_of_activations_(checkpoint.size()) {
+  const StateDict& tensors = checkpoint_.tensors;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (is_packed_dtype(tensors[i].tensor.dtype())) look_at(i);
+  if (all_.empty()) return;
+  // Most parts are known by now: those that tell the schemes, and are not of activations.
+  std::vector<std::size_t> of_activations;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (is_part_[i]) continue;
+    const std::string_view name = tensors[i].name;
+    is_part_[i] = has_part_called(name);
+    if (is_of_activations(name) || is_of_cached_keys(name)) of_activations.push_back(i);
   }
+  find_activations(of_activations);
 }
 
-void PackedWeights::look_at(std::string_view name, const Tensor& tensor) {
+void PackedWeights::look_at(std::size_t number) {
+  const auto& [name, tensor] = checkpoint_.tensors[number];
   for (const PackingScheme& row : packing_schemes()) {
     if (!row.dtypes.contain(tensor.dtype()) || !name.ends_with(row.ending)) continue;
     const std::string_view base = name.substr(0, name.size() - row.ending.size());
-    const Tensor* partner = find(base, row.partner);
-    if (partner == nullptr || !fits(row, tensor, *partner)) continue;
-    return add(row, base, refined(row, base, tensor, *partner));
+    (name_ = base) += row.partner;
+    const auto partner = Doors::number_of(checkpoint_.tensors, name_);
+    if (!partner || !fits(row, tensor, checkpoint_.tensors[*partner].tensor)) continue;
+    // Attributes that a pickle has are parts only if a class lists them.
+    if (row.ending != ".qdata") is_part_[number] = is_part_[*partner] = true;
+    if (!bases_.emplace(base, row.of).second) return;
+    all_.push_back({base, &row, refined(row, base, tensor, checkpoint_.tensors[*partner].tensor)});
+    has_modules_ = has_modules_ || row.of == PackingScheme::Of::module;
+    return;
   }
 }
 
-const Tensor* PackedWeights::find(std::string_view base, std::string_view ending) {
+bool PackedWeights::has(std::string_view base, std::string_view ending) {
   (name_ = base) += ending;
-  return checkpoint_.find(name_);
+  return checkpoint_.contains(name_);
 }
 
 // If two schemes have the same names, shapes or other tensors tell them apart.
@@ -46,21 +66,12 @@ std::string_view PackedWeights::refined(const PackingScheme& row, std::string_vi
                                         const Tensor& partner) {
   const bool are_matrices = tensor.rank() == 2 && partner.rank() == 2;
   if (row.name == "gptq" && are_matrices && tensor.shape()[1] != partner.shape()[1]) return "awq";
-  if (row.name == "mlx" && find(base, ".qbiases") != nullptr) return "metal";
+  if (row.name == "mlx" && has(base, ".qbiases")) return "metal";
   if (row.name == "bitnet" && partner.numel() != 1) return partner.dtype() == DType::f8_e4m3 ? "nvfp4" : "gemma";
   return row.name;
 }
 
-void PackedWeights::add(const PackingScheme& row, std::string_view base, std::string_view scheme) {
-  if (!bases_.emplace(base, row.of).second) return;
-  all_.push_back({std::string(base), &row, scheme});
-  has_modules_ = has_modules_ || row.of == PackingScheme::Of::module;
-  const std::string_view module = row.of == PackingScheme::Of::module ? base : module_of(base);
-  if (!modules_.contains(module)) modules_.emplace(module, true);
-  if (!around_modules_.contains(module_of(module))) around_modules_.emplace(module_of(module), true);
-}
-
-bool PackedWeights::has_part(std::string_view name) const {
+bool PackedWeights::has_part_called(std::string_view name) const {
   if (has_modules_ && !name.ends_with(".bias")) {
     const auto module = bases_.find(module_of(name));
     if (module != bases_.end() && module->second == PackingScheme::Of::module) return true;
@@ -72,19 +83,31 @@ bool PackedWeights::has_part(std::string_view name) const {
   });
 }
 
-bool PackedWeights::is_orphan(std::string_view name, const Tensor& tensor) const {
-  if (!is_packed_dtype(tensor.dtype()) || tensor.rank() < 2 || has_part(name) || has_of_activations(name)) return false;
+void PackedWeights::find_activations(const std::vector<std::size_t>& likely) {
+  if (likely.empty()) return;
+  const StateDict& tensors = checkpoint_.tensors;
+  NameViewMap<bool> modules, around;  // those that packed parameters are in, and what these modules are in
+  for (const auto& [base, of] : bases_) {
+    const std::string_view module = of == PackingScheme::Of::module ? base : module_of(base);
+    modules.emplace(module, true);
+    around.emplace(module_of(module), true);
+  }
+  for (const std::size_t i : likely) {
+    const std::string_view module = module_of(tensors[i].name);
+    const bool is_inside = modules.contains(module);
+    is_of_activations_[i] = is_of_activations(tensors[i].name)
+                                ? is_inside
+                                : (is_inside || around.contains(module)) && tensors[i].tensor.numel() == 1;
+  }
+}
+
+bool PackedWeights::is_orphan(std::size_t number) const {
+  const auto& [name, tensor] = checkpoint_.tensors[number];
+  if (!is_packed_dtype(tensor.dtype()) || tensor.rank() < 2 || is_part_[number] || is_of_activations_[number])
+    return false;
   const bool is_f8 = info(tensor.dtype()).kind == DTypeKind::floating && info(tensor.dtype()).block_bytes == 1;
   if (is_f8 && tensor.dtype() != DType::f8_e8m0 && name.ends_with("weight")) return true;
   return std::ranges::any_of(kEndingsOfCodes, [&](std::string_view ending) { return name.ends_with(ending); });
-}
-
-bool PackedWeights::has_of_activations(std::string_view name) const {
-  const std::string_view module = module_of(name);
-  if (is_of_activations(name)) return modules_.contains(module);
-  const bool is_near = modules_.contains(module) || around_modules_.contains(module);
-  const Tensor* tensor = is_near && is_of_cached_keys(name) ? checkpoint_.find(name) : nullptr;
-  return tensor != nullptr && tensor->numel() == 1;
 }
 
 }  // namespace ballast

@@ -1,6 +1,7 @@
 // The weights of a checkpoint that are kept in parts, found by the names and dtypes of the parts.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,12 @@
 namespace ballast {
 
 struct PackedWeight {
-  std::string base;  // what the names of its parts begin with
+  std::string_view base;  // what the names of its parts begin with
   const PackingScheme* row;
   std::string_view scheme;  // the row's, or what shapes and further tensors tell
 };
 
+// Tensors are asked for by their numbers in the checkpoint, since there are many.
 class PackedWeights {
  public:
   explicit PackedWeights(const Checkpoint& checkpoint);  // the checkpoint must outlive this object
@@ -26,25 +28,25 @@ class PackedWeights {
   const std::vector<PackedWeight>& all() const noexcept { return all_; }
 
   // Whether a tensor is a part of one of them, or quantizes the activations of such a module.
-  bool has_part(std::string_view name) const;
-  bool has_of_activations(std::string_view name) const;
+  bool has_part(std::size_t number) const noexcept { return is_part_[number]; }
+  bool has_of_activations(std::size_t number) const noexcept { return is_of_activations_[number]; }
 
   // Whether a tensor that is no part of these holds codes all the same, so that its other parts must be missing.
-  bool is_orphan(std::string_view name, const Tensor& tensor) const;
+  bool is_orphan(std::size_t number) const;
 
  private:
-  void look_at(std::string_view name, const Tensor& tensor);
-  const Tensor* find(std::string_view base, std::string_view ending);
+  void look_at(std::size_t number);
+  bool has(std::string_view base, std::string_view ending);
   std::string_view refined(const PackingScheme& row, std::string_view base, const Tensor& tensor,
                            const Tensor& partner);
-  void add(const PackingScheme& row, std::string_view base, std::string_view scheme);
+  bool has_part_called(std::string_view name) const;
+  void find_activations(const std::vector<std::size_t>& likely);  // by their names
 
   const Checkpoint& checkpoint_;
   std::vector<PackedWeight> all_;
-  NameMap<PackingScheme::Of> bases_;  // of all
-  NameMap<bool> modules_;             // those that packed parameters are in
-  NameMap<bool> around_modules_;      // what these modules are in
-  bool has_modules_ = false;  // whether a base is a module
+  NameViewMap<PackingScheme::Of> bases_;  // of all
+  bool has_modules_ = false;              // whether a base is a module
+  std::vector<bool> is_part_, is_of_activations_;
   std::string name_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "checkpoint/quantization/config.hpp"
 #include "checkpoint/quantization/find_packed.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast {
 namespace {
@@ -13,27 +15,48 @@ bool has_packed_dtypes(const Checkpoint& checkpoint) {
   return std::ranges::any_of(checkpoint, [](const auto& entry) { return is_packed_dtype(entry.tensor.dtype()); });
 }
 
+// Which tensors of a checkpoint are parts.
+class Parts {
+ public:
+  explicit Parts(const Checkpoint& checkpoint) : tensors_(checkpoint.tensors), are_(checkpoint.size()) {}
+
+  bool empty() const noexcept { return is_empty_; }
+  bool has(std::size_t number) const { return are_[number]; }
+  void add(std::size_t number) {
+    are_[number] = true;
+    is_empty_ = false;
+  }
+  StateDict tensors() const { return Doors::selected(tensors_, are_); }
+
+ private:
+  const StateDict& tensors_;
+  std::vector<bool> are_;
+  bool is_empty_ = true;
+};
+
 // The parts of the weights that names and dtypes tell.
-Quantization quantization_of(const Checkpoint& checkpoint, const PackedWeights& weights) {
+Quantization quantization_of(const Checkpoint& checkpoint, const PackedWeights& weights, Parts& parts) {
   Quantization quantization;
   if (weights.all().empty()) return quantization;
   quantization.scheme = weights.all().front().scheme;
   quantization.evidence = "names and dtypes";
   quantization.modules = weights.all().size();
-  for (const auto& [name, tensor] : checkpoint)
-    if (weights.has_part(name) || weights.has_of_activations(name)) quantization.parts.insert(name, tensor);
+  for (std::size_t i = 0; i < checkpoint.size(); ++i)
+    if (weights.has_part(i) || weights.has_of_activations(i)) parts.add(i);
   return quantization;
 }
 
 // Adds wrappers of torchao, which a pickle rebuilds. If such a class keeps its data in a way that is not known, its
 // parts are not found by their names.
-void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization) {
+void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization, Parts& parts) {
   for (const Composite& composite : checkpoint.composites) {
     if (!composite.layout.starts_with("torchao.")) continue;
     bool is_new = false;
     for (const std::string& part : composite.parts) {
-      const Tensor* tensor = checkpoint.find(part);
-      if (tensor != nullptr) is_new |= quantization.parts.insert(part, *tensor);
+      const auto number = Doors::number_of(checkpoint.tensors, part);
+      if (!number) continue;
+      is_new |= !parts.has(*number);
+      parts.add(*number);
     }
     quantization.modules += is_new ? 1 : 0;
     quantization.scheme = "torchao";
@@ -42,16 +65,17 @@ void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization) {
 }
 
 // Codes without their scales are no weights either: somebody selected them, or a shard is missing.
-void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization) {
-  for (const auto& [name, tensor] : checkpoint)
-    if (!quantization.parts.contains(name) && weights.is_orphan(name, tensor) &&
-        quantization.parts.insert(name, tensor))
-      ++quantization.modules;
+void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization, Parts& parts) {
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    if (parts.has(i) || !weights.is_orphan(i)) continue;
+    parts.add(i);
+    ++quantization.modules;
+  }
 }
 
 // For a scheme that is known only by its configuration: takes every tensor of such a dtype, unless it lies beside a
 // weight in floats.
-void add_modules(const Checkpoint& checkpoint, Quantization& quantization) {
+void add_modules(const Checkpoint& checkpoint, Quantization& quantization, Parts& parts) {
   NameMap<bool> modules;
   for (const auto& [name, tensor] : checkpoint) {
     const std::string module(module_of(name));
@@ -60,8 +84,10 @@ void add_modules(const Checkpoint& checkpoint, Quantization& quantization) {
     if (is_packed_dtype(tensor.dtype()) && tensor.rank() != 0 && !module.empty() && !has_floats)
       modules.emplace(module, true);
   }
-  for (const auto& [name, tensor] : checkpoint)
-    if (modules.contains(module_of(name)) && !name.ends_with(".bias")) quantization.parts.insert(name, tensor);
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    const std::string_view name = checkpoint.tensors[i].name;
+    if (modules.contains(module_of(name)) && !name.ends_with(".bias")) parts.add(i);
+  }
   quantization.modules = modules.size();
 }
 
@@ -71,12 +97,14 @@ Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& targ
   if (checkpoint.format == Format::gguf) return checkpoint;  // ggml's own types are not parts
   if (!has_packed_dtypes(checkpoint) && checkpoint.composites.empty()) return checkpoint;
   const PackedWeights weights(checkpoint);
-  Quantization quantization = quantization_of(checkpoint, weights);
-  add_wrappers(checkpoint, quantization);
+  Parts parts(checkpoint);
+  Quantization quantization = quantization_of(checkpoint, weights, parts);
+  add_wrappers(checkpoint, quantization, parts);
   const QuantizationConfig config = target.empty() ? QuantizationConfig() : find_quantization_config(target, options);
-  if (!quantization.parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization);
-  if (quantization.parts.empty() && !config.scheme.empty()) add_modules(checkpoint, quantization);
-  if (quantization.parts.empty()) return checkpoint;
+  if (!parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization, parts);
+  if (parts.empty() && !config.scheme.empty()) add_modules(checkpoint, quantization, parts);
+  if (parts.empty()) return checkpoint;
+  quantization.parts = parts.tensors();
 
   if (!config.scheme.empty()) {
     quantization.scheme = config.scheme;

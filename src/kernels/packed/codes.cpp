@@ -37,6 +37,61 @@ std::size_t unpack_halves(const std::uint8_t* in, std::size_t bytes, std::uint8_
 #endif
 }
 
+// Codes that begin at any bit: the two bytes that each code lies in become a word, a product moves the code to the
+// upper end of the word, and a shift to the lower one. Returns how many codes were unpacked.
+template <unsigned kBits>
+std::size_t unpack_words_of(const std::uint8_t* in, std::size_t size, std::uint8_t* out, std::size_t count) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint8_t, 16> d8;
+  const hn::FixedTag<std::uint16_t, 8> d16;
+  alignas(16) std::uint8_t orders[16];
+  alignas(16) std::uint16_t factors[8];
+  for (unsigned k = 0; k < 8; ++k) {
+    orders[2 * k] = static_cast<std::uint8_t>(k * kBits / 8);
+    orders[2 * k + 1] = static_cast<std::uint8_t>(k * kBits / 8 + 1);
+    factors[k] = static_cast<std::uint16_t>(1u << (16 - kBits - k * kBits % 8));
+  }
+  const auto order = hn::Load(d8, orders);
+  const auto factor = hn::Load(d16, factors);
+  const auto eight = [&](const std::uint8_t* from) {
+    const auto words = hn::BitCast(d16, hn::TableLookupBytes(hn::LoadU(d8, from), order));
+    return hn::BitCast(d8, hn::ShiftRight<16 - kBits>(hn::Mul(words, factor)));
+  };
+  for (std::size_t at = 0; i + 16 <= count && at + kBits + 16 <= size; i += 16, at += 2 * kBits)
+    hn::StoreU(hn::ConcatEven(d8, eight(in + at + kBits), eight(in + at)), d8, out + i);
+#else
+  static_cast<void>(in), static_cast<void>(size), static_cast<void>(out), static_cast<void>(count);
+#endif
+  return i;
+}
+
+std::size_t unpack_bits(unsigned bits, const std::uint8_t* in, std::size_t size, std::uint8_t* out, std::size_t count) {
+  switch (bits) {
+    case 1: return unpack_words_of<1>(in, size, out, count);
+    case 2: return unpack_words_of<2>(in, size, out, count);
+    case 3: return unpack_words_of<3>(in, size, out, count);
+    case 5: return unpack_words_of<5>(in, size, out, count);
+    case 6: return unpack_words_of<6>(in, size, out, count);
+    case 7: return unpack_words_of<7>(in, size, out, count);
+    default: return 0;
+  }
+}
+
+void bits_of_bytes_on(unsigned shift, unsigned mask, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint8_t> d;
+  const hn::Repartition<std::uint16_t, decltype(d)> d16;
+  const auto kept = hn::Set(d, static_cast<std::uint8_t>(mask & (0xFFu >> shift)));
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto words = hn::ShiftRightSame(hn::BitCast(d16, hn::LoadU(d, in + i)), static_cast<int>(shift));
+    hn::StoreU(hn::And(hn::BitCast(d, words), kept), d, out + i);
+  }
+#endif
+  for (; i < count; ++i) out[i] = static_cast<std::uint8_t>(in[i] >> shift & mask);
+}
+
 // A table of 16 floats is four tables of 16 bytes, each of which is one instruction; the bytes are then interleaved.
 // If all values are short floats, as integers are, two of these tables are zero.
 std::size_t look_up_vectors(const float* table, const std::uint8_t* codes, std::size_t count, float* out) {
@@ -93,6 +148,8 @@ namespace ballast::kernels {
 namespace {
 
 HWY_EXPORT(unpack_halves);
+HWY_EXPORT(unpack_bits);
+HWY_EXPORT(bits_of_bytes_on);
 HWY_EXPORT(look_up_vectors);
 
 static_assert(std::endian::native == std::endian::little, "streams of bits are read as little-endian words");
@@ -110,7 +167,9 @@ std::uint64_t spread(std::uint64_t word) {
 
 template <unsigned kBits>
 void unpack_stream(std::span<const std::byte> in, std::span<std::uint8_t> codes) {
-  std::size_t at = 0, i = 0;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.data());
+  std::size_t i = HWY_DYNAMIC_DISPATCH(unpack_bits)(kBits, bytes, in.size(), codes.data(), codes.size());
+  std::size_t at = i / 8 * kBits;
   for (; i + 8 <= codes.size(); i += 8, at += kBits) {
     std::uint64_t word = 0;
     // A whole word is one instruction; the last few words would reach behind the end.
@@ -142,6 +201,11 @@ void unpack_codes(unsigned bits, std::span<const std::byte> in, std::span<std::u
   constexpr std::array<Unpack, 8> kUnpack = {unpack_stream<1>, unpack_stream<2>, unpack_stream<3>, unpack_nibbles,
                                              unpack_stream<5>, unpack_stream<6>, unpack_stream<7>, copy_codes};
   kUnpack[bits - 1](in, codes);
+}
+
+void bits_of_bytes(unsigned shift, unsigned mask, std::span<const std::byte> in, std::uint8_t* out) noexcept {
+  HWY_DYNAMIC_DISPATCH(bits_of_bytes_on)
+  (shift, mask, reinterpret_cast<const std::uint8_t*>(in.data()), in.size(), out);
 }
 
 void swap_halves(std::span<std::byte> bytes) noexcept {

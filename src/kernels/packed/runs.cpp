@@ -48,10 +48,19 @@ HWY_INLINE void step_each(float* values, std::size_t count, const float* numbers
     hn::StoreU(step_one<kStep>(hn::LoadU(one, values + i), hn::LoadU(one, numbers + i)), one, values + i);
 }
 
+constexpr std::uint64_t kShortRun = 64;
+
 template <RunStep kStep>
 void step_all(float* values, std::size_t count, const float* numbers, std::uint64_t run, std::uint64_t first) {
   numbers += first / run;
   if (run == 1) return step_each<kStep>(values, count, numbers);
+  const Floats d;
+  if (first % run == 0 && run <= kShortRun && run % hn::Lanes(d) == 0 && count % run == 0) {
+    for (const float* end = values + count; values != end; ++numbers)
+      for (const float* next = values + run; values != next; values += hn::Lanes(d))
+        hn::StoreU(step_one<kStep>(hn::LoadU(d, values), hn::Set(d, *numbers)), d, values);
+    return;
+  }
   std::uint64_t left = run - first % run;  // of the run that is begun
   while (count != 0) {
     const std::size_t size = left < count ? static_cast<std::size_t>(left) : count;

@@ -66,23 +66,17 @@ void unpack_words(unsigned bits, unsigned in_word, std::span<const std::byte> wo
   }
 }
 
-namespace {
-
-// The four halves of bytes in 16 bits, each in the low bits of 16 bits of its own.
-std::uint64_t spread_halves(std::uint64_t word) {
-  word = (word | word << 24) & 0x000000FF000000FFu;
-  return (word | word << 12) & 0x000F000F000F000Fu;
-}
-
-}  // namespace
-
-void awq_codes(const std::byte* words, std::size_t count, std::uint8_t* out) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
+void order_awq_codes(std::span<std::byte> words) noexcept {
+  const auto swap = [](std::uint32_t word, unsigned distance, std::uint32_t mask) {
+    const std::uint32_t changed = (word ^ (word >> distance)) & mask;
+    return word ^ changed ^ (changed << distance);
+  };
+  for (std::size_t i = 0; i + 4 <= words.size(); i += 4) {
     std::uint32_t word;
-    std::memcpy(&word, words + i * 4, 4);
-    // The codes of the low half of the word go to the even bytes, those of the high half to the odd ones.
-    const std::uint64_t codes = spread_halves(word & 0xFFFF) | spread_halves(word >> 16) << 8;
-    std::memcpy(out + i * 8, &codes, sizeof codes);
+    std::memcpy(&word, words.data() + i, 4);
+    // The halves of the word are shuffled into each other in two steps, as those of a deck of cards.
+    word = swap(swap(word, 8, 0x0000FF00), 4, 0x00F000F0);
+    std::memcpy(words.data() + i, &word, 4);
   }
 }
 

@@ -17,7 +17,8 @@ void word_codes(const std::byte* low, const std::byte* high, unsigned shift, uns
 void unpack_words(unsigned bits, unsigned in_word, std::span<const std::byte> words,
                   std::span<std::uint8_t> codes) noexcept;
 
-// The eight codes of 4 bits of each word, in the order that AWQ has them: the halves of the word are interleaved.
-void awq_codes(const std::byte* words, std::size_t count, std::uint8_t* out) noexcept;
+// The eight codes of 4 bits of each word in the order that AWQ has them, put into their own order: the codes of the low
+// half of a word go to the even places. `words` has whole words.
+void order_awq_codes(std::span<std::byte> words) noexcept;
 
 }  // namespace ballast::kernels

@@ -11,6 +11,7 @@
 
 #include "core/checked.hpp"
 #include "core/once.hpp"
+#include "core/scratch.hpp"
 #include "core/text.hpp"
 #include "kernels/packed/scatter.hpp"
 #include "tensor/derived_storage.hpp"
@@ -52,9 +53,9 @@ class BitmaskStorage final : public DerivedStorage {
       if (skip == 0 && size == rows * row_bytes_) {
         make(row, rows, here);
       } else {
-        std::vector<std::byte> whole(static_cast<std::size_t>(rows * row_bytes_));
-        make(row, rows, whole);
-        std::memcpy(here.data(), whole.data() + skip, here.size());
+        const Scratch whole(static_cast<std::size_t>(rows * row_bytes_));
+        make(row, rows, whole.bytes());
+        std::memcpy(here.data(), whole.bytes().data() + skip, here.size());
       }
       offset += size;
       out = out.subspan(here.size());
@@ -90,13 +91,14 @@ class BitmaskStorage final : public DerivedStorage {
   void make(std::uint64_t row, std::uint64_t rows, std::span<std::byte> out) const {
     const std::uint64_t first = begins_[row], count = begins_[row + rows] - first;
     // The kernel may load a whole vector where the last value is.
-    std::vector<std::byte> packed(static_cast<std::size_t>(count * width_) + kernels::kScatterSlack);
-    std::vector<std::byte> bits(static_cast<std::size_t>(rows * mask_bytes_));
-    values().read(first * width_, std::span(packed).first(static_cast<std::size_t>(count * width_)));
-    mask().read(row * mask_bytes_, bits);
+    const auto values_bytes = static_cast<std::size_t>(count * width_);
+    const Scratch packed(values_bytes + kernels::kScatterSlack),
+        mask_of_rows(static_cast<std::size_t>(rows * mask_bytes_));
+    values().read(first * width_, packed.bytes().first(values_bytes));
+    mask().read(row * mask_bytes_, mask_of_rows.bytes());
     for (std::uint64_t i = 0; i < rows; ++i) {
-      kernels::scatter(std::span(bits).subspan(i * mask_bytes_, mask_bytes_),
-                       packed.data() + (begins_[row + i] - first) * width_, width_,
+      kernels::scatter(mask_of_rows.bytes().subspan(i * mask_bytes_, mask_bytes_),
+                       packed.bytes().data() + (begins_[row + i] - first) * width_, width_,
                        out.subspan(i * row_bytes_, row_bytes_));
     }
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -13,11 +15,20 @@
 namespace ballast {
 namespace {
 
-// 2^exponent, for exponents from -149 on; from 128 on, it is infinite.
+constexpr int kLeastExponent = -149, kMostExponent = 128;
+
+constexpr auto kPowersOfTwo = [] {
+  std::array<float, kMostExponent - kLeastExponent + 1> powers{};
+  for (int exponent = kLeastExponent; exponent < kMostExponent; ++exponent)
+    powers[static_cast<std::size_t>(exponent - kLeastExponent)] = std::bit_cast<float>(
+        exponent < -126 ? std::uint32_t{1} << (exponent + 149) : static_cast<std::uint32_t>(exponent + 127) << 23);
+  powers.back() = std::numeric_limits<float>::infinity();
+  return powers;
+}();
+
+// 2^exponent; from 2^128 on, it is infinite.
 float power_of_two(int exponent) {
-  if (exponent > 127) return std::numeric_limits<float>::infinity();
-  if (exponent >= -126) return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
-  return std::bit_cast<float>(std::uint32_t{1} << (exponent + 149));
+  return kPowersOfTwo[static_cast<std::size_t>(std::clamp(exponent, kLeastExponent, kMostExponent) - kLeastExponent)];
 }
 
 void round_numbers(DType dtype, std::vector<float>& values) {
@@ -60,30 +71,21 @@ std::vector<float> read_floats(const Tensor& tensor, std::uint64_t first, std::u
   return values;
 }
 
-LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
-                             std::span<const std::uint32_t> groups)
-    : numbers_(&numbers), first_line_(numbers.line_of(first_row)), in_line_(numbers.in_line) {
-  const std::uint64_t lines = numbers.line_of(first_row + rows - 1) - first_line_ + 1;
-  values_ = read_floats(numbers.values, first_line_ * in_line_, lines * in_line_);
-  change_values(groups);
+LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, const MatrixPart& part, std::span<const std::uint32_t> groups)
+    : numbers_(&numbers), first_line_(numbers.line_of(part.first_row)), in_line_(numbers.in_line), first_(0) {
+  const std::uint64_t lines = numbers.line_of(part.first_row + part.rows - 1) - first_line_ + 1;
+  if (lines == 1 && !numbers.group_of) {
+    first_ = part.first_column / numbers.columns_each;
+    in_line_ = (part.first_column + part.columns - 1) / numbers.columns_each - first_ + 1;
+  }
+  values_ = read_floats(numbers.values, first_line_ * numbers.in_line + first_, lines * in_line_);
+  change_values();
+  if (!numbers.group_of) return;
+  first_ = part.first_column;
+  spread(groups.subspan(part.first_column, part.columns));  // the caller has compared them with in_line
 }
 
-LoadedNumbers::LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
-                             std::uint64_t first_column, std::uint64_t columns)
-    : numbers_(&numbers), first_line_(numbers.line_of(first_row)), in_line_(numbers.in_line) {
-  const std::uint64_t lines = numbers.line_of(first_row + rows - 1) - first_line_ + 1;
-  const std::uint64_t first = first_column / numbers.columns_each;
-  in_line_ = (first_column + columns - 1) / numbers.columns_each - first + 1;
-  first_column_ = first * numbers.columns_each;
-  const auto range = [](std::uint64_t from, std::uint64_t size) {
-    return SliceIndex::range(static_cast<std::int64_t>(from), static_cast<std::int64_t>(from + size));
-  };
-  const Tensor table = numbers.values.reshape({numbers.values.numel() / numbers.in_line, numbers.in_line});
-  values_ = read_floats(table.slice({range(first_line_, lines), range(first, in_line_)}), 0, lines * in_line_);
-  change_values({});
-}
-
-void LoadedNumbers::change_values(std::span<const std::uint32_t> groups) {
+void LoadedNumbers::change_values() {
   const GroupNumbers& numbers = *numbers_;
   if (numbers.exponent_bias)
     for (float& value : values_) value = power_of_two(static_cast<int>(value) - *numbers.exponent_bias);
@@ -96,7 +98,6 @@ void LoadedNumbers::change_values(std::span<const std::uint32_t> groups) {
     const float all = read_floats(*numbers.divisor, 0, 1).front();
     for (float& value : values_) value /= all;
   }
-  if (numbers.group_of) spread(groups);  // the caller has compared them with in_line
 }
 
 // Gives each column its own number.

@@ -10,6 +10,8 @@
 
 #include <ballast/tensor.hpp>
 
+#include "core/boxed.hpp"
+
 namespace ballast {
 
 // The matrix has `columns` columns. Its rows may be those of several matrices of `period` rows each, one after the
@@ -21,10 +23,10 @@ struct GroupNumbers {
   std::uint64_t rows_each = 1;     // rows that share a line
   std::uint64_t period = 0;        // rows after which a new line begins in any case; 0: there is no such number
   std::uint64_t lines_in_period = 0;
-  std::optional<Tensor> group_of{};               // the number of each column, in any order, instead of columns_each
-  std::optional<int> exponent_bias{};             // the numbers are bytes x that stand for 2^(x - exponent_bias)
-  std::optional<DType> rounded{};                 // numbers are rounded to this dtype before they are used
-  std::optional<Tensor> multiplier{}, divisor{};  // one number, for all numbers; each result is rounded to F32
+  Boxed<Tensor> group_of{};               // the number of each column, in any order, instead of columns_each
+  std::optional<int> exponent_bias{};     // the numbers are bytes x that stand for 2^(x - exponent_bias)
+  std::optional<DType> rounded{};         // numbers are rounded to this dtype before they are used
+  Boxed<Tensor> multiplier{}, divisor{};  // one number, for all numbers; each result is rounded to F32
 
   std::uint64_t line_of(std::uint64_t row) const noexcept {
     if (period == 0) return row / rows_each;
@@ -48,30 +50,30 @@ GroupNumbers one_number(float value);
 // if a group is not one of `in_line`, naming the weight; groups below 0 count from the end, as PyTorch indexes.
 std::vector<std::uint32_t> read_groups(const Tensor& group_of, std::uint64_t in_line, std::string_view weight);
 
-// The numbers of some rows, in memory.
+// Some columns of some rows.
+struct MatrixPart {
+  std::uint64_t first_row, rows, first_column, columns;
+};
+
+// The numbers of a part of the matrix, in memory.
 class LoadedNumbers {
  public:
-  // `groups` are those of the columns, if GroupNumbers::group_of has them.
-  LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows,
-                std::span<const std::uint32_t> groups = {});
+  // `groups` are those of all columns, if GroupNumbers::group_of has them. If the part has several rows, it has all of
+  // their columns.
+  LoadedNumbers(const GroupNumbers& numbers, const MatrixPart& part, std::span<const std::uint32_t> groups);
 
-  // Those of some columns, which share numbers with their neighbours.
-  LoadedNumbers(const GroupNumbers& numbers, std::uint64_t first_row, std::uint64_t rows, std::uint64_t first_column,
-                std::uint64_t columns);
-
-  // The numbers of a row, of which columns_each() columns share one.
-  const float* of_row(std::uint64_t row) const noexcept {
-    return values_.data() + (numbers_->line_of(row) - first_line_) * in_line_;
+  // The number of a column of a row. Next to it lie those of the next columns, of which columns_each() share one.
+  const float* at(std::uint64_t row, std::uint64_t column) const noexcept {
+    return values_.data() + (numbers_->line_of(row) - first_line_) * in_line_ + column / columns_each() - first_;
   }
   std::uint64_t columns_each() const noexcept { return numbers_->group_of ? 1 : numbers_->columns_each; }
-  std::uint64_t first_column() const noexcept { return first_column_; }  // of the first number of a row
 
  private:
-  void change_values(std::span<const std::uint32_t> groups);
+  void change_values();
   void spread(std::span<const std::uint32_t> groups);
 
   const GroupNumbers* numbers_;
-  std::uint64_t first_line_, in_line_, first_column_ = 0;
+  std::uint64_t first_line_, in_line_, first_;  // `first_` is the number of a row that values_ begin with
   std::vector<float> values_;
 };
 

@@ -42,13 +42,33 @@ PackedCodes table_codes(const kernels::CodeTable& table, bool high_half_first) {
 PackedCodes table_codes(std::vector<float> table) { return {.large_table = std::move(table)}; }
 
 PackedCodes bit_field_codes(unsigned shift, unsigned bits, int center) {
-  return {.field = {shift, (1u << bits) - 1, static_cast<float>(center)}};
+  PackedCodes codes = integer_codes(bits, center);
+  codes.bits = 8;
+  codes.field = {shift, (1u << bits) - 1, 0};
+  return codes;
 }
 
 PackedCodes word_field_codes(unsigned shift, unsigned bits) { return {.bits = bits, .word_shift = shift}; }
 
 std::size_t PackedCodes::at_once() const noexcept {
   return in_word == 0 ? kCodesAtOnce : kCodesAtOnce / in_word * in_word;
+}
+
+bool PackedCodes::are_small() const noexcept {
+  return !word_shift && !element && large_table.empty() && (bits <= 4 || field.mask <= 15);
+}
+
+void unpack_small(const PackedCodes& codes, std::span<const std::byte> in, std::span<std::uint8_t> out) noexcept {
+  assert(out.size() <= codes.at_once());
+  const std::span bytes = in.first(codes.bytes_of(out.size()));
+  if (codes.bits == 8) return kernels::bits_of_bytes(codes.field.shift, codes.field.mask, bytes, out.data());
+  if (codes.in_word != 0) return kernels::unpack_words(codes.bits, codes.in_word, bytes, out);
+  if (!codes.high_half_first) return kernels::unpack_codes(codes.bits, bytes, out);
+  std::array<std::byte, kCodesAtOnce / 2> swapped;
+  const std::span halves = std::span(swapped).first(bytes.size());
+  std::ranges::copy(bytes, halves.begin());
+  kernels::swap_halves(halves);
+  kernels::unpack_codes(codes.bits, halves, out);
 }
 
 void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::span<float> out) noexcept {
@@ -66,21 +86,17 @@ void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::
                            [&](std::byte code) { return codes.large_table[std::to_integer<std::size_t>(code)]; });
     return;
   }
-  if (codes.bits == 8) return kernels::byte_fields(codes.field, bytes, out.data());
-  std::array<std::byte, kCodesAtOnce / 2> swapped;
-  std::array<std::uint8_t, kCodesAtOnce> unpacked;
+  alignas(64) std::array<std::uint8_t, kCodesAtOnce> unpacked;
   const std::span numbers = std::span(unpacked).first(out.size());
-  if (codes.in_word != 0) {
-    kernels::unpack_words(codes.bits, codes.in_word, bytes, numbers);
-  } else if (codes.high_half_first) {
-    const std::span halves = std::span(swapped).first(bytes.size());
-    std::ranges::copy(bytes, halves.begin());
-    kernels::swap_halves(halves);
-    kernels::unpack_codes(codes.bits, halves, numbers);
-  } else {
-    kernels::unpack_codes(codes.bits, bytes, numbers);
+  if (codes.are_small()) {
+    unpack_small(codes, bytes, numbers);
+    return kernels::look_up(codes.table, numbers, out.data());
   }
-  if (codes.bits <= 4) return kernels::look_up(codes.table, numbers, out.data());
+  if (codes.bits == 8) return kernels::byte_fields(codes.field, bytes, out.data());
+  if (codes.in_word != 0)
+    kernels::unpack_words(codes.bits, codes.in_word, bytes, numbers);
+  else
+    kernels::unpack_codes(codes.bits, bytes, numbers);
   kernels::byte_fields(codes.field, std::as_bytes(numbers), out.data());
 }
 

@@ -21,7 +21,7 @@ struct PackedCodes {
   std::optional<unsigned> word_shift{};  // one code in each word, from this bit on
   bool high_half_first = false;          // codes of 4 bits, of which the first of a byte lies in its high half
   kernels::CodeTable table{};            // what a code of up to 4 bits stands for
-  kernels::ByteField field{};            // codes of 5 to 8 bits, or some bits of each byte
+  kernels::ByteField field{};            // codes of 5 to 8 bits; or which bits of each byte are a code
   std::optional<DType> element{};        // or elements of this dtype, of 8 bits
   std::vector<float> large_table{};      // or what each of 256 codes stands for
 
@@ -32,6 +32,7 @@ struct PackedCodes {
     return count / 8 * bits + (count % 8 * bits + 7) / 8;
   }
   std::size_t at_once() const noexcept;  // how many codes decode_codes() takes, and end on a byte
+  bool are_small() const noexcept;       // whether `table` says what they stand for
 };
 
 PackedCodes integer_codes(unsigned bits, int center);  // unsigned integers of up to 8 bits less `center`
@@ -48,5 +49,8 @@ inline constexpr std::size_t kCodesAtOnce = 2048;
 // The numbers that codes stand for, exactly. `in` has the bytes of the codes, which begin on a byte; there are at most
 // codes.at_once() of them.
 void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::span<float> out) noexcept;
+
+// Small codes as they are, each in a byte.
+void unpack_small(const PackedCodes& codes, std::span<const std::byte> in, std::span<std::uint8_t> out) noexcept;
 
 }  // namespace ballast

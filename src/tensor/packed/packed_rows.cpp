@@ -1,90 +1,28 @@
 #include "tensor/packed/packed_rows.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/checked.hpp"
 #include "core/once.hpp"
-#include "kernels/cast.hpp"
-#include "kernels/packed/runs.hpp"
 #include "tensor/derived_storage.hpp"
+#include "tensor/packed/row_formula.hpp"
 
 namespace ballast {
 namespace {
 
-using kernels::RunStep;
-
-void round_on_the_way(DType dtype, std::span<float> values) {
-  std::array<std::byte, kCodesAtOnce * sizeof(float)> buffer;
-  const std::span rounded = std::span(buffer).first(values.size() * info(dtype).block_bytes);
-  kernels::cast(DType::f32, dtype, std::as_bytes(values), rounded);
-  kernels::cast(dtype, DType::f32, rounded, std::as_writable_bytes(values));
-}
-
-// The numbers of some rows, as many sets as the formula has.
-struct RowNumbers {
-  RowNumbers(const PackedRows& rows, std::uint64_t first, std::uint64_t count, std::span<const std::uint32_t> groups)
-      : scale(rows.scale, first, count, groups) {
-    if (rows.zero) zero.emplace(*rows.zero, first, count, groups);
-    if (rows.bias) bias.emplace(*rows.bias, first, count);
-  }
-  RowNumbers(const PackedRows& rows, const RowPart& part)
-      : scale(rows.scale, part.first_row, part.rows, part.first_column, part.columns) {
-    if (rows.zero) zero.emplace(*rows.zero, part.first_row, part.rows, part.first_column, part.columns);
-    if (rows.bias) bias.emplace(*rows.bias, part.first_row, part.rows, part.first_column, part.columns);
-  }
-  LoadedNumbers scale;
-  std::optional<LoadedNumbers> zero{}, bias{};
-};
-
-// At most kCodesAtOnce elements of one row, or of several if all numbers are flat: `first` counts from the beginning of
-// `row`.
-Overflows unpack_some(const PackedRows& rows, const RowNumbers& numbers, std::uint64_t row, std::uint64_t first,
-                      std::span<const std::byte> in, std::size_t count, std::span<std::byte> out) {
-  std::array<float, kCodesAtOnce> buffer;
-  const std::span values = std::span(buffer).first(count);
-  decode_codes(rows.codes, in, values);
-  const auto step = [&](RunStep what, const LoadedNumbers& loaded) {
-    kernels::step_runs(what, values, loaded.of_row(row), loaded.columns_each(), first - loaded.first_column());
-  };
-  if (rows.zero) {
-    step(RunStep::subtract, *numbers.zero);
-    if (rows.rounded) round_on_the_way(*rows.rounded, values);
-  }
-  step(RunStep::multiply, numbers.scale);
-  if (rows.bias) {
-    if (rows.rounded) round_on_the_way(*rows.rounded, values);
-    step(rows.subtracts_bias ? RunStep::subtract : RunStep::add, *numbers.bias);
-  }
-  if (rows.factor) kernels::step_runs(RunStep::multiply, values, &*rows.factor, count + 1);
-  return kernels::cast(DType::f32, rows.dtype, std::as_bytes(values), out);
-}
-
-// Elements that follow each other, in pieces that fit a buffer.
-Overflows unpack_run(const PackedRows& rows, const RowNumbers& numbers, std::uint64_t row, std::uint64_t first,
-                     std::span<const std::byte> in, std::uint64_t count, std::span<std::byte> out) {
-  const std::size_t width = info(rows.dtype).block_bytes;
-  Overflows overflows;
-  const std::size_t step = rows.codes.at_once();
-  for (std::uint64_t done = 0; done < count; done += step) {
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(count - done, step));
-    overflows.add(unpack_some(rows, numbers, row, first + done, in.subspan(rows.codes.bytes_of(done)), size,
-                              out.subspan(done * width, size * width)));
-  }
-  return overflows;
-}
-
 bool is_flat(const PackedRows& rows) {
   const auto is_so = [&](const GroupNumbers& numbers) { return numbers.is_flat(rows.columns); };
-  return rows.row_bytes * 8 == rows.columns * rows.codes.bits && is_so(rows.scale) &&
-         (!rows.zero || is_so(*rows.zero)) && (!rows.bias || is_so(*rows.bias));
+  const bool has_gaps = rows.rows_in_byte != 1 || rows.row_bytes * 8 != rows.columns * rows.codes.bits;
+  return !has_gaps && is_so(rows.scale) && (!rows.zero || is_so(*rows.zero)) && (!rows.bias || is_so(*rows.bias));
 }
 
 std::vector<Tensor> sources_of(const PackedRows& rows) {
-  std::vector<Tensor> sources = {rows.packed};
+  std::vector<Tensor> sources;
+  sources.reserve(2);
+  sources.push_back(rows.packed);
   const auto add = [&](const GroupNumbers& numbers) {
     sources.push_back(numbers.values);
     if (numbers.group_of) sources.push_back(*numbers.group_of);
@@ -104,14 +42,33 @@ void prefetch_numbers(const GroupNumbers& numbers, std::uint64_t first_row, std:
   numbers.values.prefetch(std::span(&range, 1));
 }
 
-// A block is a row.
+// How many columns are made together: as few as are worth it, so that a slice of a row does not cost the row.
+std::uint64_t columns_in_block(const PackedRows& rows) {
+  constexpr std::uint64_t kFew = 512;
+  std::uint64_t columns = rows.columns;
+  const auto are_whole = [&](std::uint64_t some) {
+    return rows.codes.bytes_of(some) * (rows.columns / some) == rows.row_bytes;
+  };
+  while (rows.rows_in_byte == 1 && columns % 2 == 0 && columns / 2 >= kFew && are_whole(columns / 2)) columns /= 2;
+  return columns;
+}
+
+// A block is some columns of a row, or all of the rows that share bytes.
 class PackedRowsStorage final : public BlockwiseStorage {
  public:
-  explicit PackedRowsStorage(PackedRows rows)
-      : BlockwiseStorage(sources_of(rows), "dequantized from " + rows.scheme, static_cast<std::size_t>(rows.row_bytes),
-                         static_cast<std::size_t>(rows.columns * info(rows.dtype).block_bytes), Making::in_steps),
+  PackedRowsStorage(PackedRows rows, std::vector<Tensor> sources, std::uint64_t columns)
+      : BlockwiseStorage(
+            std::move(sources), "dequantized from " + rows.scheme,
+            static_cast<std::size_t>(columns == rows.columns ? rows.row_bytes : rows.codes.bytes_of(columns)),
+            static_cast<std::size_t>(columns * rows.rows_in_byte * info(rows.dtype).block_bytes), Making::in_steps),
         rows_(std::move(rows)),
-        is_flat_(ballast::is_flat(rows_)) {}
+        block_columns_(columns),
+        is_flat_(ballast::is_flat(rows_)) {
+    for (unsigned i = 0; i < rows_.rows_in_byte && rows_.rows_in_byte > 1; ++i) {
+      codes_.push_back(rows_.codes);
+      codes_.back().field.shift += i * 8 / rows_.rows_in_byte;
+    }
+  }
 
   // The numbers are as far away as the codes.
   void prefetch(std::span<const ByteRange> ranges) const override {
@@ -127,16 +84,24 @@ class PackedRowsStorage final : public BlockwiseStorage {
   }
 
  private:
+  // The blocks may begin and end inside rows: the rows between these are made together.
   Overflows make(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out) const override {
-    const std::uint64_t count = in.size() / rows_.row_bytes;
-    if (count == 0) return {};
-    const RowNumbers numbers(rows_, first, count, groups());
-    if (is_flat_) return unpack_run(rows_, numbers, first, 0, in, count * rows_.columns, out);
+    const std::uint64_t width = info(rows_.dtype).block_bytes;
+    std::uint64_t element = first * block_columns_ * rows_.rows_in_byte;
     Overflows overflows;
-    const std::size_t row_bytes = out.size() / static_cast<std::size_t>(count);
-    for (std::uint64_t row = 0; row < count; ++row) {
-      overflows.add(unpack_run(rows_, numbers, first + row, 0, in.subspan(row * rows_.row_bytes), rows_.columns,
-                               out.subspan(row * row_bytes, row_bytes)));
+    for (std::uint64_t size = 0; !out.empty(); element += size, out = out.subspan(size * width)) {
+      const std::uint64_t left = out.size() / width, column = element % rows_.columns;
+      MatrixPart part{element / rows_.columns, 1, column, std::min(rows_.columns - column, left)};
+      if (column == 0) part.rows = std::max<std::uint64_t>(left / rows_.columns, 1);
+      size = part.rows * part.columns;
+      const bool is_whole = part.columns == rows_.columns;
+      const std::uint64_t in_bytes =
+          is_whole ? part.rows / rows_.rows_in_byte * rows_.row_bytes : rows_.codes.bytes_of(part.columns);
+      const RowNumbers numbers(rows_, part, groups());
+      if (is_flat_) part = {part.first_row, 1, part.first_column, size};
+      const std::span codes = codes_.empty() ? std::span(&rows_.codes, 1) : std::span(codes_);
+      overflows.add(unpack_part(rows_, codes, numbers, part, in, out.first(size * width)));
+      in = in.subspan(static_cast<std::size_t>(in_bytes));
     }
     return overflows;
   }
@@ -149,70 +114,27 @@ class PackedRowsStorage final : public BlockwiseStorage {
   }
 
   PackedRows rows_;
+  std::uint64_t block_columns_;
   bool is_flat_;
+  std::vector<PackedCodes> codes_;  // of the rows that share bytes, if there are several
   mutable Once groups_are_read_;
   mutable std::vector<std::uint32_t> groups_;
 };
-
-bool can_halve(const GroupNumbers& numbers, std::uint64_t columns) {
-  if (numbers.group_of || numbers.period != 0) return false;
-  if (numbers.columns_each == GroupNumbers::kAll) return true;
-  if (numbers.in_line == 1) return numbers.columns_each == columns;
-  return numbers.rows_each == 1 && numbers.in_line % 2 == 0 && numbers.in_line * numbers.columns_each == columns;
-}
-
-void halve(GroupNumbers& numbers) {
-  if (numbers.columns_each == GroupNumbers::kAll) return;
-  if (numbers.in_line == 1) {
-    numbers.columns_each /= 2;
-    numbers.rows_each *= 2;
-  } else {
-    numbers.in_line /= 2;
-  }
-}
-
-// A row is read as a whole, so a long one is made several rows where its numbers allow it.
-void shorten_rows(PackedRows& rows) {
-  constexpr std::uint64_t kLongRow = std::uint64_t{1} << 17;
-  const auto can = [&](const std::optional<GroupNumbers>& numbers) {
-    return !numbers || can_halve(*numbers, rows.columns);
-  };
-  while (rows.columns > kLongRow && rows.columns % 16 == 0 && rows.row_bytes * 8 == rows.columns * rows.codes.bits &&
-         can_halve(rows.scale, rows.columns) && can(rows.zero) && can(rows.bias)) {
-    rows.columns /= 2;
-    rows.row_bytes /= 2;
-    halve(rows.scale);
-    if (rows.zero) halve(*rows.zero);
-    if (rows.bias) halve(*rows.bias);
-  }
-}
 
 }  // namespace
 
 Tensor unpacked_rows(PackedRows rows) {
   const std::uint64_t columns = rows.columns;
-  shorten_rows(rows);
-  const std::uint64_t count = rows.row_bytes == 0 ? 0 : rows.packed.nbytes() / rows.row_bytes;
-  const Shape shape = {count / (rows.columns == 0 ? 1 : columns / rows.columns), columns};
+  const std::uint64_t count = rows.row_bytes == 0 ? 0 : rows.packed.nbytes() / rows.row_bytes * rows.rows_in_byte;
+  const Shape shape = {count, columns};
   const DType dtype = rows.dtype;
   const std::uint64_t size = fits(bytes_of(dtype, fits(shape.numel(), "the size of a weight")), "the size of a weight");
   if (size == 0) return Tensor(dtype, shape, nullptr);
-  const std::vector<Tensor> sources = sources_of(rows);
+  const std::uint64_t in_block = columns_in_block(rows);
+  std::vector<Tensor> sources = sources_of(rows);
   const bool has_data = std::ranges::all_of(sources, [](const Tensor& tensor) { return tensor.has_data(); });
   if (!has_data) return Tensor(dtype, shape, meta_storage(size));
-  return Tensor(dtype, shape, std::make_shared<PackedRowsStorage>(std::move(rows)));
-}
-
-Overflows unpack_part(const PackedRows& rows, const RowPart& part, std::span<const std::byte> in,
-                      std::span<std::byte> out) {
-  Overflows overflows;
-  const RowNumbers numbers(rows, part);
-  const std::size_t in_bytes = in.size() / part.rows, out_bytes = out.size() / part.rows;
-  for (std::uint64_t row = 0; row < part.rows; ++row) {
-    overflows.add(unpack_run(rows, numbers, part.first_row + row, part.first_column, in.subspan(row * in_bytes),
-                             part.columns, out.subspan(row * out_bytes, out_bytes)));
-  }
-  return overflows;
+  return Tensor(dtype, shape, std::make_shared<PackedRowsStorage>(std::move(rows), std::move(sources), in_block));
 }
 
 }  // namespace ballast

@@ -20,9 +20,10 @@ struct PackedRows {
   Tensor packed{};              // the bytes of the codes: whole rows of `row_bytes`, one after the other
   std::uint64_t row_bytes = 0;  // codes.bytes_of(columns), or more
   std::uint64_t columns = 0;
-  PackedCodes codes{};
+  unsigned rows_in_byte = 1;  // so many rows lie in the same bytes, the first in the low bits; each has `row_bytes`
+  PackedCodes codes{};        // of the first of them
   GroupNumbers scale{};
-  std::optional<GroupNumbers> zero{}, bias{};
+  Boxed<GroupNumbers> zero{}, bias{};
   bool subtracts_bias = false;
   std::optional<DType> rounded{};
   std::optional<float> factor{};
@@ -33,13 +34,5 @@ struct PackedRows {
 
 // The matrix, [rows, columns], made as it is read. The caller has checked that the numbers are enough for its rows.
 Tensor unpacked_rows(PackedRows rows);
-
-// Some columns of some rows, for code that needs others than whole rows. `in` has the bytes of the codes of these
-// columns, row by row, each beginning on a byte; the first column is a multiple of 8.
-struct RowPart {
-  std::uint64_t first_row, rows, first_column, columns;
-};
-Overflows unpack_part(const PackedRows& rows, const RowPart& part, std::span<const std::byte> in,
-                      std::span<std::byte> out);
 
 }  // namespace ballast

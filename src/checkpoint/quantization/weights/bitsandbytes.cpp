@@ -115,7 +115,7 @@ Tensor read_bnb_4bit(PackedModule& module) {
 }
 
 Tensor read_bnb_8bit(PackedModule& module) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   const Tensor weight = module.need(".weight"), scale = module.need(".SCB");
   if (const Tensor* format = module.find(".weight_format");
       format != nullptr && module.number(".weight_format", *format) != 0)

@@ -164,7 +164,7 @@ Tensor read_bitmask(PackedModule& module) {
   module.check_shape(".bitmask", mask, {shape[0], quotient(shape[1], 8)});
   if (offsets != nullptr) module.check_shape(".row_offsets", *offsets, {shape[0]});
   if (info(values.dtype()).block_elements != 1) module.refuse(fmt::format("has values of {}", name(values.dtype())));
-  const Tensor whole = scattered(values, mask, shape, module.weight());
+  const Tensor whole = scattered(values, mask, shape, std::string(module.weight()));
   const Tensor* scale = module.find("_scale");
   if (scale == nullptr) return whole;
   PackedRows weight{.codes = element_codes(whole.dtype())};

@@ -11,16 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
-#include "kernels/cast.hpp"
-#include "kernels/packed/byte_codes.hpp"
 #include "kernels/packed/codes.hpp"
-#include "kernels/packed/runs.hpp"
 #include "kernels/packed/word_codes.hpp"
 #include "tensor/packed/transposed_storage.hpp"
 
@@ -29,25 +24,13 @@ namespace {
 
 struct Gptq {
   Tensor words, zeros, scales;
-  std::optional<Tensor> group_of;  // g_idx
+  Boxed<Tensor> group_of{};  // g_idx
   std::uint64_t inputs = 0, outputs = 0, groups = 0, group_size = 0;
   unsigned bits = 4;
   bool adds_one = false;
   bool is_awq = false;
   std::string weight;  // its name, for errors that are found while it is read
 };
-
-// Some columns of a matrix, read into memory.
-std::vector<std::byte> read_columns(const Tensor& matrix, std::uint64_t first_row, std::uint64_t rows,
-                                    std::uint64_t first, std::uint64_t count) {
-  const auto range = [](std::uint64_t from, std::uint64_t size) {
-    return SliceIndex::range(static_cast<std::int64_t>(from), static_cast<std::int64_t>(from + size));
-  };
-  const Tensor part = matrix.slice({range(first_row, rows), range(first, count)});
-  std::vector<std::byte> bytes(static_cast<std::size_t>(part.nbytes()));
-  part.read(0, bytes);
-  return bytes;
-}
 
 // Files of version 1 keep zero points less one. Their writer subtracts from whole words, so that a zero point of 0
 // borrows from its neighbour, and adding to whole words gives every zero point back. A word of 3-bit codes has parts of
@@ -63,116 +46,70 @@ void add_one(unsigned bits, std::span<std::byte> words) {
   }
 }
 
-class GptqDecoder final : public StripDecoder {
- public:
-  GptqDecoder(const Gptq& gptq, const ColumnStrip& strip)
-      : gptq_(gptq), first_(strip.first_column), columns_(static_cast<std::size_t>(strip.columns)), row_(columns_) {
-    if (gptq_.group_of) groups_ = read_groups(*gptq_.group_of, gptq_.groups, gptq_.weight);
-    read_scales();
-    read_zeros();
+// The zero points of some outputs for some groups, a byte each.
+void read_zeros(const Gptq& gptq, const MatrixPart& part, std::span<std::byte> out) {
+  const std::uint64_t bits = gptq.bits, first = part.first_column * bits / 32;
+  const std::uint64_t words = ((part.first_column + part.columns) * bits + 31) / 32 - first;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(part.rows * words * 4));
+  part_of(gptq.zeros, {part.first_row, part.rows, first, words}).read(0, bytes);
+  if (gptq.is_awq) kernels::order_awq_codes(bytes);
+  if (gptq.adds_one && bits != 3) add_one(gptq.bits, bytes);
+  for (std::uint64_t row = 0; row < part.rows; ++row) {
+    auto* codes = reinterpret_cast<std::uint8_t*>(out.data() + row * part.columns);
+    const std::span line = std::span(bytes).subspan(row * words * 4, words * 4);
+    kernels::unpack_codes(gptq.bits, line, {codes, static_cast<std::size_t>(part.columns)});
+    if (gptq.adds_one && bits == 3)
+      for (std::uint64_t i = 0; i < part.columns; ++i) codes[i] = (codes[i] + 1) & 7;
   }
+}
 
-  Overflows decode(std::uint64_t first_row, std::uint64_t rows, std::span<std::byte> out) override {
-    const std::size_t row_bytes = columns_ * info(gptq_.scales.dtype()).block_bytes;
-    Overflows overflows;
-    read_words(first_row, rows);
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      if (gptq_.is_awq) {
-        unpack_awq_row(i);
-      } else {
-        unpack_row(i);
-      }
-      const std::size_t group = groups_.empty() ? (first_row + i) / gptq_.group_size : groups_[first_row + i];
-      kernels::step_runs(kernels::RunStep::subtract, row_, zeros_.data() + group * columns_, 1);
-      kernels::step_runs(kernels::RunStep::multiply, row_, scales_.data() + group * columns_, 1);
-      overflows.add(kernels::cast(DType::f32, gptq_.scales.dtype(), std::as_bytes(std::span(row_)),
-                                  out.subspan(i * row_bytes, row_bytes)));
-    }
-    return overflows;
+// With outputs before inputs, the words of an output are a row of codes that follow each other. AWQ's words have codes
+// of eight outputs: the bytes of two outputs are a row of bytes.
+Tensor transposed_codes(const Gptq& gptq) {
+  if (!gptq.is_awq) return transposed(gptq.words);
+  return transposed(MatricesInParts{
+      .from = {gptq.words},
+      .rows = gptq.inputs,
+      .columns = gptq.outputs / 2,
+      .column_unit = 4,
+      .read =
+          [words = gptq.words](const MatrixPart& part, std::span<std::byte> out) {
+            part_of(words, {part.first_row, part.rows, part.first_column / 4, part.columns / 4}).read(0, out);
+            kernels::order_awq_codes(out);
+          },
+  });
+}
+
+Tensor transposed_zeros(const Gptq& gptq) {
+  return transposed(MatricesInParts{
+      .from = {gptq.zeros},
+      .rows = gptq.groups,
+      .columns = gptq.outputs,
+      .column_unit = 32,  // a word begins there, whatever the bits are
+      .read = [gptq](const MatrixPart& part, std::span<std::byte> out) { read_zeros(gptq, part, out); },
+  });
+}
+
+PackedRows rows_of_outputs(const Gptq& gptq) {
+  PackedRows rows{.packed = transposed_codes(gptq), .columns = gptq.inputs, .codes = integer_codes(gptq.bits, 0)};
+  rows.row_bytes = rows.packed.shape()[1] * info(rows.packed.dtype()).block_bytes;
+  if (gptq.is_awq) {
+    rows.rows_in_byte = 2;
+    rows.codes = bit_field_codes(0, gptq.bits, 0);
   }
-
- private:
-  void read_scales() {
-    const auto bytes = read_columns(gptq_.scales, 0, gptq_.groups, first_, columns_);
-    scales_.resize(static_cast<std::size_t>(gptq_.groups) * columns_);
-    kernels::cast(gptq_.scales.dtype(), DType::f32, bytes, std::as_writable_bytes(std::span(scales_)));
-  }
-
-  void read_zeros() {
-    const std::uint64_t bits = gptq_.bits, end = (first_ + columns_) * bits;
-    const std::uint64_t first_word = first_ * bits / 32, words = (end + 31) / 32 - first_word;
-    std::vector<std::byte> bytes = read_columns(gptq_.zeros, 0, gptq_.groups, first_word, words);
-    if (gptq_.adds_one && gptq_.bits != 3) add_one(gptq_.bits, bytes);
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(words * 32 / bits));
-    zeros_.resize(scales_.size());
-    for (std::size_t group = 0; group < gptq_.groups; ++group) {
-      const std::span line = std::span(bytes).subspan(group * words * 4, words * 4);
-      if (gptq_.is_awq) {
-        kernels::awq_codes(line.data(), static_cast<std::size_t>(words), codes.data());
-      } else {
-        kernels::unpack_codes(gptq_.bits, line, codes);
-      }
-      for (std::size_t i = 0; i < columns_; ++i) {
-        const unsigned code = gptq_.adds_one && gptq_.bits == 3 ? (codes[i] + 1u) & 7 : codes[i];
-        zeros_[group * columns_ + i] = static_cast<float>(code);
-      }
-    }
-  }
-
-  // The words of some rows: rows of the codes in AWQ; else a row of words has the codes of several rows, and three rows
-  // of words have those of 32 rows of 3 bits.
-  void read_words(std::uint64_t first_row, std::uint64_t rows) {
-    if (gptq_.is_awq) {
-      words_ = read_columns(gptq_.words, first_row, rows, first_ / 8, (columns_ + 7) / 8);
-      return;
-    }
-    const std::uint64_t first = first_row * gptq_.bits / 32, end = ((first_row + rows) * gptq_.bits + 31) / 32;
-    words_ = read_columns(gptq_.words, first, end - first, first_, columns_);
-  }
-
-  void unpack_row(std::uint64_t row) {
-    const std::uint64_t bit = row * gptq_.bits;
-    const std::byte* low = words_.data() + bit / 32 * columns_ * 4;
-    kernels::word_codes(low, low + columns_ * 4, static_cast<unsigned>(bit % 32), gptq_.bits, columns_, row_.data());
-  }
-
-  void unpack_awq_row(std::uint64_t row) {
-    const std::size_t words = (columns_ + 7) / 8;
-    codes_.resize(words * 8);
-    kernels::awq_codes(words_.data() + row * words * 4, words, codes_.data());
-    kernels::byte_fields({}, std::as_bytes(std::span(codes_).first(columns_)), row_.data());
-  }
-
-  const Gptq& gptq_;
-  std::uint64_t first_;
-  std::size_t columns_;
-  std::vector<std::uint32_t> groups_;  // of each input, if they are not in order
-  std::vector<float> scales_, zeros_;  // of each group, for the columns of the strip
-  std::vector<std::byte> words_;       // of the rows that are decoded
-  std::vector<std::uint8_t> codes_;
-  std::vector<float> row_;
-};
-
-class GptqStrips final : public StripSource {
- public:
-  explicit GptqStrips(Gptq gptq) : gptq_(std::move(gptq)) {
-    from = {gptq_.words, gptq_.zeros, gptq_.scales};
-    if (gptq_.group_of) from.push_back(*gptq_.group_of);
-    scheme = gptq_.is_awq ? "awq" : "gptq";
-    rows = gptq_.inputs;
-    columns = gptq_.outputs;
-    row_unit = gptq_.is_awq ? 1 : 32;
-    column_unit = gptq_.is_awq ? 8 : 32;
-    dtype = gptq_.scales.dtype();
-  }
-
-  std::unique_ptr<StripDecoder> decoder(const ColumnStrip& strip) const override {
-    return std::make_unique<GptqDecoder>(gptq_, strip);
-  }
-
- private:
-  Gptq gptq_;
-};
+  const auto numbers = [&](Tensor values) {
+    return GroupNumbers{.values = std::move(values),
+                        .in_line = gptq.groups,
+                        .columns_each = gptq.group_size,
+                        .group_of = gptq.group_of};
+  };
+  rows.scale = numbers(transposed(gptq.scales));
+  rows.zero = numbers(transposed_zeros(gptq));
+  rows.dtype = gptq.scales.dtype();
+  rows.scheme = gptq.is_awq ? "awq" : "gptq";
+  rows.weight = gptq.weight;
+  return rows;
+}
 
 // The number of bits that fits the columns of qzeros, and the inputs that g_idx counts; that of the configuration, if
 // several do.
@@ -263,10 +200,10 @@ bool is_conv1d(const PackedModule& module) {
 }  // namespace
 
 Tensor read_gptq(PackedModule& module) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   refuse_layouts_of_kernels(module);
   Gptq gptq;
-  gptq.weight = module.weight();
+  gptq.weight = std::string(module.weight());
   gptq.words = module.need(".qweight");
   gptq.zeros = module.need(".qzeros");
   gptq.scales = module.need(".scales");
@@ -287,7 +224,7 @@ Tensor read_gptq(PackedModule& module) {
     read_awq_shapes(module, gptq);
   }
   if (gptq.outputs != 0) set_groups(module, gptq);
-  Tensor weight = transposed_strips(std::make_unique<GptqStrips>(std::move(gptq)), false);
+  const Tensor weight = unpacked_rows(rows_of_outputs(gptq));
   return is_conv1d(module) ? weight.transpose() : weight;
 }
 

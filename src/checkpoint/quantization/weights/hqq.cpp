@@ -80,9 +80,9 @@ std::vector<PackedCodes> blocks_of(unsigned bits) {
 }  // namespace
 
 Tensor read_hqq(PackedModule& module) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   for (const std::string_view ending : kNested)
-    if (module.checkpoint().find(module.base() + std::string(ending)) != nullptr)
+    if (module.checkpoint().find(std::string(module.base()) + std::string(ending)) != nullptr)
       module.refuse("has scales that are quantized themselves");
   const Tensor packed = module.need(".W_q"), scale = module.need(".scale"), zero = module.need(".zero");
   const HqqSettings settings = read_hqq_settings(module);

@@ -63,7 +63,7 @@ unsigned mlx_bits_of(const PackedModule& module, const MlxSettings& settings, st
 }  // namespace
 
 Tensor read_mlx(PackedModule& module) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   const Tensor words = module.need(".weight"), scales = module.need(".scales");
   const Tensor* biases = module.find(".qbiases");
   const std::string_view ending = biases != nullptr ? ".qbiases" : ".biases";
@@ -93,7 +93,7 @@ Tensor read_mlx(PackedModule& module) {
     else
       rows.scale.exponent_bias = 127;
   } else {
-    throw MissingPart{module.base() + ".biases"};
+    throw MissingPart{std::string(module.base()) + ".biases"};
   }
   if (rows.dtype != DType::f16 && rows.dtype != DType::bf16 && rows.dtype != DType::f32)
     module.complain(fmt::format("has scales of {}", name(rows.dtype)));

@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "kernels/cast.hpp"
 #include "tensor/concat_storage.hpp"
+#include "tensor/doors.hpp"
 
 namespace ballast {
 namespace {
@@ -33,16 +34,20 @@ PackedSource::PackedSource(const Checkpoint& from, const Quantization& how) : ch
   }
 }
 
+std::string_view PackedModule::named(std::string_view ending) const { return (source_.name = base_) += ending; }
+
+void PackedModule::throw_missing(std::string_view ending) const { throw MissingPart{std::string(named(ending))}; }
+
 const Tensor* PackedModule::find(std::string_view ending) {
-  std::string name = base_ + std::string(ending);
-  const Tensor* found = checkpoint().find(name);
-  if (found != nullptr && std::ranges::find(parts_, name) == parts_.end()) parts_.push_back(std::move(name));
-  return found;
+  const auto number = Doors::number_of(checkpoint().tensors, named(ending));
+  if (!number) return nullptr;
+  if (std::ranges::find(parts_, *number) == parts_.end()) parts_.push_back(*number);
+  return &checkpoint().tensors[*number].tensor;
 }
 
 const Tensor& PackedModule::need(std::string_view ending) {
   const Tensor* found = find(ending);
-  if (found == nullptr) throw MissingPart{base_ + std::string(ending)};
+  if (found == nullptr) throw_missing(ending);
   return *found;
 }
 
@@ -102,7 +107,7 @@ std::uint64_t PackedModule::inputs_by_name(std::string_view module) const {
 }
 
 const PlainValue* PackedModule::value(std::string_view ending) const {
-  const auto found = source_.values.find(base_ + std::string(ending));
+  const auto found = source_.values.find(named(ending));
   return found == source_.values.end() ? nullptr : found->second;
 }
 
@@ -110,7 +115,7 @@ std::int64_t PackedModule::setting(std::string_view ending) {
   if (const Tensor* tensor = find(ending)) return number(ending, *tensor);
   const PlainValue* found = value(ending);
   const auto* integer = found != nullptr ? std::get_if<std::int64_t>(&found->value) : nullptr;
-  if (integer == nullptr) throw MissingPart{base_ + std::string(ending)};
+  if (integer == nullptr) throw_missing(ending);
   return *integer;
 }
 
@@ -127,7 +132,7 @@ std::vector<std::int64_t> PackedModule::setting_list(std::string_view ending) {
     if (found == nullptr || !std::holds_alternative<std::int64_t>(found->value)) break;
     list.push_back(std::get<std::int64_t>(found->value));
   }
-  if (list.empty()) throw MissingPart{base_ + std::string(ending)};
+  if (list.empty()) throw_missing(ending);
   return list;
 }
 
@@ -139,7 +144,7 @@ std::string PackedModule::setting_text(std::string_view ending) {
   }
   const PlainValue* found = value(ending);
   const auto* text = found != nullptr ? std::get_if<std::string>(&found->value) : nullptr;
-  if (text == nullptr) throw MissingPart{base_ + std::string(ending)};
+  if (text == nullptr) throw_missing(ending);
   return *text;
 }
 
@@ -166,11 +171,11 @@ std::int64_t PackedModule::number(std::string_view ending, const Tensor& part, s
 }
 
 void PackedModule::complain(const std::string& what) const {
-  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight_), what)).in(checkpoint().target);
+  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight()), what)).in(checkpoint().target);
 }
 
 void PackedModule::refuse(const std::string& what) const {
-  throw Error(Errc::unsupported, fmt::format("the quantized weight {} {}", quote(weight_), what))
+  throw Error(Errc::unsupported, fmt::format("the quantized weight {} {}", quote(weight()), what))
       .in(checkpoint().target)
       .hint("the tensors can be copied as they are, without dequantizing them");
 }
@@ -260,8 +265,8 @@ Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, P
   if (shape.empty()) module.complain("has no dimension");
   rows.columns = shape[shape.rank() - 1];
   rows.packed = byte_view(module, packed);
-  rows.scheme = module.scheme();
-  rows.weight = module.weight();
+  rows.scheme = std::string(module.scheme());
+  rows.weight = std::string(module.weight());
   if (rows.row_bytes == 0) rows.row_bytes = rows.codes.bytes_of(rows.columns);
   const auto numel = shape.numel();
   const std::uint64_t count = rows.columns == 0 || !numel ? 0 : *numel / rows.columns;
@@ -308,8 +313,8 @@ Shape widened(const PackedModule& module, const Shape& shape, std::uint64_t time
 Tensor flat_groups(PackedModule& module, const Tensor& packed, std::uint64_t count, std::uint64_t group,
                    PackedRows rows) {
   const Tensor bytes = byte_view(module, packed);
-  rows.scheme = module.scheme();
-  rows.weight = module.weight();
+  rows.scheme = std::string(module.scheme());
+  rows.weight = std::string(module.weight());
   const Tensor numbers = rows.scale.values.reshape({rows.scale.values.numel()});
   const std::uint64_t whole = count / group, rest = count % group;
   if (group * rows.codes.bits % 8 != 0) module.refuse(fmt::format("has groups of {}, which end inside a byte", group));

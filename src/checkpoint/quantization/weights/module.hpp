@@ -31,25 +31,29 @@ struct PackedSource {
   NameViewMap<const PlainValue*> values;     // of the checkpoint, by their paths
   NameViewMap<const Composite*> composites;  // those of torchao's classes, by their names
   std::vector<const Json*> weight_settings;  // of compressed-tensors' groups of modules
+  mutable std::string name;                  // of the part that is looked for
 };
 
 class PackedModule {
  public:
-  // `base` is what the names of the parts begin with.
-  PackedModule(const PackedSource& source, std::string base, std::string_view scheme)
-      : source_(source), base_(std::move(base)), weight_(base_), scheme_(scheme) {}
+  // `base` is what the names of the parts begin with; both texts must outlive the module.
+  PackedModule(const PackedSource& source, std::string_view base, std::string_view scheme)
+      : source_(source), base_(base), scheme_(scheme) {
+    parts_.reserve(4);
+  }
 
   // Both remember that the tensor is a part.
   const Tensor* find(std::string_view ending);
   const Tensor& need(std::string_view ending);  // throws MissingPart
 
-  const std::string& base() const noexcept { return base_; }
-  const std::string& weight() const noexcept { return weight_; }  // its name: `base`, unless the reader says another
-  void set_weight(std::string name) { weight_ = std::move(name); }
-  const std::string& scheme() const noexcept { return scheme_; }  // as its configuration calls it
+  std::string_view base() const noexcept { return base_; }
+  // The name of the weight: `base`, unless the reader says another.
+  std::string_view weight() const noexcept { return weight_.empty() ? base_ : std::string_view(weight_); }
+  void set_weight(std::string_view base, std::string_view ending) { (weight_ = base) += ending; }
+  std::string_view scheme() const noexcept { return scheme_; }  // as its configuration calls it
   const Checkpoint& checkpoint() const noexcept { return source_.checkpoint; }
   const Quantization& quantization() const noexcept { return source_.quantization; }
-  const std::vector<std::string>& parts() const noexcept { return parts_; }
+  const std::vector<std::size_t>& parts() const noexcept { return parts_; }  // their numbers in the checkpoint
 
   // A value of quantization_config: a text, or empty; an integer.
   std::string_view text(std::string_view key) const;
@@ -83,9 +87,13 @@ class PackedModule {
  private:
   const PlainValue* value(std::string_view ending) const;
 
+  std::string_view named(std::string_view ending) const;  // valid until the next call
+  [[noreturn]] void throw_missing(std::string_view ending) const;
+
   const PackedSource& source_;
-  std::string base_, weight_, scheme_;
-  std::vector<std::string> parts_;
+  std::string_view base_, scheme_;
+  std::string weight_;
+  std::vector<std::size_t> parts_;
 };
 
 // How many words of 32 bits a stream of codes takes.

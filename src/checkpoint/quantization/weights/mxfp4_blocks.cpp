@@ -14,52 +14,6 @@ namespace {
 
 constexpr std::uint64_t kGroup = 32, kGroupBytes = 16;
 
-class Mxfp4Decoder final : public StripDecoder {
- public:
-  Mxfp4Decoder(const PackedRows& rows, const Tensor& bytes, const ColumnStrip& strip, std::uint64_t matrix_rows)
-      : rows_(rows), bytes_(bytes), strip_(strip), first_row_(strip.matrix * matrix_rows) {}
-
-  Overflows decode(std::uint64_t first_row, std::uint64_t rows, std::span<std::byte> out) override {
-    const auto range = [](std::uint64_t from, std::uint64_t size) {
-      return SliceIndex::range(static_cast<std::int64_t>(from), static_cast<std::int64_t>(from + size));
-    };
-    const std::uint64_t row = first_row_ + first_row;
-    const Tensor part = bytes_.slice({range(row, rows), range(strip_.first_column / 2, strip_.columns / 2)});
-    read_.resize(static_cast<std::size_t>(part.nbytes()));
-    part.read(0, read_);
-    return unpack_part(rows_, {row, rows, strip_.first_column, strip_.columns}, read_, out);
-  }
-
- private:
-  const PackedRows& rows_;
-  const Tensor& bytes_;
-  ColumnStrip strip_;
-  std::uint64_t first_row_;
-  std::vector<std::byte> read_;
-};
-
-class Mxfp4Strips final : public StripSource {
- public:
-  Mxfp4Strips(PackedRows packed, Tensor bytes, std::uint64_t experts)
-      : packed_(std::move(packed)), bytes_(std::move(bytes)) {
-    from = {packed_.packed, packed_.scale.values};
-    scheme = packed_.scheme;
-    matrices = experts;
-    rows = bytes_.shape()[0] / experts;
-    columns = packed_.columns;
-    column_unit = kGroup;
-    dtype = packed_.dtype;
-  }
-
-  std::unique_ptr<StripDecoder> decoder(const ColumnStrip& strip) const override {
-    return std::make_unique<Mxfp4Decoder>(packed_, bytes_, strip, rows);
-  }
-
- private:
-  PackedRows packed_;
-  Tensor bytes_;  // [rows of all experts, bytes of a row]
-};
-
 }  // namespace
 
 Tensor read_mxfp4_blocks(PackedModule& module) {
@@ -77,19 +31,24 @@ Tensor read_mxfp4_blocks(PackedModule& module) {
   const Shape result = has_experts ? Shape{experts, *columns, rows} : Shape{*columns, rows};
   if (blocks.numel() == 0) return Tensor(DType::bf16, result, nullptr);
 
+  // With inputs before outputs, a row of bytes has the codes of two inputs, and 32 inputs share a row of scales.
+  const std::uint64_t row_bytes = groups * kGroupBytes;
   PackedRows packed;
-  packed.packed = byte_view(module, blocks);
-  packed.row_bytes = groups * kGroupBytes;
-  packed.columns = *columns;
-  packed.scheme = module.scheme();
-  packed.weight = module.weight();
+  packed.packed = transposed(byte_view(module, blocks).reshape({experts * rows, row_bytes}), experts);
+  packed.row_bytes = packed.columns = rows;
+  packed.rows_in_byte = 2;
+  packed.scheme = std::string(module.scheme());
+  packed.weight = std::string(module.weight());
   packed.dtype = DType::bf16;
   // A scale of 255 stands for 2^128, which is no float: so the values are doubled, and the scales halved.
   packed.codes = doubled_fp4_codes();
-  packed.scale = {
-      .values = scales.reshape({scales.numel()}), .in_line = groups, .columns_each = kGroup, .exponent_bias = 128};
-  const Tensor bytes = packed.packed.reshape({experts * rows, packed.row_bytes});
-  return transposed_strips(std::make_unique<Mxfp4Strips>(std::move(packed), bytes, experts), has_experts);
+  packed.codes.bits = 8;
+  packed.codes.field.mask = 15;
+  packed.scale = {.values = transposed(scales.reshape({experts * rows, groups}), experts),
+                  .in_line = rows,
+                  .rows_each = kGroup,
+                  .exponent_bias = 128};
+  return unpacked_rows(std::move(packed)).reshape(result);
 }
 
 }  // namespace ballast

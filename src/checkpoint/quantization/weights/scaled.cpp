@@ -29,7 +29,7 @@ std::optional<BlockSize> block_size(const PackedModule& module) {
 
 // Programs of NVIDIA and of FP8's own schemes give the model's dtype, compressed-tensors that of the scales.
 DType dtype_of_scaled(const PackedModule& module, DType scales) {
-  const std::string& scheme = module.scheme();
+  const std::string_view scheme = module.scheme();
   if (scheme != "compressed-tensors" && scheme != "int8") return module.quantization().dtype;
   const bool is_float = scales == DType::f16 || scales == DType::bf16 || scales == DType::f32;
   return is_float ? scales : DType::bf16;
@@ -56,7 +56,7 @@ Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_vie
 
 // A weight of a module whose scale has a name of its own; other numbers there are of activations.
 Tensor read_named(PackedModule& module, std::string_view ending, std::string_view of_activations) {
-  module.set_weight(module.base() + ".weight");
+  module.set_weight(module.base(), ".weight");
   module.find(of_activations);
   const Tensor weight = module.need(".weight"), scale = module.need(ending);
   return read_elements(module, weight, ending, scale);
@@ -67,7 +67,7 @@ Tensor read_named(PackedModule& module, std::string_view ending, std::string_vie
 Tensor read_scaled(PackedModule& module) {
   const Tensor* inverse = module.find("_scale_inv");
   const std::string_view ending = inverse != nullptr ? "_scale_inv" : "_scale";
-  const Tensor weight = module.need(""), scale = module.need(ending);
+  const Tensor weight = module.need(""), scale = inverse != nullptr ? *inverse : module.need(ending);
   if (inverse == nullptr || weight.dtype() != DType::i8) return read_elements(module, weight, ending, scale);
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};

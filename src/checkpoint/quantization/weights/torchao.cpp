@@ -79,7 +79,7 @@ Wrapper wrapper_of(PackedModule& module) {
     return {type.substr(0, end), composite.dtype.value_or(DType::bf16), end != std::string::npos, {}};
   }
   const auto found = module.checkpoint().metadata.find(module.weight());
-  if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + module.weight()};
+  if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + std::string(module.weight())};
   return described_by(module, found->second);
 }
 
@@ -91,7 +91,7 @@ Tensor read_torchao(PackedModule& module) {
   if (!is_attribute) {
     const auto dot = module.base().rfind('.') + 1;
     if (module.base().substr(dot).starts_with("_"))
-      module.set_weight(module.base().substr(0, dot) + module.base().substr(dot + 1));
+      module.set_weight(module.base().substr(0, dot), module.base().substr(dot + 1));
   }
   const Tensor data = module.need(mark + "qdata"), scale = module.need(mark + "scale");
   const Wrapper wrapper = wrapper_of(module);
