@@ -157,6 +157,11 @@ class Widths(unittest.TestCase):
             with self.subTest(path):
                 self.assertLessEqual(len(self.show([*path.split(), "--help"], 80).splitlines()), 50)
 
+    def test_many_options_stand_in_groups(self):
+        for path, options in parser_commands().items():
+            if path and len(options) > 10:
+                self.assertNotIn("\nOptions\n", self.pipe([*path.split(), "--help"])[0], path)
+
     def test_the_short_help_names_every_option_and_the_long_one_explains_it(self):
         commands = parser_commands()
         for path, options in commands.items():
