@@ -48,7 +48,7 @@ void write_json(Session& session, const Arguments& arguments, const FromDiffRepo
 
 void write_text(Session& session, const FromDiffReport& report) {
   Table table(session.out, session.screen,
-              {{}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true}, {.right = true}});
+              {{.narrowest = 40}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true}, {.right = true}});
   table.header({"weight", "shape", "rank", "change", "error left"});
   for (const auto& layer : report.layers) {
     table.row({escape_for_terminal(layer.name), to_string(layer.shape), std::to_string(layer.rank),
