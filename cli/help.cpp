@@ -99,7 +99,9 @@ class HelpText {
 
   void prose(std::string_view label, std::string_view words) { text_ += labelled(terminal_, label, words) + "\n"; }
   void gap() { text_ += "\n"; }
-  void title(std::string_view title) { text_ += "\n" + terminal_.paint(Color::bold, title) + "\n"; }
+  void title(std::string_view title) {
+    text_ += "\n" + terminal_.paint(Color::bold, labelled(terminal_, "", title)) + "\n";
+  }
 
   void section(std::string_view heading, const std::vector<Entry>& entries) {
     if (entries.empty()) return;

@@ -123,12 +123,14 @@ void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths
 void Table::write_text(const std::string& line, const std::string& gap, const Row& row, std::size_t width) {
   const std::string& text = row.cells.back();
   const Color color = row.header ? Color::bold : columns_.back().color;
-  const bool is_beside = width != kLeftOut && widest_word(text) <= width;
+  if (row.header && width == kLeftOut) return out_.line(line);
+  const bool fits = columns_of(line) + gap.size() + columns_of(text) <= terminal_.width;
+  const bool is_beside = fits || (width != kLeftOut && widest_word(text) <= width);
+  if (fits) width = columns_of(text);
   std::string before = is_beside ? line + gap : indent_ + std::string(kBelow);
   const std::string margin = is_beside ? std::string(columns_of(before), ' ') : before;
   if (!is_beside) {
     out_.line(line);
-    if (row.header) return;
     width = terminal_.width - std::min(terminal_.width, margin.size());
   }
   for (const std::string& part : wrapped(text, width)) {

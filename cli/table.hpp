@@ -2,9 +2,9 @@
 // with one tab between them.
 //
 // If the columns do not fit, the text in a column that wraps goes on in the next line; if too little room is left
-// beside the other columns, it stands below its row. Then the column with names is cut in the middle, down to its
-// `narrowest`; then columns are left out, the one with the greatest `drop` first. A cell of any other column is never
-// cut: half a number is a wrong number.
+// beside the other columns, what does not fit stands below its row. Then the column with names is cut in the middle,
+// down to its `narrowest`; then columns are left out, the one with the greatest `drop` first. A cell of any other
+// column is never cut: half a number is a wrong number.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "wrap.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "terminal.hpp"
 
@@ -9,8 +10,36 @@ namespace {
 
 constexpr std::size_t kHang = 2;  // of lines below a label that is wide
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether the space is in a shape or an index: "[256, 256]".
+bool is_in_brackets(std::string_view before) {
+  const std::size_t open = before.find_last_of("[]");
+  return open != before.npos && before[open] == '[' &&
+         before.find_first_not_of("-0123456789, ", open + 1) == before.npos;
+}
+
+// Whether the space between these texts holds a number together: "11 008", "1.02 kB".
+bool is_in_number(std::string_view before, std::string_view after) {
+  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "%", "M", "s", "ms"};
+  if (before.empty() || !is_digit(before.back())) return false;
+  const std::string_view next = after.substr(0, after.find_first_of(" ,;.):"));
+  const bool is_group = next.size() == 3 && std::ranges::all_of(next, is_digit);
+  return is_group || std::ranges::find(kUnits, next) != std::end(kUnits);
+}
+
+// Whether the text may not be broken at this space. Lists of numbers may be as long as a vocabulary.
+bool holds_together(std::string_view text, std::size_t space) {
+  constexpr std::size_t kLongest = 32;
+  const std::string_view before = text.substr(0, space);
+  return space <= kLongest && (is_in_number(before, text.substr(space + 1)) || is_in_brackets(before));
+}
+
+// A word may have spaces that hold it together.
 std::string_view take_word(std::string_view& text) {
-  const std::size_t end = std::min(text.find(' '), text.size());
+  std::size_t end = text.find(' ');
+  while (end != text.npos && holds_together(text, end)) end = text.find(' ', end + 1);
+  end = std::min(end, text.size());
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return word;

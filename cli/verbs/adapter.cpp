@@ -147,6 +147,7 @@ void add_initial_option(Command& verb, Arguments& arguments) {
 }
 
 void add_adapter_options(Command& verb, Session& session, Arguments& arguments) {
+  verb.group("The adapter");
   verb.option("--subfolder", "NAME", &arguments.subfolder, "of the adapter's folder, where several lie in one");
   verb.option("--key-mapping", "REGEX=TEMPLATE", &arguments.key_mapping,
               "replace in the adapter's names, without base_model.model.; the first that matches counts");
@@ -155,6 +156,7 @@ void add_adapter_options(Command& verb, Session& session, Arguments& arguments) 
 }
 
 void add_output_options(Command& verb, Session& session, Arguments& arguments, std::string description) {
+  verb.group("The output");
   verb.option("-o,--output", "PATH", &arguments.out, std::move(description));
   add_force_option(verb, session);
   verb.flag("--dry-run", &arguments.dry_run, "show what would be written, and write nothing");
@@ -178,6 +180,7 @@ Adapter open_adapter(const Session& session, const std::string& path, const Chec
 }
 
 void add_name_options(Command& verb, NameOptions& names) {
+  verb.rare_group("GGUF");
   verb.option("--architecture", "NAME", &names.architecture, "for GGUF, where the file does not say it: llama");
   verb.option("--heads", "N", &names.head_count, "for GGUF: heads of attention");
   verb.option("--kv-heads", "N", &names.head_count_kv, "for GGUF: heads of keys and values");
@@ -190,12 +193,14 @@ void add_adapter(Command& verb, Session& session) {
   info.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   add_adapter_options(info, session, *arguments);
   add_name_options(info, arguments->names);
+  info.group("The output");
   add_json_option(info, session);
   info.examples = "  ballast adapter info my-lora/\n  ballast adapter info style.safetensors --json\n";
   info.run = [arguments, &session] { return run_info(session, *arguments); };
 
   Command& extract = verb.verb("extract", "the adapter in an adapted model's checkpoint, as PEFT saves it");
   extract.positional("STATE", &arguments->state, "the checkpoint of the adapted model");
+  extract.group("The adapter");
   extract.option("--config", "FILE", &arguments->config, "its adapter_config.json");
   extract.option("--name", "NAME", &arguments->name, "of the adapter; default where it is not given");
   extract.option("--save-embeddings", "WHEN", &arguments->embeddings,
@@ -212,6 +217,7 @@ void add_adapter(Command& verb, Session& session) {
   Command& inject = verb.verb("inject", "a base with an adapter in it, as the state dict of a PeftModel");
   inject.positional("BASE", &arguments->state, "the base, or a model that has adapters already");
   inject.positional("ADAPTER", &arguments->adapter, kAdapterIs);
+  inject.group("The adapter");
   inject.option("--name", "NAME", &arguments->name, "of the adapter; default where it is not given");
   inject.option("--dtype", "DTYPE", &arguments->dtype, "cast the base, and decode ggml's blocks");
   inject.flag("--ignore-mismatched", &arguments->ignore_mismatched, "leave out what does not fit the base");
@@ -223,6 +229,7 @@ void add_adapter(Command& verb, Session& session) {
 
   Command& convert = verb.verb("convert", "for another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
+  convert.group("The adapter");
   convert.option("--to", "PROGRAM", &arguments->dialect,
                  "whose names and shapes it gets: peft (a folder), diffusers, kohya or gguf (a file)");
   convert.option("--base", "TARGET", &arguments->state,

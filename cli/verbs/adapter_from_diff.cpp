@@ -48,7 +48,7 @@ void write_json(Session& session, const Arguments& arguments, const FromDiffRepo
 
 void write_text(Session& session, const FromDiffReport& report) {
   Table table(session.out, session.screen,
-              {{}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true}, {.right = true}});
+              {{.narrowest = 40}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true}, {.right = true}});
   table.header({"weight", "shape", "rank", "change", "error left"});
   for (const auto& layer : report.layers) {
     table.row({escape_for_terminal(layer.name), to_string(layer.shape), std::to_string(layer.rank),
@@ -108,14 +108,16 @@ void add_adapter_from_diff(Command& adapter, Session& session) {
       adapter.verb("from-diff", "a LoRA of what changed between two checkpoints, and how much it leaves out");
   verb.positional("BASE", &arguments->base, "the model before training");
   verb.positional("TUNED", &arguments->tuned, "the model after it");
+  verb.group("The LoRA");
   verb.option("--rank", "N", &arguments->rank, "of every matrix; 16 where it is not given");
   verb.flag("--fan-in-fan-out", &arguments->fan_in_fan_out, "matrices are [in, out], as GPT-2 has them");
-  add_name_options(verb, arguments->names);
   add_selection_options(verb, session);
+  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
+  add_name_options(verb, arguments->names);
+  verb.group("The output");
   verb.option("-o,--output", "DIR", &arguments->out, "the folder to write");
   add_force_option(verb, session);
   verb.flag("--dry-run", &arguments->dry_run, "show the error of every layer, and write nothing");
-  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
   add_sync_option(verb, session);
   add_json_option(verb, session);
   verb.examples = "  ballast adapter from-diff base/ tuned/ --rank 32 -o my-lora\n";

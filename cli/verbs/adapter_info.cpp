@@ -80,12 +80,12 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
   for (const auto& scale : summary.scales)
     lines.push_back(fmt::format("rank {}, alpha {}: scaling {}, {}", scale.rank, scale.alpha,
                                 screen.number(scale.scaling, 6), screen.plural(scale.modules, "module")));
-  text.list("scaling", lines);
+  text.facts("scaling", lines);
   lines.clear();
   for (const auto& module : summary.modules) lines.push_back(fmt::format("{} {}{}", module.name, screen.times(), module.count));
-  if (!lines.empty()) text.list("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
+  if (!lines.empty()) text.facts("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
   if (!summary.saved_whole.empty())
-    text.list("replaces", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
+    text.facts("replaces", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});
   text.line("merge", summary.formula.empty() ? fmt::format("cannot be merged: {}", summary.why_not_merged)
                                              : fmt::format("each of these becomes {}", summary.formula));
   text.line("tensors", screen.count(summary.tensors));

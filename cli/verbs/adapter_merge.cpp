@@ -124,6 +124,33 @@ int run_merge(Session& session, const Arguments& given) {
   return code;
 }
 
+void add_merge_options(Command& verb, Session& session, Arguments& arguments) {
+  verb.group("How they are merged");
+  verb.option("--weight", "W", &arguments.weights,
+              "how much of an adapter: one for each, in their order, or none for 1");
+  verb.flag("--base-from-hub", &arguments.base_from_hub,
+            "the base is the Hub's repository that the first adapter names; give no BASE");
+  verb.option("--initial-adapter", "ADAPTER", &arguments.initial,
+              "of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted");
+  verb.flag("--peft-exact", &arguments.peft_exact, "round where PEFT's merge_and_unload rounds, not once at the end");
+  verb.flag("--unmerge", &arguments.unmerge, "take them out of a base that they were merged into");
+  verb.option("--dtype", "DTYPE", &arguments.dtype, "cast the result, and decode ggml's blocks");
+  add_name_options(verb, arguments.names);
+  verb.group("The output");
+  verb.option("-o,--output", "PATH", &arguments.out, possible_outputs());
+  verb.option("--max-shard-size", "SIZE", &arguments.max_shard_size, "split into shards of at most this much");
+  add_force_option(verb, session);
+  verb.flag("--dry-run", &arguments.dry_run, "show what would be written, and write nothing");
+  add_json_option(verb, session);
+  verb.rare_group("Writing");
+  add_sidecars_option(verb, arguments.no_sidecars);
+  add_strict_option(verb, session);
+  verb.flag("--verify", &arguments.verify, "read everything back and compare, before anything is replaced");
+  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
+  verb.option("--memory", "SIZE", &arguments.memory, "for all buffers together; 64MiB by default");
+  add_sync_option(verb, session);
+}
+
 }  // namespace
 
 void add_adapter_merge(Command& adapter, Session& session) {
@@ -131,27 +158,7 @@ void add_adapter_merge(Command& adapter, Session& session) {
   Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
   verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order");
-  verb.flag("--base-from-hub", &arguments->base_from_hub,
-            "the base is the Hub's repository that the first adapter names; give no BASE");
-  verb.option("-o,--output", "PATH", &arguments->out, possible_outputs());
-  verb.option("--weight", "W", &arguments->weights,
-              "how much of an adapter: one for each, in their order, or none for 1");
-  verb.option("--initial-adapter", "ADAPTER", &arguments->initial,
-              "of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted");
-  verb.flag("--peft-exact", &arguments->peft_exact, "round where PEFT's merge_and_unload rounds, not once at the end");
-  verb.flag("--unmerge", &arguments->unmerge, "take them out of a base that they were merged into");
-  verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the result, and decode ggml's blocks");
-  verb.option("--max-shard-size", "SIZE", &arguments->max_shard_size, "split into shards of at most this much");
-  verb.option("--memory", "SIZE", &arguments->memory, "for all buffers together; 64MiB by default");
-  add_name_options(verb, arguments->names);
-  add_sidecars_option(verb, arguments->no_sidecars);
-  verb.flag("--allow-dangerous", &session.allow_dangerous, "go on although a file names something dangerous");
-  verb.flag("--verify", &arguments->verify, "read everything back and compare, before anything is replaced");
-  add_strict_option(verb, session);
-  add_force_option(verb, session);
-  verb.flag("--dry-run", &arguments->dry_run, "show what would be written, and write nothing");
-  add_sync_option(verb, session);
-  add_json_option(verb, session);
+  add_merge_options(verb, session, *arguments);
   verb.examples = R"(  ballast adapter merge base/ my-lora/ -o merged/
   ballast adapter merge base.gguf style/ tone/ --weight 0.7 --weight 0.3 -o both.gguf
 )";

@@ -276,11 +276,13 @@ void add_cat(Command& verb, Session& session) {
   add_target(verb, arguments->target);
   verb.positional("NAME", &arguments->words,
                   "the tensor's full name, or a glob that matches it; may be left out if there is only one");
+  verb.group("Which values");
   verb.option("--slice", "SLICE", &arguments->slice, "a part of it, as Python writes it: 0:4,:8 or ...,-1");
   verb.option("--dtype", "DTYPE", &arguments->dtype, "cast the values: round to nearest even, NaN kept");
+  verb.flag("--full", &arguments->full, "print every value, however many");
+  verb.group("The output");
   verb.option("-o,--output", "FILE", &arguments->output,
               "write x.npy (NumPy), x.npz (several, by names and globs), any other file or - (raw bytes)");
-  verb.flag("--full", &arguments->full, "print every value, however many");
   add_strict_option(verb, session);
   add_force_option(verb, session);
   add_sync_option(verb, session);

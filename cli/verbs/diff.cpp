@@ -173,17 +173,20 @@ void add_diff(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   verb.positional("A", &arguments->a, "a checkpoint");
   verb.positional("B", &arguments->b, "another");
-  verb.option("--atol", "X", &arguments->atol, "values are equal if |a - b| <= atol + rtol * |b|");
-  verb.option("--rtol", "X", &arguments->rtol, "the same, relative to the second checkpoint's");
-  verb.option("--tolerance", "X", &arguments->tolerance, "values that differ by at most this are equal: --atol");
+  verb.group("What counts as equal");
+  verb.option("--atol", "X", &arguments->atol, "values are equal if |a - b| <= atol + rtol * |b|, as in NumPy");
+  verb.option("--rtol", "X", &arguments->rtol, "the same: a part of the second checkpoint's value");
+  verb.option("--tolerance", "X", &arguments->tolerance, "the same as --atol");
   verb.flag("--ignore-dtype", &arguments->ignore_dtype, "tensors of two dtypes are equal if their values are");
   verb.flag("--no-values", &arguments->skip_values, "compare names, dtypes and shapes only");
-  verb.option("--top", "N", &arguments->top, "so many changed tensors, the largest change first");
-  verb.flag("--effective-rank", &arguments->effective_rank, "the rank of each changed matrix: a merged LoRA shows");
+  verb.group("Which tensors, under which names");
+  add_selection_options(verb, session);
   verb.option("--names", "STYLE", &arguments->names,
               "both sides under the names of Hugging Face or llama.cpp: hf, gguf; keep takes all as they are");
   add_name_options(verb, arguments->name_options);
-  add_selection_options(verb, session);
+  verb.group("What is shown");
+  verb.option("--top", "N", &arguments->top, "so many changed tensors, the largest change first");
+  verb.flag("--effective-rank", &arguments->effective_rank, "the rank of each changed matrix: a merged LoRA shows");
   add_json_option(verb, session);
   verb.examples =
       "  ballast diff a.safetensors b.safetensors\n  ballast diff base/ tuned/ --include '*attn*' --effective-rank\n"

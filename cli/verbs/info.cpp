@@ -361,6 +361,7 @@ int run_info(Session& session, const InfoArguments& arguments) {
   for (std::size_t i = 0; i < arguments.targets.size(); ++i) {
     if (i != 0) session.out.write('\n');
     say_info(session, arguments.targets[i], arguments, nullptr);
+    session.out.flush();  // what is known is shown, even if the next target cannot be opened
   }
   return 0;
 }

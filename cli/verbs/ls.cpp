@@ -151,13 +151,9 @@ int run_ls(Session& session, Arguments& arguments) {
   return 0;
 }
 
-void add_list_options(Command& verb, const std::shared_ptr<Arguments>& arguments) {
-  verb.flag("-l,--long", &arguments->has_numel, "a column with the number of elements, too");
-  verb.option(
-      "--sort", "KEY", [arguments](const std::string& text) { arguments->list.sort = sort_argument(text); },
-      "by bytes or numel, largest first; by name, dtype, shape or file, ascending");
-  verb.flag("--reverse", &arguments->list.reverse, "the other way round");
-  verb.option("--top", "N", &arguments->list.top, "only the first N; the largest, unless there is --sort");
+void add_list_options(Command& verb, Session& session, const std::shared_ptr<Arguments>& arguments) {
+  verb.group("Which tensors");
+  add_selection_options(verb, session);
   verb.option(
       "--dtype", "DTYPES",
       [arguments](const std::vector<std::string>& texts) {
@@ -174,9 +170,18 @@ void add_list_options(Command& verb, const std::shared_ptr<Arguments>& arguments
       "--max-size", "SIZE",
       [arguments](const std::string& text) { arguments->list.max_bytes = bytes_argument("--max-size", text); },
       "only tensors of at most so many bytes");
+  verb.flag("--duplicates", &arguments->duplicates, "only tensors with the bytes of another one, in groups");
+  verb.group("In which order");
+  verb.option(
+      "--sort", "KEY", [arguments](const std::string& text) { arguments->list.sort = sort_argument(text); },
+      "by bytes or numel, largest first; by name, dtype, shape or file, ascending");
+  verb.flag("--reverse", &arguments->list.reverse, "the other way round");
+  verb.option("--top", "N", &arguments->list.top, "only the first N; the largest, unless there is --sort");
+  verb.group("What is shown");
+  verb.flag("-l,--long", &arguments->has_numel, "a column with the number of elements, too");
   verb.flag("--tree", &arguments->tree, "what lies under each prefix of names, with layers of one kind folded");
   verb.option("--depth", "N", &arguments->depth, "of the tree, only so many levels; implies --tree");
-  verb.flag("--duplicates", &arguments->duplicates, "only tensors with the bytes of another one, in groups");
+  add_json_option(verb, session);
 }
 
 }  // namespace
@@ -185,9 +190,7 @@ void add_ls(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
   verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these; or a part of names");
-  add_list_options(verb, arguments);
-  add_selection_options(verb, session);
-  add_json_option(verb, session);
+  add_list_options(verb, session, arguments);
   verb.examples =
       "  ballast ls model/\n"
       "  ballast ls model.safetensors '*.weight' --exclude '*norm*'\n"

@@ -228,22 +228,24 @@ void add_stats(Command& verb, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   add_target(verb, arguments->target);
   verb.positional("GLOB", &arguments->globs, "only tensors whose full name matches one of these");
+  verb.group("What is shown");
   verb.flag("--problems", &arguments->problems,
             "only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there are any");
   verb.option("--outlier-factor", "X", &arguments->outlier_factor,
-              "with --problems, a spread is odd beyond X times the median of its pattern, or below a part of X; 8");
+              "with --problems: odd is above X times the median of its pattern, or below a part of X; 8 by default");
   verb.option("--quantiles", "Q", &arguments->quantiles,
-              fmt::format("such as 0.01,0.5,0.99, exact; without a value {}; repeatable", kUsualQuantiles));
+              fmt::format("exact ones, such as 0.01,0.5,0.99; without a value {}; repeatable", kUsualQuantiles));
   verb.arguments.back().implied = kUsualQuantiles;
   verb.flag("--long", &arguments->is_long, "norms, and the share of values farther than 6 std from the mean");
-  verb.option("--axis", "N", &arguments->axis, "for each index of dimension N; -1 is the last one");
+  verb.option("--axis", "N", &arguments->axis, "a line for each index of dimension N; -1 is the last one");
   verb.option("--top", "N", &arguments->top,
               "with --axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal");
   verb.flag("--histogram", &arguments->histogram,
             "a small histogram for each tensor; one tensor always has a large one");
   verb.option("--bins", "N", &arguments->bins, "of the histogram; implies --histogram");
-  add_selection_options(verb, session);
   add_json_option(verb, session);
+  verb.group("Which tensors");
+  add_selection_options(verb, session);
   verb.examples =
       "  ballast stats model.safetensors '*.weight' --histogram\n  ballast stats model.safetensors wte.weight\n"
       "  ballast stats model.safetensors --problems\n  ballast stats model.safetensors wte.weight --axis -1\n";

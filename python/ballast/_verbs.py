@@ -39,8 +39,8 @@ def info(
 
 
 def ls(
-    target, globs=None, *, long=False, sort=None, reverse=False, top=None, dtype=None, min_size=None,
-    max_size=None, tree=False, depth=None, duplicates=False, include=None, exclude=None, threads=None, root=None,
+    target, globs=None, *, include=None, exclude=None, dtype=None, min_size=None, max_size=None, duplicates=False,
+    sort=None, reverse=False, top=None, long=False, tree=False, depth=None, threads=None, root=None,
     weights_only=False, single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False,
     no_cache=False, dequantize=False, lenient=False, limits=None, variant=None, subfolder=None, header=None,
     netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
@@ -49,26 +49,26 @@ def ls(
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose full name matches one of these; or a part of names
-        long: a column with the number of elements, too
-        sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
-        reverse: the other way round
-        top: only the first N; the largest, unless there is sort
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         dtype: only tensors of these dtypes: F16,BF16
         min_size: only tensors of at least so many bytes: 10MB, 1GiB, 512K
         max_size: only tensors of at most so many bytes
+        duplicates: only tensors with the bytes of another one, in groups
+        sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
+        reverse: the other way round
+        top: only the first N; the largest, unless there is sort
+        long: a column with the number of elements, too
         tree: what lies under each prefix of names, with layers of one kind folded
         depth: of the tree, only so many levels; implies tree
-        duplicates: only tensors with the bytes of another one, in groups
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
     """
     return _run(
         ('ls',),
         [("target", target), ("texts", globs)],
         {
-            "long": long, "sort": sort, "reverse": reverse, "top": top, "dtype": dtype, "min-size": min_size,
-            "max-size": max_size, "tree": tree, "depth": depth, "duplicates": duplicates, "include": include,
-            "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "include": include, "exclude": exclude, "dtype": dtype, "min-size": min_size, "max-size": max_size,
+            "duplicates": duplicates, "sort": sort, "reverse": reverse, "top": top, "long": long, "tree": tree,
+            "depth": depth, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
             "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
             "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
             "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
@@ -93,11 +93,11 @@ def stats(
         globs: only tensors whose full name matches one of these
         problems: only tensors with NaN, Inf, nothing but zeros, constant rows, or an odd spread; exit 1 if there
             are any
-        outlier_factor: with problems, a spread is odd beyond X times the median of its pattern, or below a part of
-            X; 8
-        quantiles: such as 0.01,0.5,0.99, exact; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
+        outlier_factor: with problems: odd is above X times the median of its pattern, or below a part of X; 8 by
+            default
+        quantiles: exact ones, such as 0.01,0.5,0.99; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
         long: norms, and the share of values farther than 6 std from the mean
-        axis: for each index of dimension N; -1 is the last one
+        axis: a line for each index of dimension N; -1 is the last one
         top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
@@ -246,9 +246,9 @@ def check(
 
 
 def diff(
-    a, b, *, atol=None, rtol=None, tolerance=None, ignore_dtype=False, no_values=False, top=None,
-    effective_rank=False, names=None, architecture=None, heads=None, kv_heads=None, include=None, exclude=None,
-    threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    a, b, *, atol=None, rtol=None, tolerance=None, ignore_dtype=False, no_values=False, include=None, exclude=None,
+    names=None, architecture=None, heads=None, kv_heads=None, top=None, effective_rank=False, threads=None,
+    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
     compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
     subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
@@ -256,32 +256,32 @@ def diff(
 
         a: a checkpoint
         b: another
-        atol: values are equal if |a - b| <= atol + rtol * |b|
-        rtol: the same, relative to the second checkpoint's
-        tolerance: values that differ by at most this are equal: atol
+        atol: values are equal if |a - b| <= atol + rtol * |b|, as in NumPy
+        rtol: the same: a part of the second checkpoint's value
+        tolerance: the same as atol
         ignore_dtype: tensors of two dtypes are equal if their values are
         no_values: compare names, dtypes and shapes only
-        top: so many changed tensors, the largest change first
-        effective_rank: the rank of each changed matrix: a merged LoRA shows
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
         names: both sides under the names of Hugging Face or llama.cpp: hf, gguf; keep takes all as they are
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        top: so many changed tensors, the largest change first
+        effective_rank: the rank of each changed matrix: a merged LoRA shows
     """
     return _run(
         ('diff',),
         [("target", a), ("target", b)],
         {
             "atol": atol, "rtol": rtol, "tolerance": tolerance, "ignore-dtype": ignore_dtype,
-            "no-values": no_values, "top": top, "effective-rank": effective_rank, "names": names,
-            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "include": include,
-            "exclude": exclude, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
-            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
-            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "no-values": no_values, "include": include, "exclude": exclude, "names": names,
+            "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "top": top,
+            "effective-rank": effective_rank, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient,
+            "limit": limits, "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc,
+            "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

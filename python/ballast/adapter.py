@@ -177,9 +177,9 @@ def convert(
 
 
 def merge(
-    base, adapters=None, *, base_from_hub=False, output=None, weight=None, initial_adapter=None, peft_exact=False,
-    unmerge=False, dtype=None, max_shard_size=None, memory=None, architecture=None, heads=None, kv_heads=None,
-    no_sidecars=False, allow_dangerous=False, verify=False, strict=False, force=False, dry_run=False,
+    base, adapters=None, *, weight=None, base_from_hub=False, initial_adapter=None, peft_exact=False,
+    unmerge=False, dtype=None, architecture=None, heads=None, kv_heads=None, output=None, max_shard_size=None,
+    force=False, dry_run=False, no_sidecars=False, strict=False, verify=False, allow_dangerous=False, memory=None,
     no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
     cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
     variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
@@ -189,37 +189,37 @@ def merge(
 
         base: the base: any format and dtype, sharded or not, quantized or not
         adapters: folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order
-        base_from_hub: the base is the Hub's repository that the first adapter names; give no BASE
-        output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         weight: how much of an adapter: one for each, in their order, or none for 1
+        base_from_hub: the base is the Hub's repository that the first adapter names; give no BASE
         initial_adapter: of PiSSA, OLoRA and the like: each adapter before its training, which is subtracted
         peft_exact: round where PEFT's merge_and_unload rounds, not once at the end
         unmerge: take them out of a base that they were merged into
         dtype: cast the result, and decode ggml's blocks
-        max_shard_size: split into shards of at most this much
-        memory: for all buffers together; 64MiB by default
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
-        allow_dangerous: go on although a file names something dangerous
-        verify: read everything back and compare, before anything is replaced
-        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
+        max_shard_size: split into shards of at most this much
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
+        no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
+        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        verify: read everything back and compare, before anything is replaced
+        allow_dangerous: go on although a file names something dangerous
+        memory: for all buffers together; 64MiB by default
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'merge'),
         [("target", base), ("targets", adapters)],
         {
-            "base-from-hub": base_from_hub, "output": output, "weight": weight, "initial-adapter": initial_adapter,
-            "peft-exact": peft_exact, "unmerge": unmerge, "dtype": dtype, "max-shard-size": max_shard_size,
-            "memory": memory, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
-            "no-sidecars": no_sidecars, "allow-dangerous": allow_dangerous, "verify": verify, "strict": strict,
-            "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root,
-            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
-            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "weight": weight, "base-from-hub": base_from_hub, "initial-adapter": initial_adapter,
+            "peft-exact": peft_exact, "unmerge": unmerge, "dtype": dtype, "architecture": architecture,
+            "heads": heads, "kv-heads": kv_heads, "output": output, "max-shard-size": max_shard_size,
+            "force": force, "dry-run": dry_run, "no-sidecars": no_sidecars, "strict": strict, "verify": verify,
+            "allow-dangerous": allow_dangerous, "memory": memory, "no-sync": no_sync, "threads": threads,
+            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
+            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
             "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
             "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
             "offline": offline,
@@ -231,9 +231,9 @@ def merge(
 
 
 def from_diff(
-    base, tuned, *, rank=None, fan_in_fan_out=False, architecture=None, heads=None, kv_heads=None, include=None,
-    exclude=None, output=None, force=False, dry_run=False, allow_dangerous=False, no_sync=False, threads=None,
-    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    base, tuned, *, rank=None, fan_in_fan_out=False, include=None, exclude=None, allow_dangerous=False,
+    architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False, no_sync=False,
+    threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
     compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
     subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
@@ -243,24 +243,24 @@ def from_diff(
         tuned: the model after it
         rank: of every matrix; 16 where it is not given
         fan_in_fan_out: matrices are [in, out], as GPT-2 has them
+        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose full name matches
+        allow_dangerous: go on although a file names something dangerous
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
         kv_heads: for GGUF: heads of keys and values
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
         output: the folder to write
         force: overwrite what is there
         dry_run: show the error of every layer, and write nothing
-        allow_dangerous: go on although a file names something dangerous
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
         ('adapter', 'from-diff'),
         [("target", base), ("target", tuned)],
         {
-            "rank": rank, "fan-in-fan-out": fan_in_fan_out, "architecture": architecture, "heads": heads,
-            "kv-heads": kv_heads, "include": include, "exclude": exclude, "output": output, "force": force,
-            "dry-run": dry_run, "allow-dangerous": allow_dangerous, "no-sync": no_sync, "threads": threads,
+            "rank": rank, "fan-in-fan-out": fan_in_fan_out, "include": include, "exclude": exclude,
+            "allow-dangerous": allow_dangerous, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
+            "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
             "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
             "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
             "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,

@@ -49,7 +49,7 @@ struct Doors {
       if (numbers[i]) entries.push_back(from[i]);
     StateDict some;
     some.arenas_ = from.arenas_;
-    some.adopt(std::move(entries));
+    some.adopt(std::move(entries), nullptr);
     return some;
   }
 

@@ -99,6 +99,12 @@ class InfoOfAModel(TestCase):
         notes = self.ballast("info", folder, "--json").json()["notes"]
         self.assertEqual([note["where"] for note in notes], ["config.json"])
 
+    def test_a_target_that_cannot_be_opened_does_not_hide_those_before_it(self):
+        result = self.ballast("info", TINY, "nothing.safetensors", TINY, code=IO)
+        self.assertEqual(result.out.count("tiny.safetensors"), 1)
+        self.assertIn("nothing.safetensors", result.err)
+        self.assertEqual(self.ballast("info", TINY, "nothing.safetensors", "--json", code=IO).out, "")
+
     def test_several_targets_are_shown_one_after_the_other(self):
         text = self.ballast("info", TINY, TINY.with_name("tiny.pt")).out
         self.assertEqual(re.findall(r"(?m)^target +(.+)$", text), [str(TINY), str(TINY.with_name("tiny.pt"))])
