@@ -372,6 +372,47 @@ TEST_F(TeamResume, TakesOverWhatOneProcessHadFinished) {
   EXPECT_TRUE(diff(open(folder_ / "source.safetensors"), open(folder_ / "m.safetensors.index.json")).equal());
 }
 
+// A file far away, which counts what is read of it.
+class FarSource final : public Source {
+ public:
+  FarSource(SourcePtr source, std::atomic<std::uint64_t>& read) : source_(std::move(source)), read_(read) {}
+  const std::string& name() const override { return source_->name(); }
+  std::uint64_t size_bytes() const override { return source_->size_bytes(); }
+  std::uint64_t bytes_per_round_trip() const override { return 1 << 20; }
+  std::string identity() const override { return "always the same"; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    read_ += out.size();
+    source_->read(offset, out);
+  }
+  void read_many(std::span<const ReadRange> ranges) const override {
+    for (const ReadRange& range : ranges) read(range.offset, range.out);
+  }
+
+ private:
+  SourcePtr source_;
+  std::atomic<std::uint64_t>& read_;
+};
+
+TEST_F(TeamResume, GoesOnInsideAFileIfItsSourceIsFarAway) {
+  const std::uint64_t all = 6 * kTensorBytes;
+  std::atomic<std::uint64_t> read = 0;
+  const auto copy = [&](std::uint64_t stop_at) {
+    read = 0;
+    test::ThreadTeam team(2);
+    return team.run([&](Team& member) {
+      SaveOptions options{.durable = false, .threads = 1, .team = &member};
+      options.progress = [&](const ProgressState& state) { return state.done_bytes < stop_at; };
+      save(open(std::make_shared<FarSource>(file_source(folder_ / "source.safetensors"), read)),
+           folder_ / "copy.safetensors", options);
+    });
+  };
+  for (const auto& thrown : copy(all / 2)) EXPECT_NE(thrown, nullptr);
+  EXPECT_FALSE(folder_.names().contains("copy.safetensors"));
+  for (const auto& thrown : copy(UINT64_MAX)) EXPECT_EQ(thrown, nullptr);
+  EXPECT_LT(read, all * 3 / 4) << "what was written is not read again";
+  EXPECT_TRUE(folder_.read("copy.safetensors") == folder_.read("source.safetensors"));
+}
+
 // A disk of one member that gives one byte back with a wrong bit.
 class RottingSink final : public io::Sink {
  public:
