@@ -1,5 +1,7 @@
 #include "received_parts.hpp"
 
+#include <sys/mman.h>
+
 #include <ballast/error.hpp>
 
 #include <cstring>
@@ -11,10 +13,14 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+// Large parts lie in huge pages, if the system has them: to touch fresh memory costs more than to copy into it.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
 std::shared_ptr<std::byte> aligned_memory(std::uint64_t size) {
-  const auto free = [](std::byte* begin) { ::operator delete (begin, std::align_val_t{kAlignment}); };
-  void* const begin = ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment});
-  return {static_cast<std::byte*>(begin), free};
+  const std::align_val_t alignment{size >= 2 * kHugePage ? kHugePage : kAlignment};
+  void* const begin = ::operator new(static_cast<std::size_t>(size), alignment);
+  if (size >= 2 * kHugePage) madvise(begin, static_cast<std::size_t>(size), MADV_HUGEPAGE);
+  return {static_cast<std::byte*>(begin), [alignment](std::byte* memory) { ::operator delete(memory, alignment); }};
 }
 
 // Bytes that lie where they are wanted already: copying them there does nothing.
