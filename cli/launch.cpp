@@ -34,15 +34,19 @@ unsigned number_in(const char* variable) {
 
 }  // namespace
 
-void refuse_to_write_many_times() {
+void refuse_to_write_many_times(bool has_mpi) {
   for (const Launcher& launcher : kLaunchers) {
     const unsigned processes = number_in(launcher.processes);
     if (processes < 2 || std::getenv(launcher.process) == nullptr) continue;
     throw Error(Errc::invalid_argument,
                 fmt::format("{} started {} processes of ballast, and each of them would write the same", launcher.name,
                             processes))
-        .hint("ballast-mpi writes it together: convert, adapter merge; for one process, start ballast without " +
-              std::string(launcher.name));
+        .hint(
+            has_mpi
+                ? "MPI knows of one process only: start ballast-mpi by the mpirun of its own MPI, or by srun --mpi=pmix"
+                : fmt::format("ballast-mpi writes it together: convert, adapter merge; for one process, start "
+                              "ballast without {}",
+                              launcher.name));
   }
 }
 

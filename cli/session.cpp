@@ -97,7 +97,7 @@ OpenOptions Session::data_options() const {
 }
 
 SaveOptions Session::save_options() const {
-  if (host == nullptr && team == nullptr) refuse_to_write_many_times();
+  if (host == nullptr && team_of(team).size() == 1) refuse_to_write_many_times(team != nullptr);
   SaveOptions options;
   options.team = team;
   options.overwrite = force;

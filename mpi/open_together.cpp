@@ -267,6 +267,7 @@ OpenedTogether open_together(const Communicator& ranks, const std::string& targe
     if (examine) examine(opened.checkpoint);
     record->close();
     packed = record->packed();
+    record->forget_bytes();
   });
   packed = ranks.broadcast(std::move(packed));
   ranks.together([&] {

@@ -1,5 +1,7 @@
 #include "received_parts.hpp"
 
+#include <sys/mman.h>
+
 #include <ballast/error.hpp>
 
 #include <cstring>
@@ -11,7 +13,22 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+// Large parts lie in huge pages, if the system has them: to touch fresh memory costs more than to copy into it. They
+// are mapped, since malloc() would write its own bytes before them, into a huge page that has nothing else.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::shared_ptr<std::byte> huge_memory(std::size_t size) {
+  const std::size_t mapped = (size + kHugePage - 1) / kHugePage * kHugePage + kHugePage;
+  void* const begin = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) throw std::bad_alloc();
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  auto* const memory = static_cast<std::byte*>(begin) + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
+  madvise(memory, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return {memory, [begin, mapped](std::byte*) { munmap(begin, mapped); }};
+}
+
 std::shared_ptr<std::byte> aligned_memory(std::uint64_t size) {
+  if (size >= 2 * kHugePage) return huge_memory(static_cast<std::size_t>(size));
   const auto free = [](std::byte* begin) { ::operator delete (begin, std::align_val_t{kAlignment}); };
   void* const begin = ::operator new (static_cast<std::size_t>(size), std::align_val_t{kAlignment});
   return {static_cast<std::byte*>(begin), free};

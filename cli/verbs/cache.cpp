@@ -10,8 +10,8 @@
 #include <ballast/error.hpp>
 #include <ballast/text.hpp>
 
-#include "../launch.hpp"
 #include "../json_writer.hpp"
+#include "../launch.hpp"
 #include "../options.hpp"
 #include "../table.hpp"
 #include "verbs.hpp"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <ballast/text.hpp>
 
-#include "../launch.hpp"
 #include "../json_writer.hpp"
+#include "../launch.hpp"
 #include "../options.hpp"
 #include "verbs.hpp"
 

@@ -81,7 +81,8 @@ struct Loaded {
 // before a model changes, on all ranks.
 //
 // Memory: what the model holds in the end, and `memory_bytes`. A rank that reads a tensor that lies strided in its file
-// holds it meanwhile; so does a rank whose model casts or stacks tensors into memory of its own.
+// holds it meanwhile; a rank whose model casts or stacks tensors into memory of its own, or wants copies of tensors
+// (LoadStateDictOptions::assign), holds what is not copied yet.
 template <class Model>
 Loaded load_state_dict(MPI_Comm ranks, Model& model, const std::string& target, const std::vector<RankRule>& rules,
                        const LoadOptions& options = {});
@@ -92,6 +93,7 @@ Loaded load_state_dict(MPI_Comm ranks, Model& model, const std::string& target, 
 RankReport planned_traffic(const Checkpoint& checkpoint, unsigned ranks, const std::vector<RankRule>& rules,
                            unsigned ranks_per_node, const LoadOptions& options = {});
 
+// The same for fields that are bound by a function, which is called once on each rank; what it throws ends all ranks.
 Loaded load_bound(MPI_Comm ranks, const std::function<std::vector<BoundTensor>()>& bind_model,
                   const std::string& target, const std::vector<RankRule>& rules, const LoadOptions& options);
 

@@ -16,6 +16,10 @@ constexpr std::uint64_t kDirectBytes = std::uint64_t{64}
 constexpr std::uint64_t kDirectPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
 constexpr std::uint64_t kJobsEach = 64;                              // at least, for each member of a team
 
+bool is_made_at_once(const Storage& storage) {
+  return !storage.derivation().from.empty() && storage.memory_bytes() >= storage.size_bytes();
+}
+
 class JobMaker {
  public:
   explicit JobMaker(const JobSizes& sizes) : sizes_(sizes) {}
@@ -50,7 +54,7 @@ class JobMaker {
       const std::uint64_t first = range.offset + piece.offset;
       return Job::Part{&tensor, first, piece.size, item.offset + first, number};
     };
-    if (tensor.storage()->is_sequential()) {
+    if (tensor.storage()->is_sequential() || (sizes_.is_shared && is_made_at_once(*tensor.storage()))) {
       Job& stream = streams_.try_emplace(tensor.storage().get(), Job{Job::Kind::streamed, {}}).first->second;
       return add_part(stream, part({0, range.size}));
     }
@@ -99,7 +103,7 @@ JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigne
   const std::uint64_t each = plan_bytes / members / kJobsEach / kernels::kLeafBytes * kernels::kLeafBytes;
   const std::uint64_t most = std::min(buffer_bytes, kDirectPieceBytes);
   const std::uint64_t size = std::clamp<std::uint64_t>(each, kernels::kLeafBytes, most);
-  return {buffer_bytes, size, size};
+  return {buffer_bytes, size, size, true};
 }
 
 std::vector<Job> make_jobs(const SavePlan::File& file, const JobSizes& sizes, std::span<const ByteRange> written) {

@@ -2,7 +2,8 @@
 //
 //   direct    one mapped range, written straight from the map
 //   gathered  small ranges, read into one buffer; those that are neighbours in the file are written at once
-//   streamed  everything from one sequential storage, read in order by one thread, a buffer at a time
+//   streamed  everything from one sequential storage, read in order by one thread, a buffer at a time; for a team, also
+//             from a storage that makes all of its bytes at once and keeps them: other processes would make them again
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,7 @@ struct JobSizes {
   std::uint64_t buffer;    // the most that a gathered job may take: a granule is not cut if it fits in here
   std::uint64_t gathered;  // what it takes if granules allow, at most `buffer`
   std::uint64_t direct;
+  bool is_shared = false;  // several processes carry the jobs out
 };
 
 // For a plan of so many bytes: jobs that are worth the call, and many enough that a team can share them evenly.

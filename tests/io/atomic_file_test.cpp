@@ -415,5 +415,42 @@ TEST(AtomicFile, SaysThatAFolderMayNotBeWrittenTo) {
   chmod(dir.path().c_str(), 0700);
 }
 
+TEST(JoinedFile, WritesAtOffsetsOfTheFileOfAnother) {
+  const test::TempDir dir;
+  const auto file = create_file(dir / "out", kNew);
+  file->reserve(6);
+  const auto joined = join_file(dir / "out", file->temporary_path(), true);
+  joined->reserve(6);
+  joined->write_at(3, std::as_bytes(std::span("def", 3)));
+  joined->sync();
+  file->write_at(0, std::as_bytes(std::span("abc", 3)));
+  std::vector<std::byte> back(6);
+  joined->read_back(0, back);
+  EXPECT_EQ(std::memcmp(back.data(), "abcdef", 6), 0);
+  joined->commit();
+  EXPECT_FALSE(dir.names().contains("out")) << "only the other can give it its name";
+  file->commit();
+  EXPECT_EQ(dir.read("out"), "abcdef");
+}
+
+TEST(JoinedFile, StaysWithTheFileThatIsKeptOrWrittenAnew) {
+  const test::TempDir dir;
+  auto file = create_file(dir / "out", {.durable = false, .key = "0123456789abcdef"});
+  file->reserve(3);
+  const auto joined = join_file(dir / "out", file->temporary_path(), false);
+  file->write_at(0, std::as_bytes(std::span("abc", 3)));
+  file->keep(7);
+  joined->write_at(1, std::as_bytes(std::span("B", 1)));
+  file->commit();
+  EXPECT_EQ(dir.read("out"), "aBc");
+}
+
+TEST(JoinedFile, SaysThatAllProcessesMustSeeTheSameFiles) {
+  const test::TempDir dir;
+  EXPECT_ERROR(join_file(dir / "out", dir / ".out.ballast-aaaaaaaa.tmp", true), Errc::not_found,
+               "out: cannot be opened");
+  EXPECT_HINT(join_file(dir / "out", dir / ".out.ballast-aaaaaaaa.tmp", true), "a file system that they share");
+}
+
 }  // namespace
 }  // namespace ballast::io

@@ -173,6 +173,14 @@ class Refusals(Ranks):
         self.ranks(2, "hash", "in.safetensors", program=COMMAND)
         self.ranks(1, "convert", "in.safetensors", "out.safetensors", program=COMMAND)
 
+    def test_of_processes_that_mpi_does_not_know(self):
+        self.write("in.safetensors", model(1))
+        done = subprocess.run([COMMAND_MPI, "convert", "in.safetensors", "out.safetensors"], cwd=self.folder, text=True,
+                              env=environment(PMI_SIZE="4", PMI_RANK="0"), capture_output=True)
+        self.assertEqual(done.returncode, USAGE, done)
+        self.assertIn("MPI knows of one process only", done.stderr)
+        self.assertEqual(self.names_in_folder(), ["in.safetensors"])
+
     def test_of_a_plan_that_differs(self):
         self.write("in-0.safetensors", model(2))
         self.write("in-1.safetensors", model(3))

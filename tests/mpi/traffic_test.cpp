@@ -123,6 +123,21 @@ TEST(ALoad, DoesWhatWasPlanned) {
   }
 }
 
+TEST(ALoad, ReadsEachByteOncePerNodeIfToldToAndCountsWhatItReadsInVain) {
+  const SharedDir dir;
+  const std::string path = write_tensors(dir, 100, 60, 60);
+  constexpr std::uint64_t kBytes = 100 * 60 * 60 * 4;
+  const mpi::LoadOptions options{.read_once = mpi::ReadOnce::node};
+  const auto whole = load(path, {}, options), rows = load(path, kRows, options),
+             columns = load(path, kColumns, options);
+  EXPECT_EQ(whole.ranks.total().read, kBytes * hosts());
+  EXPECT_EQ(rows.ranks.total().read, kBytes);
+  EXPECT_EQ(rows.ranks.total().twice, 0u);
+  // Some columns lie in all of a tensor's bytes.
+  EXPECT_EQ(columns.ranks.total().read, kBytes * hosts());
+  EXPECT_EQ(columns.ranks.total().twice, kBytes * (hosts() - 1));
+}
+
 TEST(ALoad, OpensTheFilesOnOneRankOnly) {
   const SharedDir dir;
   const auto loaded = load(write_tensors(dir, 1000, 64, 60), kRows);
