@@ -83,7 +83,7 @@ void write_oddities(JsonWriter& json, const Checkpoint& checkpoint) {
 }
 
 // How weights are kept, if the tensors are not weights but what these are packed in; or how they were.
-void write_quantization(JsonWriter& json, const Checkpoint& checkpoint) {
+void write_how_kept(JsonWriter& json, const Checkpoint& checkpoint) {
   json.key("quantization");
   if (!checkpoint.quantization) {
     json.value(nullptr);
@@ -114,7 +114,7 @@ void write_side(JsonWriter& json, const std::string& target, const Checkpoint& c
   json.field("target", target);
   json.field("format", name(checkpoint.format));
   json.field("remote", is_remote(target));
-  write_quantization(json, checkpoint);
+  write_how_kept(json, checkpoint);
   write_files(json, checkpoint);
   list_field(json, "names", checkpoint.size(), [&](std::size_t i) { json.value(checkpoint.tensors[i].name); });
   list_field(json, "dtypes", columns.dtypes.values().size(),

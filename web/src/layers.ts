@@ -1,7 +1,7 @@
 // The layers: a strip for each role over depth, so that a broken or untrained layer is seen at once.
 
 import {byId, choice, find, h, replace} from './dom';
-import {labelOf, medianAndSpread, metric, titleOf, type Measure} from './metrics';
+import {labelOf, largest, medianAndSpread, metric, titleOf, type Measure} from './metrics';
 import {go, shown, state, store} from './state';
 import {stripOf} from './strip';
 import {collator, entryOf, plural} from './text';
@@ -33,7 +33,7 @@ function rolesOf(list: number[]): Role[] {
 function layerValue(tensors: number[], key: Measure): number {
   const values = tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
   if (values.length === 0) return NaN;
-  return key === 'nans' || key === 'change' || key === 'max' ? Math.max(...values) : medianAndSpread(values)[0];
+  return key === 'nans' || key === 'change' || key === 'max' ? largest(values) : medianAndSpread(values)[0];
 }
 
 /** Which layers are far from the others: by the median and the usual distance from it. */
@@ -82,7 +82,7 @@ export function updateLayers(): void {
   wanted = state.metric === 'change' ? [] : roles.flatMap((role) => role.layers.flatMap(([, tensors]) => tensors));
   want(wanted);
   byId('layers-count').textContent = roles.length
-    ? `${plural(roles.length, 'role')}, ${plural(Math.max(...roles.map((role) => role.layers.length)), 'layer')}`
+    ? `${plural(roles.length, 'role')}, ${plural(largest(roles.map((role) => role.layers.length)), 'layer')}`
     : '';
   if (roles.length === 0)
     return replace(strips, h('p', {class: 'none'}, 'There are no names here that differ in the number of a layer.'));

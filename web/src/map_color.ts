@@ -1,7 +1,7 @@
 // What colour a cell of the map has.
 
 import {css, kindColor, rampRgb, shade} from './color';
-import {medianAndSpread, metric, type Measure} from './metrics';
+import {largest, medianAndSpread, metric, type Measure} from './metrics';
 import type {Spread} from './scale';
 import {state, store} from './state';
 import {themeColor} from './theme';
@@ -25,7 +25,7 @@ export function leafValue(node: TreeNode, key: Measure): number {
   }
   if (values.length === 0) return NaN;
   // Damage must not disappear in the middle of many.
-  if (key === 'nans' || key === 'change') return Math.max(...values);
+  if (key === 'nans' || key === 'change') return largest(values);
   return medianAndSpread(values)[0];
 }
 

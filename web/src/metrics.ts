@@ -133,6 +133,9 @@ export function binsOf(stats: Stats): number[] {
 /** A server gives a histogram of the chosen tensor only. */
 export const hasHistogram = (stats: Stats): boolean => Boolean(stats.letters ?? stats.histogram?.length);
 
+/** The largest of many numbers: too many to be the arguments of Math.max. */
+export const largest = (values: number[]): number => values.reduce((a, b) => Math.max(a, b), -Infinity);
+
 /** The middle of some numbers, and how far they usually are from it: neither minds a few odd ones. */
 export function medianAndSpread(values: number[]): [median: number, spread: number] {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);

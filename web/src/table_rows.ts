@@ -1,6 +1,6 @@
 // The rows of the table: tensors, or patterns of names that unfold to them, in the order of a column.
 
-import {medianAndSpread, metric, metricText, type Measure, type Stats} from './metrics';
+import {largest, medianAndSpread, metric, metricText, type Measure} from './metrics';
 import {shown, state, store} from './state';
 import type {Where} from './store';
 import {bytesText, entryOf, numberText, shapeText} from './text';
@@ -69,22 +69,40 @@ export function tableColumns(): Column[] {
   return columns;
 }
 
-/** A number of a row: of its tensor, or the worst of a pattern where that is what matters. */
-function rowValue(row: Row, key: Measure): number {
-  const values = row.tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
-  if (values.length === 0) return NaN;
-  if (values.length === 1) return values[0];
-  if (key === 'change') return Math.max(...values);
-  return key === 'nans' ? values.reduce((a, b) => a + b, 0) : medianAndSpread(values)[0];
+interface Known {
+  version: number; // of the store, when these were computed
+  values: Map<string, number>;
+}
+const knownOf = new WeakMap<Row, Known>();
+
+/** A number of a pattern, which may be of many thousand tensors: computed anew only if something came to be known. */
+function remembered(row: Row, key: string, compute: () => number): number {
+  if (row.tensors.length === 1) return compute();
+  let known = knownOf.get(row);
+  if (known?.version !== store.version) knownOf.set(row, (known = {version: store.version, values: new Map()}));
+  return entryOf(known.values, key, compute);
 }
 
-function rowStat(row: Row, key: keyof Stats & ('min' | 'max')): number {
-  let best = NaN;
-  for (const i of row.tensors) {
-    const value = store.stats(i)?.[key] ?? null;
-    if (value !== null && !(key === 'min' ? value >= best : value <= best)) best = value;
-  }
-  return best;
+/** A number of a row: of its tensor, or the worst of a pattern where that is what matters. */
+function rowValue(row: Row, key: Measure): number {
+  return remembered(row, key, () => {
+    const values = row.tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
+    if (values.length === 0) return NaN;
+    if (values.length === 1) return values[0];
+    if (key === 'change') return largest(values);
+    return key === 'nans' ? values.reduce((a, b) => a + b, 0) : medianAndSpread(values)[0];
+  });
+}
+
+function rowStat(row: Row, key: 'min' | 'max'): number {
+  return remembered(row, key, () => {
+    let best = NaN;
+    for (const i of row.tensors) {
+      const value = store.stats(i)?.[key] ?? null;
+      if (value !== null && !(key === 'min' ? value >= best : value <= best)) best = value;
+    }
+    return best;
+  });
 }
 
 function rowOf(name: string, tensors: number[], level: 0 | 1, key = ''): Row {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
+import {fileURLToPath} from 'node:url';
 import {Bench} from './browser.mjs';
 import {model, write, writeAdapter} from './checkpoints.mjs';
 
@@ -44,6 +45,14 @@ for (const scheme of ['light', 'dark']) {
     await looksAtEvery('difference', '.worst', scheme);
     await looksAtEvery('map', '.stage canvas', scheme);
     await looksAtEvery('table', '.row', scheme);
+  });
+
+  test(`quantized weights have no barrier, ${scheme}`, async () => {
+    await bench.tab({colorScheme: scheme});
+    await bench.served(fileURLToPath(new URL('../../tests/vectors/quantized/gptq-4bit-g32-sym/in', import.meta.url)));
+    await bench.go('tensor=model.layers.0.self_attn.q_proj.qweight');
+    await bench.page.waitForSelector('aside .bins');
+    assert.deepEqual(await problems(), [], scheme);
   });
 
   test(`an adapter has no barrier, ${scheme}`, async () => {
