@@ -78,6 +78,8 @@ class Dequantizer {
       Tensor whole = weight.row->read(module);
       if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
       check_expansion(module, whole);
+      // Some contradictions are found by whoever reads first: groups that are not there, and bits of a mask.
+      if (options_.lenient && whole.storage() && whole.has_data()) whole.storage()->prepare({});
       // Each weight stands in the place of a part of its own, so that none is lost.
       const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");

@@ -102,7 +102,8 @@ void PackedWeights::find_activations(const std::vector<std::size_t>& likely) {
 }
 
 bool PackedWeights::is_orphan(std::size_t number) const {
-  const auto& [name, tensor] = checkpoint_.tensors[number];
+  const std::string_view name = checkpoint_.tensors[number].name;
+  const Tensor& tensor = checkpoint_.tensors[number].tensor;
   if (!is_packed_dtype(tensor.dtype()) || tensor.rank() < 2 || is_part_[number] || is_of_activations_[number])
     return false;
   const bool is_f8 = info(tensor.dtype()).kind == DTypeKind::floating && info(tensor.dtype()).block_bytes == 1;
