@@ -54,7 +54,7 @@ std::string_view PackedModule::named(std::string_view ending) const { return (so
 void PackedModule::throw_missing(std::string_view ending) const { throw MissingPart{std::string(named(ending))}; }
 
 const Tensor* PackedModule::find(std::string_view ending) {
-  const auto number = Doors::number_of(checkpoint().tensors, named(ending));
+  const auto number = Doors::number_near(checkpoint().tensors, near_, named(ending));
   if (!number) return nullptr;
   if (std::ranges::find(parts_, *number) == parts_.end()) parts_.push_back(*number);
   return &checkpoint().tensors[*number].tensor;
