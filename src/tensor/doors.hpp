@@ -39,6 +39,14 @@ struct Doors {
     return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(found) - first) / sizeof(StateDict::Entry);
   }
 
+  // The same, for a name that is probably that of a neighbour: parts of a weight mostly follow each other.
+  static std::optional<std::size_t> number_near(const StateDict& of, std::size_t near, std::string_view name) noexcept {
+    constexpr std::size_t kNeighbours = 3;
+    for (std::size_t i = near - std::min(near, kNeighbours); i < std::min(near + kNeighbours + 1, of.size()); ++i)
+      if (of[i].name == name) return i;
+    return number_of(of, name);
+  }
+
   // The entries whose numbers are true. They share the memory of the names.
   static StateDict selected(const StateDict& from, const std::vector<bool>& numbers) {
     const auto count = static_cast<std::size_t>(std::ranges::count(numbers, true));

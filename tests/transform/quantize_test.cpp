@@ -354,6 +354,17 @@ TEST(Quantize, TakesTheLinearLayersInsideOfTheBlocks) {
       << notes_of(got);
 }
 
+TEST(Quantize, Fp8OfStacksOfExpertsIsRefusedUnlessTheyAreNotNamed) {
+  const Tensor stack = floats({2, 32, 32}, Floats(2048));
+  const Checkpoint model =
+      model_of({{kLayer, random_matrix(32, 32)}, {"model.layers.0.mlp.experts.gate_up_proj", stack}});
+  EXPECT_ERROR(quantize(model, {WeightScheme::fp8_block, {}}), Errc::unsupported,
+               "\"model.layers.0.mlp.experts.gate_up_proj\" is a stack of experts");
+  const Checkpoint got = quantize(model, {WeightScheme::fp8_block, {"*.weight"}});
+  EXPECT_EQ(got.at("model.layers.0.mlp.experts.gate_up_proj").dtype(), DType::f32);
+  EXPECT_EQ(got.at(kLayer).dtype(), DType::f8_e4m3);
+}
+
 TEST(Quantize, TakesTheWeightsThatAreNamed) {
   const Tensor matrix = random_matrix(32, 32);
   const Checkpoint model = model_of({{"lm_head.weight", matrix}, {kLayer, matrix}, {"fc.weight", matrix}});

@@ -31,10 +31,16 @@ std::optional<Json> read_json(const std::string& path, const OpenOptions& option
   return std::nullopt;  // the user did not ask for this file, so its errors do not matter
 }
 
-const Json* object_at(const Json& root, std::string_view member) {
+// A model of several parts says it of a part ("text_config"), and of a part of that.
+const Json* object_at(const Json& root, std::string_view member, int deepest = 3) {
   const Json* found = member.empty() ? &root : root.find(member);
-  if (found == nullptr && root.find("text_config") != nullptr) found = root.at("text_config").find(member);
-  return found != nullptr && found->is_object() ? found : nullptr;
+  if (found != nullptr) return found->is_object() ? found : nullptr;
+  if (deepest == 0 || !root.is_object()) return nullptr;
+  for (const auto& [key, part] : root.members()) {
+    if (!part.is_object() || !key.ends_with("_config")) continue;
+    if (const Json* inside = object_at(part, member, deepest - 1)) return inside;
+  }
+  return nullptr;
 }
 
 template <class Number>

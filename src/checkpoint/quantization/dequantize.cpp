@@ -42,7 +42,9 @@ class Dequantizer {
         packed_(checkpoint_),
         has_smoothing_(std::ranges::any_of(checkpoint_, is_smoothing)),
         whole_of_part_(checkpoint.size()),
-        is_dropped_(checkpoint.size()) {}
+        is_dropped_(checkpoint.size()) {
+    is_made_.reserve(packed_.all().size());
+  }
 
   void run() {
     for (const PackedWeight& weight : packed_.all()) make(weight);
@@ -70,7 +72,7 @@ class Dequantizer {
   void make(const PackedWeight& weight) {
     // quantization_config says what names and dtypes leave open.
     const bool is_refined = weight.scheme != weight.row->name;
-    PackedModule module(source_, weight.base,
+    PackedModule module(source_, weight.number, weight.base,
                         is_refined || quantization_.scheme.empty() ? weight.scheme : quantization_.scheme);
     try {
       if (weight.row->read == nullptr) refuse_scheme(weight.scheme);
@@ -78,6 +80,8 @@ class Dequantizer {
       Tensor whole = weight.row->read(module);
       if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
       check_expansion(module, whole);
+      // Some contradictions are found by whoever reads first: groups that are not there, and bits of a mask.
+      if (options_.lenient && whole.storage() && whole.has_data()) whole.storage()->prepare({});
       // Each weight stands in the place of a part of its own, so that none is lost.
       const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
@@ -97,7 +101,8 @@ class Dequantizer {
   // A tensor of the weight's own name that is not one of its parts: the floats that somebody put beside the codes.
   bool is_taken(const PackedModule& module) const {
     if (is_made_.contains(module.weight())) return true;
-    const auto number = Doors::number_of(checkpoint_.tensors, module.weight());
+    const std::size_t near = module.parts().empty() ? 0 : module.parts().front();
+    const auto number = Doors::number_near(checkpoint_.tensors, near, module.weight());
     return number && std::ranges::find(module.parts(), *number) == module.parts().end();
   }
 

@@ -25,6 +25,8 @@ std::string_view module_of(std::string_view name) noexcept {
 PackedWeights::PackedWeights(const Checkpoint& checkpoint)
     : checkpoint_(checkpoint), is_part_(checkpoint.size()), is_of_activations_(checkpoint.size()) {
   const StateDict& tensors = checkpoint_.tensors;
+  const auto is_packed = [](const auto& entry) { return is_packed_dtype(entry.tensor.dtype()); };
+  bases_.reserve(static_cast<std::size_t>(std::ranges::count_if(tensors, is_packed)));
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (is_packed_dtype(tensors[i].tensor.dtype())) look_at(i);
   if (all_.empty()) return;
@@ -45,12 +47,12 @@ void PackedWeights::look_at(std::size_t number) {
     if (!row.dtypes.contain(tensor.dtype()) || !name.ends_with(row.ending)) continue;
     const std::string_view base = name.substr(0, name.size() - row.ending.size());
     (name_ = base) += row.partner;
-    const auto partner = Doors::number_of(checkpoint_.tensors, name_);
+    const auto partner = Doors::number_near(checkpoint_.tensors, number, name_);
     if (!partner || !fits(row, tensor, checkpoint_.tensors[*partner].tensor)) continue;
     // Attributes that a pickle has are parts only if a class lists them.
     if (row.ending != ".qdata") is_part_[number] = is_part_[*partner] = true;
     if (!bases_.emplace(base, row.of).second) return;
-    all_.push_back({base, &row, refined(row, base, tensor, checkpoint_.tensors[*partner].tensor)});
+    all_.push_back({number, base, &row, refined(row, base, tensor, checkpoint_.tensors[*partner].tensor)});
     has_modules_ = has_modules_ || row.of == PackingScheme::Of::module;
     return;
   }
@@ -102,7 +104,8 @@ void PackedWeights::find_activations(const std::vector<std::size_t>& likely) {
 }
 
 bool PackedWeights::is_orphan(std::size_t number) const {
-  const auto& [name, tensor] = checkpoint_.tensors[number];
+  const std::string_view name = checkpoint_.tensors[number].name;
+  const Tensor& tensor = checkpoint_.tensors[number].tensor;
   if (!is_packed_dtype(tensor.dtype()) || tensor.rank() < 2 || is_part_[number] || is_of_activations_[number])
     return false;
   const bool is_f8 = info(tensor.dtype()).kind == DTypeKind::floating && info(tensor.dtype()).block_bytes == 1;

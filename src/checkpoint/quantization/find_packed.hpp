@@ -14,6 +14,7 @@
 namespace ballast {
 
 struct PackedWeight {
+  std::size_t number;     // of the first tensor that told it
   std::string_view base;  // what the names of its parts begin with
   const PackingScheme* row;
   std::string_view scheme;  // the row's, or what shapes and further tensors tell

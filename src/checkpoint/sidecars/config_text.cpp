@@ -42,7 +42,7 @@ void ConfigText::read() {
       const char next = text_[std::min(value_begin, text_.size() - 1)];
       const std::size_t number = members_.size();
       members_.push_back({std::move(key), {}, depth, begin, value_begin, 0});
-      if (depth == 0 && next == '{' && members_[number].key.ends_with("_config")) {
+      if (depth < kDeepestConfig && next == '{' && members_[number].key.ends_with("_config")) {
         self(self, depth + 1);
       } else if (next == '"') {
         members_[number].string = std::string(in.string("a value").value);

@@ -19,7 +19,7 @@ class ConfigText {
   const std::string& text() const noexcept { return text_; }
 
   // Puts a string in the place of the value, wherever the value is the string `from`; returns how often. The key may be
-  // in the object itself, or in a configuration in it ("text_config").
+  // in the object itself, or in a configuration in it ("text_config") or in one of its own.
   std::size_t replace(std::string_view key, std::string_view from, std::string_view to);
 
   // The string that the object itself has under the key.

@@ -70,6 +70,12 @@ class PackedRowsStorage final : public BlockwiseStorage {
     }
   }
 
+  // Finds groups that are not there before anything else is read.
+  void prepare(const Progress& progress) const override {
+    BlockwiseStorage::prepare(progress);
+    groups();
+  }
+
   // The numbers are as far away as the codes.
   void prefetch(std::span<const ByteRange> ranges) const override {
     BlockwiseStorage::prefetch(ranges);

@@ -88,6 +88,8 @@ Choice WeightChooser::operator()(std::string_view name, const Tensor& tensor) co
     if (!options_.weights.empty() && !is_wanted(name)) return Choice::left;
     return tensor.shape()[1] % kernels::kMxfp4Block == 0 ? Choice::quantized : Choice::left_uneven;
   }
+  const bool is_stack = tensor.rank() == 3 && name.find(".experts.") != name.npos;
+  if (is_stack && options_.scheme == WeightScheme::fp8_block && is_wanted(name)) return Choice::stack;
   if (tensor.rank() != 2 || !name.ends_with(kWeight)) return Choice::not_a_weight;
   if (is_gpt_oss_ || !is_wanted(name)) return Choice::left;
   if (has_conv1d_ && has_name_of_conv1d(name)) return Choice::left_as_conv1d;

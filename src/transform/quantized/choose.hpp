@@ -15,6 +15,7 @@ enum class Choice : std::uint8_t {
   left,            // a matrix that is not chosen
   left_uneven,     // a matrix whose rows are not whole blocks
   left_as_conv1d,  // a matrix of GPT-2, which is transposed
+  stack,           // the experts of a layer in one tensor, for a scheme that is loaded matrix by matrix
   quantized,
 };
 

@@ -59,6 +59,7 @@ class WeightQuantizer {
     for (const auto& [name, tensor] : checkpoint_) {
       packed.refuse(name, tensor, fmt::format("quantized with {}", ballast::name(options_.scheme)));
       const Choice choice = choose_(name, tensor);
+      if (choice == Choice::stack) refuse_stack(name);
       if (choice == Choice::quantized) {
         place_parts(name, tensor, tensors);
       } else {
@@ -131,6 +132,16 @@ class WeightQuantizer {
     if (!ragged_.empty())
       note("dimensions that are no multiples of 128 end in smaller blocks, which not every program reads: " +
            ragged_.text());
+  }
+
+  // Left as it is, it would be most of the model.
+  [[noreturn]] void refuse_stack(std::string_view name) const {
+    throw Error(Errc::unsupported, fmt::format("tensor {} is a stack of experts, and {} is loaded matrix by matrix",
+                                               quote(name), ballast::name(options_.scheme)))
+        .about(name)
+        .in(checkpoint_.target)
+        .hint(
+            "transformers' map, applied backwards, makes a tensor of each expert; globs choose weights without stacks");
   }
 
   [[noreturn]] void refuse_nothing() const {

@@ -23,9 +23,10 @@ TEST(ConfigText, KeepsEveryOtherByte) {
 
 TEST(ConfigText, ReplacesInTheConfigurationsInside) {
   ConfigText config(R"({"dtype":"a","text_config":{"dtype":"a","x_config":{"dtype":"a"}},"other":{"dtype":"a"}})");
-  EXPECT_EQ(config.replace("dtype", "a", "longer"), 2u);
-  EXPECT_EQ(config.text(),
-            R"({"dtype":"longer","text_config":{"dtype":"longer","x_config":{"dtype":"a"}},"other":{"dtype":"a"}})");
+  EXPECT_EQ(config.replace("dtype", "a", "longer"), 3u);
+  EXPECT_EQ(
+      config.text(),
+      R"({"dtype":"longer","text_config":{"dtype":"longer","x_config":{"dtype":"longer"}},"other":{"dtype":"a"}})");
   EXPECT_EQ(config.find("dtype"), "longer");
   EXPECT_EQ(config.find("other"), std::nullopt);
 }
@@ -43,6 +44,8 @@ TEST(ConfigText, RemovesWhatIsInsideOfItself) {
             R"({"a": {"q_config": 3}})");
   EXPECT_EQ(without(R"({"t_config": {"a": 1, "q_config": {}}, "q_config": 1})", "q_config"),
             R"({"t_config": {"a": 1}})");
+  EXPECT_EQ(without(R"({"t_config": {"u_config": {"a": 1, "v_config": {"q": 2}, "q": 3}}})", "q"),
+            R"({"t_config": {"u_config": {"a": 1, "v_config": {}}}})");
 }
 
 TEST(ConfigText, AddsAMemberInLinesLikeTheOthers) {

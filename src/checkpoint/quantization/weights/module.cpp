@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "core/checked.hpp"
@@ -18,6 +19,15 @@ namespace {
 
 constexpr std::size_t kMostSettings = 256;
 
+std::string what_readers_ask_for(const Json& weights) {
+  std::string text;
+  for (const char* key : {"num_bits", "group_size", "block_structure"}) {
+    const Json* value = weights.find(key);
+    (text += value != nullptr ? to_string(*value) : std::string()) += '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 PackedSource::PackedSource(const Checkpoint& from, const Quantization& how) : checkpoint(from), quantization(how) {
@@ -26,11 +36,16 @@ PackedSource::PackedSource(const Checkpoint& from, const Quantization& how) : ch
     if (composite.layout.starts_with("torchao.")) composites.emplace(composite.name, &composite);
   const Json* groups = quantization.config.find("config_groups");
   if (groups == nullptr || !groups->is_object()) return;
+  std::set<std::string> known;
   for (const auto& [name, group] : groups->members()) {
     const Json* weights = group.find("weights");
-    // Each weight is compared with all groups, of which honest files have a few.
-    if (weights != nullptr && weights->is_object() && weight_settings.size() < kMostSettings)
-      weight_settings.push_back(weights);
+    if (weights == nullptr || !weights->is_object() || !known.insert(what_readers_ask_for(*weights)).second) continue;
+    // Each weight is compared with all settings. There may be a group for each module, but few of them differ.
+    if (weight_settings.size() == kMostSettings)
+      throw Error(Errc::limit,
+                  fmt::format("quantization_config has more than {} settings of weights that differ", kMostSettings))
+          .in(checkpoint.target);
+    weight_settings.push_back(weights);
   }
 }
 
@@ -39,7 +54,7 @@ std::string_view PackedModule::named(std::string_view ending) const { return (so
 void PackedModule::throw_missing(std::string_view ending) const { throw MissingPart{std::string(named(ending))}; }
 
 const Tensor* PackedModule::find(std::string_view ending) {
-  const auto number = Doors::number_of(checkpoint().tensors, named(ending));
+  const auto number = Doors::number_near(checkpoint().tensors, near_, named(ending));
   if (!number) return nullptr;
   if (std::ranges::find(parts_, *number) == parts_.end()) parts_.push_back(*number);
   return &checkpoint().tensors[*number].tensor;
@@ -171,7 +186,8 @@ std::int64_t PackedModule::number(std::string_view ending, const Tensor& part, s
 }
 
 void PackedModule::complain(const std::string& what) const {
-  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight()), what)).in(checkpoint().target);
+  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight()), what))
+      .in(checkpoint().target);
 }
 
 void PackedModule::refuse(const std::string& what) const {

@@ -37,8 +37,9 @@ struct PackedSource {
 class PackedModule {
  public:
   // `base` is what the names of the parts begin with; both texts must outlive the module.
-  PackedModule(const PackedSource& source, std::string_view base, std::string_view scheme)
-      : source_(source), base_(base), scheme_(scheme) {
+  // Its parts are probably near the tensor of that number.
+  PackedModule(const PackedSource& source, std::size_t near, std::string_view base, std::string_view scheme)
+      : source_(source), near_(near), base_(base), scheme_(scheme) {
     parts_.reserve(4);
   }
 
@@ -91,6 +92,7 @@ class PackedModule {
   [[noreturn]] void throw_missing(std::string_view ending) const;
 
   const PackedSource& source_;
+  std::size_t near_;
   std::string_view base_, scheme_;
   std::string weight_;
   std::vector<std::size_t> parts_;
