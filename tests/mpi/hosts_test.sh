@@ -46,6 +46,6 @@ chmod +x "$folder/agent"
 "$folder/agent" 10.77.0.1 true
 trap - ERR
 
-"$folder/agent" 10.77.0.1 "$(printf '%q ' timeout 100 "$mpirun" --mca plm rsh --mca plm_rsh_agent "$folder/agent" \
+"$folder/agent" 10.77.0.1 "$(printf '%q ' timeout 280 "$mpirun" --mca plm rsh --mca plm_rsh_agent "$folder/agent" \
   --mca btl self,vader,tcp --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
   --oversubscribe -n $((ranks * hosts)) --host "$list" "$@")"
