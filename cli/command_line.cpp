@@ -215,7 +215,7 @@ void allow_many_files() {
 int run(int argc, char** argv, const Program& program) {
   catch_signals();
   allow_many_files();
-  if (argc <= 1) {
+  if (argc <= 1 && program.verbs.empty()) {
     fmt::print(stderr, "{}", short_usage(terminal_on(STDERR_FILENO, ColorMode::automatic)));
     return info(Errc::invalid_argument).exit_code;
   }

@@ -11,6 +11,8 @@
 
 namespace ballast::cli {
 
+struct Command;
+
 struct Program {
   std::string_view name = "ballast";
   std::string_view summary = "Opens model checkpoints: looks into them, compares them, converts them.";
@@ -24,8 +26,7 @@ struct Program {
   bool has(std::string_view verb) const;  // a verb, or the first word of one
 };
 
-// Removes the verbs of verbs that the program does not have.
-struct Command;
+// Removes the verbs of a verb that the program does not have.
 void keep_verbs_of(const Program& program, Command& verb);
 
 }  // namespace ballast::cli

@@ -160,6 +160,12 @@ class Refusals(Ranks):
             self.assertIn("there is no verb", lines[0])
             self.assertIn("ballast has the others", lines[1])
 
+    def test_of_no_words_at_all_are_said_once(self):
+        lines = own_lines(self.ranks(2, code=USAGE).err)
+        self.assertEqual(len(lines), 2, lines)
+        self.assertIn("ballast-mpi --help", lines[1])
+        self.assertEqual(self.ranks(2, "--version").out.split()[0], "ballast-mpi")
+
     def test_of_what_only_one_process_sees(self):
         self.write("in.safetensors", model(1))
         self.assertIn("standard input reaches one process", self.ranks(2, "hash", "-", code=USAGE).err)
