@@ -196,7 +196,8 @@ int report(const Session& session, const Error& error) {
   }
   const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
   report(session, error.what(),
-         could_be_raised ? "if you trust where the file comes from, raise the limit with --limit NAME=VALUE; ballast --limits lists them"
+         could_be_raised ? "if you trust where the file comes from, raise the limit with --limit NAME=VALUE; ballast "
+                           "--limits lists them"
                          : worded(error.hint()));
   return info(error.code()).exit_code;
 }

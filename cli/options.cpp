@@ -115,7 +115,8 @@ void add_strict_option(Command& verb, Session& session) {
 }
 
 void add_sync_option(Command& verb, Session& session) {
-  verb.flag("--no-sync", &session.skip_sync, "do not wait until the disk has it (a file still appears complete or not at all)");
+  verb.flag("--no-sync", &session.skip_sync,
+            "do not wait until the disk has it (a file still appears complete or not at all)");
 }
 
 std::string with_text_of_file(const Session& session, const std::string& assignment) {

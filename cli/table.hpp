@@ -23,9 +23,9 @@ class Table {
   struct Column {
     bool right = false;
     Color color = Color::plain;
-    unsigned drop = 0;           // 0: the column always stays
-    std::size_t narrowest = 0;   // of the column with names, how far it is cut; if none says it, the first one, to 24
-    bool wraps = false;          // sentences; only the last column can wrap
+    unsigned drop = 0;          // 0: the column always stays
+    std::size_t narrowest = 0;  // of the column with names, how far it is cut; if none says it, the first one, to 24
+    bool wraps = false;         // sentences; only the last column can wrap
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");

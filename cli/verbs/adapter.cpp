@@ -227,7 +227,8 @@ void add_adapter(Command& verb, Session& session) {
   inject.examples = "  ballast adapter inject base/ my-lora/ -o adapted.safetensors\n";
   inject.run = [arguments, &session] { return run_inject(session, *arguments); };
 
-  Command& convert = verb.verb("convert", "for another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays");
+  Command& convert =
+      verb.verb("convert", "for another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays");
   convert.positional("ADAPTER", &arguments->adapter, kAdapterIs);
   convert.group("The adapter");
   convert.option("--to", "PROGRAM", &arguments->dialect,

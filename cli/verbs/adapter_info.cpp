@@ -82,7 +82,8 @@ void write_text(Session& session, const Adapter& adapter, const AdapterSummary& 
                                 screen.number(scale.scaling, 6), screen.plural(scale.modules, "module")));
   text.facts("scaling", lines);
   lines.clear();
-  for (const auto& module : summary.modules) lines.push_back(fmt::format("{} {}{}", module.name, screen.times(), module.count));
+  for (const auto& module : summary.modules)
+    lines.push_back(fmt::format("{} {}{}", module.name, screen.times(), module.count));
   if (!lines.empty()) text.facts("modules", {escape_for_terminal(fmt::format("{}", fmt::join(lines, ", ")))});
   if (!summary.saved_whole.empty())
     text.facts("replaces", {escape_for_terminal(fmt::format("{}", fmt::join(summary.saved_whole, ", ")))});

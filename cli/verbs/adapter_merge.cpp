@@ -157,7 +157,8 @@ void add_adapter_merge(Command& adapter, Session& session) {
   auto arguments = std::make_shared<Arguments>();
   Command& verb = adapter.verb("merge", "adapters into the weights of their base, streamed in bounded memory");
   verb.positional("BASE", &arguments->base, "the base: any format and dtype, sharded or not, quantized or not");
-  verb.positional("ADAPTER", &arguments->adapters, "folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order");
+  verb.positional("ADAPTER", &arguments->adapters,
+                  "folders that PEFT saved, or files of diffusers, kohya, llama.cpp or MLX; in order");
   add_merge_options(verb, session, *arguments);
   verb.examples = R"(  ballast adapter merge base/ my-lora/ -o merged/
   ballast adapter merge base.gguf style/ tone/ --weight 0.7 --weight 0.3 -o both.gguf

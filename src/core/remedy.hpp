@@ -21,8 +21,8 @@ inline std::string cast_it_or_leave_it_out(std::string_view dtypes) {
 
 // `field` is a member of Limits.
 inline std::string raise_limit(std::string_view field) {
-  return "raise " + mention(Remedy::limit, field) + " if you trust where the file comes from; " + mention(Remedy::limits) +
-         " lists all limits";
+  return "raise " + mention(Remedy::limit, field) + " if you trust where the file comes from; " +
+         mention(Remedy::limits) + " lists all limits";
 }
 
 }  // namespace ballast

@@ -29,9 +29,7 @@ TEST(Sha256, IsTheSameInPartsAndBeginsAnewAfterEachDigest) {
   EXPECT_EQ(sha.finish(), first);
 }
 
-TEST(Xxh3, GivesThePublishedDigestOfNothing) {
-  EXPECT_EQ(to_hex(xxh3_64({})), "2d06800538d394c2");
-}
+TEST(Xxh3, GivesThePublishedDigestOfNothing) { EXPECT_EQ(to_hex(xxh3_64({})), "2d06800538d394c2"); }
 
 TEST(Xxh3, IsTheSameInParts) {
   std::vector<std::byte> data(100'000);
