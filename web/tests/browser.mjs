@@ -138,6 +138,18 @@ export class Bench {
     return (await this.page.innerText(selector)).replace(/[\u00a0\u202f]/g, ' ');
   }
 
+  /** Points at a place of an element until the tip says this: what stands above the element may still grow. */
+  async pointAt(selector, across, down, words) {
+    let said = '';
+    for (const end = Date.now() + 30_000; Date.now() < end; await this.page.waitForTimeout(50)) {
+      const box = await this.page.locator(selector).boundingBox();
+      await this.page.mouse.move(box.x + across * box.width, box.y + down * box.height);
+      said = (await this.page.isVisible('#tip')) ? await this.text('#tip') : '';
+      if (words.test(said)) return;
+    }
+    assert.fail(`the tip says "${said}"`);
+  }
+
   count(selector) {
     return this.page.locator(selector).count();
   }

@@ -143,10 +143,7 @@ test('the heat map shows the value under the pointer, and comes closer', async (
     return new Set(Array.from({length: data.length / 4}, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
   });
   assert.ok(colors > 100, `${colors} colours`);
-  const box = await bench.page.locator('.heat').boundingBox();
-  await bench.page.mouse.move(box.x + (2.5 / 32) * box.width, box.y + (3.5 / 32) * box.height);
-  await bench.page.waitForSelector('#tip:visible');
-  assert.match(await bench.text('#tip'), /^98\n/); // row 3, column 2
+  await bench.pointAt('.heat', 2.5 / 32, 3.5 / 32, /^98\n/); // row 3, column 2
   await bench.page.focus('.heat');
   await bench.page.keyboard.press('+');
   await bench.page.waitForSelector('.heat-box .hint:has-text("rows 6–26")');
