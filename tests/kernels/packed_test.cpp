@@ -95,10 +95,16 @@ TEST(PackedCodes, AreSomeBitsOfEachByte) {
   });
 }
 
-TEST(PackedCodes, ThatLieHighHalfFirstAreSwapped) {
-  std::vector<std::byte> bytes = {std::byte{0x1F}, std::byte{0xA0}};
-  swap_halves(bytes);
-  EXPECT_EQ(bytes, (std::vector{std::byte{0xF1}, std::byte{0x0A}}));
+TEST(PackedCodes, MayLieHighHalfFirst) {
+  on_every_target([] {
+    for (const std::size_t count : kCounts) {
+      const auto in = random_bytes((count + 1) / 2);
+      std::vector<std::uint8_t> codes(count);
+      unpack_high_halves_first(in, codes);
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(codes[i], std::to_integer<unsigned>(in[i / 2]) >> (i % 2 == 0 ? 4 : 0) & 15u) << i << " of " << count;
+    }
+  });
 }
 
 TEST(ByteCodes, AreSomeBitsOfEachByte) {

@@ -17,8 +17,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The codes of 4 bits in `bytes` bytes, the low half of each byte first. Returns how many bytes were unpacked.
-std::size_t unpack_halves(const std::uint8_t* in, std::size_t bytes, std::uint8_t* out) {
+// The codes of 4 bits in `bytes` bytes, either half of each byte first. Returns how many bytes were unpacked.
+std::size_t unpack_halves(const std::uint8_t* in, std::size_t bytes, bool high_first, std::uint8_t* out) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::CappedTag<std::uint8_t, 16> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -26,13 +26,14 @@ std::size_t unpack_halves(const std::uint8_t* in, std::size_t bytes, std::uint8_
   std::size_t i = 0;
   for (; i + lanes <= bytes; i += lanes) {
     const auto pairs = hn::LoadU(d, in + i);
-    const auto first = hn::And(pairs, low), second = hn::ShiftRight<4>(pairs);
+    auto first = hn::And(pairs, low), second = hn::ShiftRight<4>(pairs);
+    if (high_first) std::swap(first, second);
     hn::StoreU(hn::InterleaveLower(d, first, second), d, out + 2 * i);
     hn::StoreU(hn::InterleaveUpper(d, first, second), d, out + 2 * i + lanes);
   }
   return i;
 #else
-  static_cast<void>(in), static_cast<void>(bytes), static_cast<void>(out);
+  static_cast<void>(in), static_cast<void>(bytes), static_cast<void>(high_first), static_cast<void>(out);
   return 0;
 #endif
 }
@@ -186,7 +187,7 @@ void unpack_stream(std::span<const std::byte> in, std::span<std::uint8_t> codes)
 
 void unpack_nibbles(std::span<const std::byte> in, std::span<std::uint8_t> codes) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.data());
-  const std::size_t done = HWY_DYNAMIC_DISPATCH(unpack_halves)(bytes, codes.size() / 2, codes.data());
+  const std::size_t done = HWY_DYNAMIC_DISPATCH(unpack_halves)(bytes, codes.size() / 2, false, codes.data());
   unpack_stream<4>(in.subspan(done), codes.subspan(2 * done));
 }
 
@@ -208,8 +209,11 @@ void bits_of_bytes(unsigned shift, unsigned mask, std::span<const std::byte> in,
   (shift, mask, reinterpret_cast<const std::uint8_t*>(in.data()), in.size(), out);
 }
 
-void swap_halves(std::span<std::byte> bytes) noexcept {
-  for (std::byte& byte : bytes) byte = (byte >> 4) | (byte << 4);
+void unpack_high_halves_first(std::span<const std::byte> in, std::span<std::uint8_t> codes) noexcept {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.data());
+  const std::size_t done = HWY_DYNAMIC_DISPATCH(unpack_halves)(bytes, codes.size() / 2, true, codes.data());
+  for (std::size_t i = 2 * done; i < codes.size(); ++i)
+    codes[i] = static_cast<std::uint8_t>(i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15);
 }
 
 void look_up(const CodeTable& table, std::span<const std::uint8_t> codes, float* out) noexcept {

@@ -14,11 +14,11 @@ namespace ballast::kernels {
 // of the bytes. `in` has all bits of the codes; what lies behind it is not read.
 void unpack_codes(unsigned bits, std::span<const std::byte> in, std::span<std::uint8_t> codes) noexcept;
 
+// The same for codes of 4 bits of which the first of each byte lies in its high half.
+void unpack_high_halves_first(std::span<const std::byte> in, std::span<std::uint8_t> codes) noexcept;
+
 // out[i] = (in[i] >> shift) & mask, for shift < 8.
 void bits_of_bytes(unsigned shift, unsigned mask, std::span<const std::byte> in, std::uint8_t* out) noexcept;
-
-// Exchanges the halves of every byte, so that codes of 4 bits that lie high half first become such a stream.
-void swap_halves(std::span<std::byte> bytes) noexcept;
 
 // out[i] = table[codes[i] % 16]
 using CodeTable = std::array<float, 16>;

@@ -63,12 +63,8 @@ void unpack_small(const PackedCodes& codes, std::span<const std::byte> in, std::
   const std::span bytes = in.first(codes.bytes_of(out.size()));
   if (codes.bits == 8) return kernels::bits_of_bytes(codes.field.shift, codes.field.mask, bytes, out.data());
   if (codes.in_word != 0) return kernels::unpack_words(codes.bits, codes.in_word, bytes, out);
-  if (!codes.high_half_first) return kernels::unpack_codes(codes.bits, bytes, out);
-  std::array<std::byte, kCodesAtOnce / 2> swapped;
-  const std::span halves = std::span(swapped).first(bytes.size());
-  std::ranges::copy(bytes, halves.begin());
-  kernels::swap_halves(halves);
-  kernels::unpack_codes(codes.bits, halves, out);
+  if (codes.high_half_first) return kernels::unpack_high_halves_first(bytes, out);
+  kernels::unpack_codes(codes.bits, bytes, out);
 }
 
 void decode_codes(const PackedCodes& codes, std::span<const std::byte> in, std::span<float> out) noexcept {
