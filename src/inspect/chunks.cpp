@@ -25,6 +25,7 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
   const bool may_be_in_place = tensor.is_contiguous();
   std::vector<std::byte> buffer;
   std::uint64_t announced = first;
+  PageReturn pages(tensor, first);
   for (const std::uint64_t end = first + size; first < end;) {
     const std::uint64_t n = std::min(step, end - first);
     if (first >= announced && end - first > n) {
@@ -38,10 +39,11 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
       tensor.read(first, buffer);
       look(buffer);
     }
-    if (may_be_in_place) tensor.release({first, n});
     if (meter != nullptr) meter->add(n);
     first += n;
+    pages.looked_at(first);
   }
+  pages.finish(first);
 }
 
 std::vector<TensorPart> split_tensors(std::span<const Tensor* const> tensors) {

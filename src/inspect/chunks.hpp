@@ -17,6 +17,27 @@ void for_each_chunk(const Tensor& tensor, std::uint64_t first, std::uint64_t siz
                     const std::function<void(std::span<const std::byte>)>& look, ProgressMeter* meter = nullptr,
                     std::uint64_t unit = 0);
 
+// Gives the pages back that were looked at, a few MiB at once: each time, all processors are interrupted.
+class PageReturn {
+ public:
+  PageReturn(const Tensor& tensor, std::uint64_t first) : tensor_(tensor), first_(first) {}
+
+  // The bytes in front of `end` were looked at.
+  void looked_at(std::uint64_t end) {
+    if (end - first_ >= kAtOnce) finish(end);
+  }
+  void finish(std::uint64_t end) {
+    if (tensor_.is_contiguous()) tensor_.release({first_, end - first_});
+    first_ = end;
+  }
+
+ private:
+  static constexpr std::uint64_t kAtOnce = std::uint64_t{4} << 20;
+
+  const Tensor& tensor_;
+  std::uint64_t first_;
+};
+
 // A part of a tensor that is worth a thread.
 struct TensorPart {
   std::size_t number;  // the number of the tensor

@@ -28,8 +28,7 @@ bool fits_f32(DType dtype) {
 void look_at(const Tensor& tensor, std::uint64_t first, std::uint64_t size, std::vector<std::byte>& buffer,
              const Look& look) {
   if (tensor.is_contiguous()) {
-    const bool is_seen = tensor.storage()->visit(tensor.offset() + first, size, look);
-    if (is_seen) return tensor.release({first, size});
+    if (tensor.storage()->visit(tensor.offset() + first, size, look)) return;
   }
   buffer.resize(size);
   tensor.read(first, buffer);
@@ -42,6 +41,7 @@ kernels::Difference compare_part(const TensorPair& pair, const TensorPart& part,
   std::vector<std::byte> buffer;
   std::span<const std::byte> left;
   std::uint64_t at = part.first;
+  PageReturn pages_of_b(pair.b, at);
   pair.b.storage()->prepare({});
   const Look compare = [&](std::span<const std::byte> right) {
     kernels::accumulate(difference, pair.a.dtype(), left, right, close);
@@ -50,8 +50,10 @@ kernels::Difference compare_part(const TensorPair& pair, const TensorPart& part,
     left = bytes;
     look_at(pair.b, at, bytes.size(), buffer, compare);
     at += bytes.size();
+    pages_of_b.looked_at(at);
   };
   for_each_chunk(pair.a, part.first, part.size, look, &meter);
+  pages_of_b.finish(at);
   return difference;
 }
 

@@ -122,6 +122,23 @@ void measure_on_target(Bf16Distance& out, const bfloat16* a, const bfloat16* b) 
     measure_lanes(out, a + 2 * first, b + 2 * first, first);
 }
 
+// The lanes from number `first`; `values` are the first of their words.
+void square_lanes(double* sums, const bfloat16* values, std::size_t first) {
+  for (std::size_t done = 0; done < kBf16DistanceBlock; done += kDistanceStep * kDistanceSteps) {
+    Floats squares = hn::Zero(F32());
+    for (std::size_t step = 0; step < kDistanceSteps; ++step, values += kDistanceStep) {
+      const Floats x = first_of(load(values)), y = second_of(load(values));
+      squares = hn::Add(hn::Add(squares, hn::Mul(x, x)), hn::Mul(y, y));
+    }
+    add_floats(sums + first, squares);
+  }
+}
+
+void square_on_target(double* sums, const bfloat16* values) {
+  for (std::size_t first = 0; first < kDistanceWords; first += hn::Lanes(F32()))
+    square_lanes(sums, values + 2 * first, first);
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace ballast::kernels
@@ -132,6 +149,9 @@ namespace ballast::kernels {
 namespace {
 
 HWY_EXPORT(measure_on_target);
+HWY_EXPORT(square_on_target);
+
+double sum_lanes(const double (&lanes)[kDistanceWords]) { return std::accumulate(lanes, lanes + kDistanceWords, 0.0); }
 
 // Whether no square has left the range of F32, neither upwards nor, by more than what does not matter, downwards.
 bool is_in_range(double squares) { return squares == 0 || (squares >= 0x1p-90 && squares <= 0x1p110); }
@@ -142,9 +162,7 @@ bool measure_bf16(BlockDistance& distance, const bfloat16* a, const bfloat16* b)
   Bf16Distance found;
   found.max_rel = distance.max_rel;
   HWY_DYNAMIC_DISPATCH(measure_on_target)(found, a, b);
-  const auto total = [&](DistanceSum sum) {
-    return std::accumulate(found.sums[sum], found.sums[sum] + kDistanceWords, 0.0);
-  };
+  const auto total = [&](DistanceSum sum) { return sum_lanes(found.sums[sum]); };
   const PairSums sums{total(kSquaresA), total(kSquaresB), total(kProducts), total(kSquares)};
   if (!sums.is_finite()) return false;
   const double farthest = *std::max_element(found.farthest, found.farthest + kDistanceWords);
@@ -154,6 +172,13 @@ bool measure_bf16(BlockDistance& distance, const bfloat16* a, const bfloat16* b)
   distance.sums = sums;
   distance.max_rel = found.max_rel;
   return true;
+}
+
+bool square_bf16(double& squares, const bfloat16* values) noexcept {
+  double sums[kDistanceWords] = {};
+  HWY_DYNAMIC_DISPATCH(square_on_target)(sums, values);
+  squares = sum_lanes(sums);
+  return std::isfinite(squares) && is_in_range(squares);
 }
 
 }  // namespace ballast::kernels

@@ -19,4 +19,7 @@ inline constexpr std::size_t kBf16DistanceBlock = 1024;
 // it is, and max_rel is exact.
 bool measure_bf16(BlockDistance& distance, const bfloat16* a, const bfloat16* b) noexcept;
 
+// The sum of the squares of kBf16DistanceBlock values, as measure_bf16() adds them up. False under the same conditions.
+bool square_bf16(double& squares, const bfloat16* values) noexcept;
+
 }  // namespace ballast::kernels

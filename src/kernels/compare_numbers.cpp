@@ -202,13 +202,22 @@ void compare_numbers(Difference& d, const NumberType& type, std::span<const std:
 }
 
 void add_equal_numbers(Difference& d, DType number, std::span<const std::byte> bytes) noexcept {
-  const auto add = [&d](const auto& values) {
+  const auto add_squares = [&d](double squares, std::size_t count) {
+    d.sums.add({squares, squares, squares, 0});
+    d.finite_count += count;
+  };
+  const auto add = [&](const auto& values) {
     const double squares = sum_of_squares(values.data(), values.padded());
     if (!std::isfinite(squares)) return add_finite(d, values, values);
-    d.sums.add({squares, squares, squares, 0});
-    d.finite_count += values.count();
+    add_squares(squares, values.count());
   };
-  if (number == DType::bf16) return add(BlockHalves(number, bytes));
+  if (number == DType::bf16) {
+    const BlockHalves values(number, bytes);
+    double squares = 0;
+    const bool is_whole = values.count() == kBf16DistanceBlock;
+    if (is_whole && square_bf16(squares, values.data())) return add_squares(squares, values.count());
+    return add(values);
+  }
   if (fits_floats(number)) return add(BlockFloats(number, bytes));
   add(BlockDoubles(number, bytes));
 }

@@ -37,12 +37,16 @@ TEST(Bf16Distance, HasTheSameBitsOnEveryTarget) {
   const Halves a = some_halves(1), b = some_halves(2);
   BlockDistance expected{.sums = {}, .max_abs = kFar};
   ASSERT_TRUE(measure_bf16(expected, a.data(), b.data()));
+  double squares = 0, expected_squares = 0;
+  ASSERT_TRUE(square_bf16(expected_squares, a.data()));
   for (std::int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
     hwy::SetSupportedTargetsForTest(targets & -targets);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     BlockDistance found{.sums = {}, .max_abs = kFar};
     EXPECT_TRUE(measure_bf16(found, a.data(), b.data()));
     EXPECT_EQ(bits_of(found), bits_of(expected)) << hwy::TargetName(targets & -targets);
+    EXPECT_TRUE(square_bf16(squares, a.data()));
+    EXPECT_EQ(squares, expected_squares) << hwy::TargetName(targets & -targets);
     hwy::SetSupportedTargetsForTest(0);
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -53,11 +57,27 @@ TEST(Bf16Distance, AgreesWithDoublesToSevenDigits) {
   BlockDistance found{.sums = {}, .max_abs = kFar}, expected;
   ASSERT_TRUE(measure_bf16(found, a.data(), b.data()));
   measure(expected, a.data(), b.data(), a.size(), {});
+  double squares = 0;
+  EXPECT_TRUE(square_bf16(squares, a.data()));
+  EXPECT_NEAR(squares / expected.sums.squares_a, 1, 1e-7);
   EXPECT_NEAR(found.sums.squares_a / expected.sums.squares_a, 1, 1e-7);
   EXPECT_NEAR(found.sums.squares_b / expected.sums.squares_b, 1, 1e-7);
   EXPECT_NEAR(found.sums.squares / expected.sums.squares, 1, 1e-7);
   EXPECT_NEAR(found.sums.products, expected.sums.products, 1e-7 * expected.sums.squares_a);
   EXPECT_EQ(found.max_rel, expected.max_rel);
+}
+
+TEST(Bf16Distance, SquaresBlocksThatAreInRange) {
+  const auto square = [](Halves values, std::size_t at, float value) {
+    values[at] = half(value);
+    double squares = 0;
+    return square_bf16(squares, values.data()) ? squares : -1;
+  };
+  EXPECT_EQ(square(Halves(kBf16DistanceBlock, half(2)), 1023, 3), 4 * 1023 + 9);
+  EXPECT_EQ(square(Halves(kBf16DistanceBlock, half(0)), 0, -0.0F), 0);
+  for (const float out_of_range : {NAN, INFINITY, 0x1p60F})
+    EXPECT_EQ(square(some_halves(1), 777, out_of_range), -1) << out_of_range;
+  EXPECT_EQ(square(some_halves(1, 0x1p-60F), 0, 0), -1);
 }
 
 TEST(Bf16Distance, FindsTheLargestRatioWhereverItIs) {
