@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -115,13 +114,13 @@ ProgressBar Session::progress_bar() const {
 
 void Session::say(std::string_view text) const {
   if (host != nullptr) return host->say(text);
-  if (!quiet) fmt::print(stderr, "{}\n", labelled(errors, "", escape_for_terminal(text)));
+  if (!quiet) write_to_stderr(labelled(errors, "", escape_for_terminal(text)) + "\n");
 }
 
 void Session::note(std::string_view text) const {
   if (host != nullptr) return host->say(text);
   if (quiet) return;
-  fmt::print(stderr, "{}\n", labelled(errors, errors.paint(Color::yellow, "note:") + " ", escape_for_terminal(text)));
+  write_to_stderr(labelled(errors, errors.paint(Color::yellow, "note:") + " ", escape_for_terminal(text)) + "\n");
 }
 
 namespace {
