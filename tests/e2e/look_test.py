@@ -5,6 +5,7 @@ import math
 import os
 import struct
 import unittest
+import zipfile
 
 from support import *
 
@@ -129,6 +130,16 @@ class WithoutAVerb(TestCase):
         self.assertEqual(self.ballast(TINY, "--json").json(), self.ballast("info", TINY, "--json").json())
         (self.folder / "model").write_bytes(TINY.read_bytes())
         self.assertEqual(self.ballast("model").out, self.ballast("info", "model").out)
+
+    def test_options_may_stand_before_a_target(self):
+        self.write("m.safetensors", TINY.read_bytes())
+        shown = self.ballast("info", "m.safetensors").out
+        for words in (["-q", "m.safetensors"], ["-v", "m.safetensors"], ["--threads", "2", "m.safetensors"], ["--threads=2", "-q", "m.safetensors"],
+                      ["--context", "8", "m.safetensors"], ["--", "m.safetensors"]):
+            self.assertEqual(self.ballast(*words).out, shown, words)
+        self.assertEqual(self.ballast("--json", "m.safetensors").json()["tensors"], 12)
+        self.refused("--threads", "m.safetensors", code=USAGE, says='--threads: "m.safetensors"')
+        self.refused("-q", "lss", code=USAGE, says='there is no verb "lss"')
 
     def test_a_verb_wins(self):
         (self.folder / "info").write_bytes(TINY.read_bytes())
@@ -360,6 +371,12 @@ class Cat(TestCase):
         self.write("b.safetensors", {"b": ("BF16", [1], b"\x80\x3f")})
         self.refused("cat", "b.safetensors", "b", "-o", "b.npy", code=UNSUPPORTED, says="BF16", hint="--dtype F32")
         self.refused("cat", "b.safetensors", "b", "--dtype", "F33", code=USAGE, says="F33", hint="F32")
+
+    def test_names_have_the_same_globs_as_in_other_verbs(self):
+        self.ballast("cat", TINY, "model.layers.{0..1}.norm.weight", "-o", "x.npz")
+        with zipfile.ZipFile(self.folder / "x.npz") as archive:
+            self.assertEqual(sorted(archive.namelist()), [f"model.layers.{i}.norm.weight.npy" for i in (0, 1)])
+        self.refused("cat", TINY, "model.layers.{7..9}.norm.weight", code=IO, says="no tensor matches")
 
     def test_overwrites_only_by_force(self):
         for name in ("x.npy", "x.bin"):
