@@ -152,6 +152,7 @@ void look_at_streams(Session& session) {
   session.errors = terminal_on(STDERR_FILENO, session.color);
   if (session.team != nullptr) session.screen = Terminal{.colored = session.color == ColorMode::always};
   session.screen.whole = session.verbose;
+  session.screen.quiet = session.quiet;
   if (!session.screen.utf8) session.out.use_ascii();
 }
 
@@ -186,29 +187,6 @@ int dispatch(const Program& program, Session& session, std::vector<std::string> 
   return session.team == nullptr ? parsed.command->run() : run_together(program, session, *parsed.command);
 }
 
-void report(const Session& session, std::string_view message, std::string_view hint) {
-  if (!team_of(session.team).is_first()) return;
-  const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
-  const auto say = [&](const std::string& label, std::string_view text) {
-    if (!text.empty()) write_to_stderr(labelled(terminal, label + " ", escape_for_terminal(text)) + "\n");
-  };
-  say(terminal.paint(Color::red, "ballast:"), message);
-  say("  " + terminal.paint(Color::cyan, "hint:"), hint);
-}
-
-int report(const Session& session, const Error& error) {
-  if (error.code() == Errc::cancelled && interrupted() != 0) {
-    report(session, "interrupted", worded(error.hint()));
-    return 128 + interrupted();
-  }
-  const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
-  report(session, error.what(),
-         could_be_raised ? "if you trust where the file comes from, raise the limit with --limit NAME=VALUE; ballast "
-                           "--limits lists them"
-                         : worded(error.hint()));
-  return info(error.code()).exit_code;
-}
-
 // All shards of an output are open at once, and so are all shards of an input. The low default limit is only for
 // programs that call select().
 void allow_many_files() {
@@ -241,12 +219,12 @@ int run(int argc, char** argv, const Program& program) {
   } catch (const ReaderGone&) {
     die_of(SIGPIPE);
   } catch (const Error& error) {
-    return report(session, error);
+    return say_error(session, error);
   } catch (const std::bad_alloc&) {
-    report(session, "out of memory", "open the file by its path rather than through a pipe, or give it more memory");
+    say_error(session, "out of memory", "open the file by its path rather than through a pipe, or give it more memory");
     return info(Errc::limit).exit_code;
   } catch (const std::exception& error) {
-    report(session, error.what(), "");
+    say_error(session, error.what(), "");
     return info(Errc::io).exit_code;
   }
 }

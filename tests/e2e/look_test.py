@@ -100,10 +100,12 @@ class InfoOfAModel(TestCase):
         notes = self.ballast("info", folder, "--json").json()["notes"]
         self.assertEqual([note["where"] for note in notes], ["config.json"])
 
-    def test_a_target_that_cannot_be_opened_does_not_hide_those_before_it(self):
-        result = self.ballast("info", TINY, "nothing.safetensors", TINY, code=IO)
-        self.assertEqual(result.out.count("tiny.safetensors"), 1)
-        self.assertIn("nothing.safetensors", result.err)
+    def test_a_target_that_cannot_be_opened_hides_none_of_the_others(self):
+        (self.folder / "web.safetensors").write_text("<!DOCTYPE html><html></html>")
+        result = self.ballast("info", TINY, "nothing.safetensors", "web.safetensors", TINY, code=IO)
+        self.assertEqual(result.out.count("tiny.safetensors"), 2)
+        self.assertRegex(result.err, "(?s)nothing.safetensors.*web.safetensors: .*web page")
+        self.assertEqual(self.ballast("info", "web.safetensors", "nothing.safetensors", code=UNSUPPORTED).out.strip(), "")
         self.assertEqual(self.ballast("info", TINY, "nothing.safetensors", "--json", code=IO).out, "")
 
     def test_several_targets_are_shown_one_after_the_other(self):
@@ -121,6 +123,23 @@ class InfoOfAModel(TestCase):
         self.assertIn("has 2 checkpoints; give one by its name:", text)
         self.assertIn(f"{self.folder}/b.safetensors", text)
         self.refused("ls", self.folder, code=USAGE, says="several")
+
+    def test_a_broken_checkpoint_hides_none_of_the_others_of_its_folder(self):
+        self.write("a.gguf", (VECTORS / "gguf" / "kv_all.gguf").read_bytes())
+        self.write("b.gguf", b"GGUF" + bytes(20))
+        self.write("c.gguf", (VECTORS / "gguf" / "kv_all.gguf").read_bytes())
+        for words in (["info", self.folder], ["info", self.folder, TINY]):
+            result = self.ballast(*words, code=UNSUPPORTED)
+            rows = [row for row in result.rows() if row[0].endswith(".gguf")]
+            self.assertEqual([row[1:3] for row in rows], [["gguf", "1 tensor"], ["", ""], ["gguf", "1 tensor"]])
+            self.assertIn("b.gguf: GGUF version 0", rows[1][-1])
+        first, bad, last = self.ballast("info", self.folder, "--json", code=UNSUPPORTED).json()["choices"]
+        self.assertEqual((first["tensors"], last["tensors"]), (1, 1))
+        self.assertIn("version 0", bad["error"])
+
+    def test_of_a_training_checkpoint_a_pipe_gets_exact_numbers(self):
+        text = self.ballast("info", VECTORS / "torch2" / "lightning_like.ckpt").out
+        self.assertRegex(text, r"\ntraining    224 bytes of \d+ bytes are optimizer state\n")
 
 
 class WithoutAVerb(TestCase):
@@ -140,6 +159,9 @@ class WithoutAVerb(TestCase):
         self.assertEqual(self.ballast("--json", "m.safetensors").json()["tensors"], 12)
         self.refused("--threads", "m.safetensors", code=USAGE, says='--threads: "m.safetensors"')
         self.refused("-q", "lss", code=USAGE, says='there is no verb "lss"')
+
+    def test_a_place_without_an_ending_may_be_a_folder(self):
+        self.refused("convert", TINY, "out", code=UNSUPPORTED, says='in which format "out"', hint='"out/" is a folder of safetensors')
 
     def test_a_verb_wins(self):
         (self.folder / "info").write_bytes(TINY.read_bytes())
