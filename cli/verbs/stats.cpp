@@ -236,7 +236,7 @@ void add_stats(Command& verb, Session& session) {
   verb.option("--outlier-factor", "X", &arguments->outlier_factor,
               "with --problems: odd is above X times the median of its pattern, or below a part of X; 8 by default");
   verb.option("--quantiles", "Q", &arguments->quantiles,
-              fmt::format("exact ones, such as 0.01,0.5,0.99; without a value {}; repeatable", kUsualQuantiles));
+              "exact ones, such as 0.01,0.5,0.99; without a value 0, 0.01, 0.25, 0.5, 0.75, 0.99, 1; repeatable");
   verb.arguments.back().implied = kUsualQuantiles;
   verb.flag("--long", &arguments->is_long, "norms, and the share of values farther than 6 std from the mean");
   verb.option("--axis", "N", &arguments->axis, "a line for each index of dimension N; -1 is the last one");
