@@ -14,7 +14,7 @@ namespace {
 
 using Change = DiffReport::Change;
 
-constexpr std::size_t kNarrowestChart = 8;
+constexpr std::size_t kNarrowestChart = 8, kNarrowestRole = 24;
 
 std::string percent(const Terminal& screen, std::optional<double> share) {
   return share ? cli::percent(screen, *share) : "-";
@@ -126,20 +126,31 @@ class DiffText {
     std::size_t widest = 0;
     for (const auto& role : report_.roles) widest = std::max(widest, columns_of(escape_for_terminal(role.pattern)));
     const std::size_t others = widest + 38;  // the indent, the gaps and three columns of numbers
-    const std::size_t columns = std::max(kNarrowestChart, screen_.width > others ? screen_.width - others : 0);
+    // Layers are what the table is for: where no chart has room beside the numbers, it stands below them.
+    const bool is_beside = screen_.whole || !screen_.interactive || screen_.width >= others + kNarrowestChart;
+    const std::size_t columns =
+        !is_beside ? kNarrowestRole : std::max(kNarrowestChart, screen_.width - std::min(screen_.width, others));
     out_.line("");
     Table table(out_, screen_,
-                {{.narrowest = 40},
+                {{.narrowest = kNarrowestRole},
+                 {.right = true, .drop = 1},
                  {.right = true, .drop = 2},
-                 {.right = true, .drop = 3},
                  {.right = true},
-                 {.color = Color::cyan, .drop = 1}},
+                 {.color = Color::cyan}},
                 "  ");
-    table.header({"role", "changed", "median", "worst", "by layer"});
+    if (is_beside)
+      table.header({"role", "changed", "median", "worst", "by layer"});
+    else
+      table.header({"role, by layer", "changed", "median", "worst"});
     for (const auto& role : report_.roles) {
-      table.row({escape_for_terminal(role.pattern),
-                 fmt::format("{} of {}", screen_.count(role.changed), screen_.count(role.tensors)),
-                 percent(screen_, role.median), percent(screen_, role.worst), depth_chart(screen_, role, columns)});
+      const std::string chart = depth_chart(screen_, role, columns);
+      std::vector<std::string> cells = {
+          escape_for_terminal(role.pattern),
+          fmt::format("{} of {}", screen_.count(role.changed), screen_.count(role.tensors)),
+          percent(screen_, role.median), percent(screen_, role.worst)};
+      if (is_beside) cells.push_back(chart);
+      table.row(cells);
+      if (!is_beside && !chart.empty()) table.row({screen_.paint(Color::cyan, chart)});
     }
     table.finish();
     out_.line("");

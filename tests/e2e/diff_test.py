@@ -140,8 +140,9 @@ class Presentation(TestCase):
             self.assertEqual(text.count("\n~"), 10)
             self.assertLessEqual(max(len(line) for line in text.splitlines() if "layers.#" in line), 100)
         _, text = self.show("diff", "a.safetensors", "b.safetensors", "--color=never", env=environment(LC_ALL="C.UTF-8"), columns=50)
-        row = next(line for line in text.splitlines() if "layers.#.up" in line)
-        self.assertEqual(len(row.rstrip().split("  ")[-1]), 8)  # two layers a column
+        lines = text.splitlines()
+        row = next(i for i, line in enumerate(lines) if "layers.#.up" in line)
+        self.assertEqual((len(lines[row + 1].strip()), lines[row + 1][-1]), (16, "█"))  # the layers stand below the row
 
     def test_json_has_roles_and_what_comes_to_all(self):
         report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", "--top", "3", code=NO).json()
