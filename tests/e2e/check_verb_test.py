@@ -453,6 +453,36 @@ class ContinuousIntegration(CheckCase):
         self.run_in("git", "add", "notes.txt")
         self.run_in("git", "commit", "-q", "-m", "nothing to check")
 
+    def test_the_hook_checks_what_is_committed(self):
+        shutil.copy(CI / "pre-commit", self.repository / ".git/hooks/pre-commit")
+        self.put("a.NPZ.safetensors", self.SOUND)
+        self.put("b*.safetensors", self.BROKEN)
+        (self.repository / "b*.safetensors").write_bytes(safetensors(self.SOUND))
+        stopped = self.run_in("git", "commit", "-q", "-m", "mended in the work tree only", code=1)
+        self.assertIn("b*.safetensors", stopped.stderr.decode())
+        self.run_in("git", "add", "--", "b*.safetensors")
+        self.run_in("git", "commit", "-q", "-m", "mended")
+        (self.repository / "bad.PKL").write_bytes(pickle.dumps({"a": Evil()}))
+        self.run_in("git", "add", "bad.PKL")
+        self.run_in("git", "commit", "-q", "-m", "another ending", code=1)
+
+    def test_the_hook_checks_the_folder_of_a_model_as_a_whole(self):
+        shutil.copy(CI / "pre-commit", self.repository / ".git/hooks/pre-commit")
+        self.change(remove=["model.norm.weight"])
+        (self.model / "LICENSE").unlink()
+        shutil.copytree(self.model, self.repository / "a model")
+        self.run_in("git", "add", "-A")
+        stopped = self.run_in("git", "commit", "-q", "-m", "without a licence", code=1)
+        said = (stopped.stdout + stopped.stderr).decode()
+        self.assertIn("there is no LICENSE", said)
+        self.assertIn("model.norm.weight", said)
+
+    def test_the_workflow_writes_nothing_without_models(self):
+        (self.repository / "notes.txt").write_text("no model")
+        self.run_in("git", "add", "notes.txt")
+        self.run_in("bash", "-e", "-o", "pipefail", "-c", self.workflow_step("Check"))
+        self.assertFalse((self.repository / "ballast.sarif").exists())
+
     def test_the_workflow_writes_what_it_uploads(self):
         check = self.workflow_step("Check")
         self.put("a.safetensors", self.SOUND)
