@@ -228,6 +228,8 @@ class Check(CheckCase):
         self.assertIn("contradiction", rules)
 
     def test_what_transformers_and_lawyers_need(self):
+        self.change(metadata={"format": "np"})
+        self.assertEqual(self.findings(code=OK), [("format", "warn", None)])
         self.change(metadata={})
         (self.model / "LICENSE").unlink()
         (self.model / "README.md").write_text("# A model\n")
