@@ -260,16 +260,22 @@ struct InfoArguments {
 constexpr std::uint64_t kUsualContext = 4096;
 
 Estimates estimate(const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
-                   const InfoArguments& arguments) {
+                   const InfoArguments& arguments, bool is_decoded) {
   Estimates estimates;
   estimates.weights_bytes = summary.bytes;
   estimates.context =
       arguments.context != 0 ? arguments.context : std::min(kUsualContext, model.context.value_or(kUsualContext));
   estimates.kv_cache_bytes = kv_cache_bytes(model, estimates.context);
-  // Parts of packed weights are not weights.
-  if (summary.parameters != 0 && !checkpoint.quantization)
+  // Parts of packed weights that cannot be decoded are not weights.
+  if (summary.parameters != 0 && (!checkpoint.quantization || is_decoded))
     estimates.bits_per_weight = 8 * static_cast<double>(summary.bytes) / static_cast<double>(summary.parameters);
   return estimates;
+}
+
+// How many numbers the quantized weights of a checkpoint stand for, and all others have. Nothing if that is not known.
+std::optional<std::uint64_t> count_decoded(const Checkpoint& checkpoint, const Limits& limits) {
+  if (!checkpoint.quantization || !dequantized_size(checkpoint, limits)) return std::nullopt;
+  return summarize(dequantize(checkpoint, {.limits = limits})).parameters;
 }
 
 // One checkpoint of a folder that has several. One that does not open hides none of the others.
@@ -368,7 +374,11 @@ int say_info(Session& session, const std::string& target, const InfoArguments& a
   if (auto note = session.json ? training_note(target, training) : std::nullopt)
     checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
   const ModelInfo model = model_info(checkpoint, session.open_options());
-  const Estimates estimates = estimate(checkpoint, summary, model, arguments);
+  const auto decoded = count_decoded(checkpoint, session.limits);
+  if (decoded) summary.parameters = *decoded;  // and not the bytes that they are packed in
+  const Estimates estimates = estimate(checkpoint, summary, model, arguments, decoded.has_value());
+  if (arguments.context != 0 && !estimates.kv_cache_bytes)
+    session.note(fmt::format("--context says nothing here: {} does not tell what a model keeps of its tokens", target));
   const InfoFacts facts{summary, model, estimates, training};
   json ? write_info(*json, checkpoint, facts) : write_text(session, checkpoint, facts);
   return 0;

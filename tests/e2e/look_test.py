@@ -87,6 +87,21 @@ class InfoOfAModel(TestCase):
         self.assertEqual(model["model"]["class"], "LlamaForCausalLM")
         self.assertEqual(gguf["model"]["type"], "llama")
 
+    def test_quantized_weights_count_as_the_numbers_that_they_stand_for(self):
+        whole = self.ballast("info", self.LLAMA, "--json").json()
+        self.ballast("convert", self.LLAMA, "nf4/", "--quantize", "nf4")
+        quantized = self.ballast("info", "nf4", "--json").json()
+        self.assertEqual(quantized["parameters"], whole["parameters"])
+        self.assertLess(quantized["estimates"]["bits_per_weight"], whole["estimates"]["bits_per_weight"])
+        self.assertIn("bits a weight)", self.ballast("info", "nf4").out)
+
+    def test_an_encoder_has_no_cache_and_a_context_for_nothing_is_said(self):
+        bert = next(path for path in (VECTORS / "hf2gguf" / "modernbert").iterdir() if path.is_dir())
+        for target in (bert, TINY):
+            result = self.ballast("info", target, "--context", "100")
+            self.assertNotIn("KV cache", result.out)
+            self.assertIn("--context says nothing here", result.err)
+
     def test_an_adapter_is_one(self):
         text = self.ballast("info", VECTORS / "peft" / "adalora" / "adapter").out
         self.assertRegex(text, r"adapter +ADALORA, rank 8, alpha 8")
