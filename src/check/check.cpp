@@ -32,10 +32,12 @@ std::vector<std::string> folders_in(const std::string& folder, const Files& file
   return folders;
 }
 
-bool is_target(const std::string& folder, const OpenOptions& options) {
+bool is_target(const std::string& folder, const OpenOptions& options) try {
   const auto names = options.files->list(folder);
   return names && (has_checkpoint(*names) || find_pipeline(folder, options) ||
                    !possible_snapshots(folder, *options.files).empty());
+} catch (const Error&) {
+  return true;  // a damaged one, which fails when it is opened
 }
 
 // The folders in a folder that are checkpoints, or hold some: models/organisation/name.

@@ -96,6 +96,7 @@ class FaultFinder {
   }
 
   bool knows_a_tensor() const noexcept { return !blocks_.empty() || !outside_.empty(); }
+  bool knows_all_tensors() const noexcept { return left_over_ == 0; }
 
  private:
   void fault(Kind kind, std::string tensor, std::string what) {
@@ -474,6 +475,10 @@ std::vector<ModelFault> find_model_faults(const Checkpoint& checkpoint, const Op
     // An optimizer's file, or one with other names: only the folder as a whole is the model.
     if (!is_folder && !finder.knows_a_tensor())
       return not_compared("config.json", fmt::format("no tensor is one of {}", config->architecture));
+    const Json* scheme = config->raw.find("quantization_config");
+    const bool says_quantized = scheme != nullptr && scheme->is_object();
+    if (says_quantized && !checkpoint.quantization && checkpoint.dequantized.empty() && !finder.knows_all_tensors())
+      return not_compared("config.json", "the weights are quantized in a way that Ballast does not know");
     return faults;
   } catch (const Error& error) {
     return {{Kind::unreadable, {}, "config.json: " + error.message()}};

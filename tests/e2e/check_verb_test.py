@@ -140,6 +140,13 @@ class Check(CheckCase):
                 self.ballast("convert", f"{scheme}/", f"{scheme}-part/", "--exclude", part + "*")
                 self.assertIn(("missing", "fail", "model.layers.1.mlp.up_proj.weight"), self.findings(code=NO, target=f"{scheme}-part"))
 
+    def test_quantized_weights_of_an_unknown_kind_are_not_called_missing(self):
+        tensors, _ = read_tensors(self.model / "model.safetensors")
+        matrices = [name for name in tensors if name.endswith("_proj.weight")]
+        self.change({name.replace(".weight", ".q_weight"): ("I32", [1], bytes(range(4))) for name in matrices}, remove=matrices,
+                    quantization_config={"quant_method": "exl2", "bits": 4})
+        self.assertEqual(self.findings(code=OK), [("not-checked", "warn", None)])
+
     def test_what_was_not_compared_is_said(self):
         self.change(architectures=["MyOwnForCausalLM"], model_type="my_own")
         self.assertEqual(self.findings(code=OK), [("not-checked", "warn", None)])
@@ -293,6 +300,10 @@ class Check(CheckCase):
         shutil.copytree(self.model, self.folder / "models/two")
         report = self.ballast("check", "models", "--json").json()
         self.assertEqual([one["target"] for one in report["targets"]], ["models", "models/organisation/one", "models/two"])
+        (self.folder / "models/broken").mkdir()
+        (self.folder / "models/broken/model_index.json").write_text("{")
+        report = self.ballast("check", "models", "--json", code=NO).json()
+        self.assertEqual([one["target"] for one in report["targets"] if not one["passes"]], ["models/broken"])
         (self.folder / "models/evil.pkl").write_bytes(pickle.dumps({"a": Evil()}))
         self.assertIn(("unsafe", "fail", None), self.findings(code=NO, target="models"))
 
