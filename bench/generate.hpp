@@ -22,6 +22,9 @@ void open_and_list(const std::string& path);
 // Reads the whole file into fresh memory, and frees the memory.
 void malloc_and_read(const std::string& path);
 
+// Reads the file from the page cache, each thread a part of it, into memory that stays in the cache of the processor.
+void read_once(const std::string& path, unsigned threads);
+
 // A file full of bytes that do not compress.
 void write_random(const std::string& path, std::uint64_t header_tensor_bytes);
 

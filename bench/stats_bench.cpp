@@ -1,10 +1,6 @@
 // Looking at every value, against reading every byte once from the page cache.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,24 +31,6 @@ void write_weights(const std::string& path) {
   save(checkpoint, path, {.durable = false});
 }
 
-// Each thread reads its half in pieces of 1 MiB, into memory that stays in the cache.
-void read_once(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const auto size = static_cast<std::size_t>(::lseek(file, 0, SEEK_END));
-  const auto read_part = [&](std::size_t first, std::size_t end) {
-    std::vector<std::byte> buffer(1 << 20);
-    while (first < end) {
-      const ssize_t n = ::pread(file, buffer.data(), std::min(buffer.size(), end - first), static_cast<off_t>(first));
-      if (n <= 0) return;
-      first += static_cast<std::size_t>(n);
-    }
-  };
-  std::thread other(read_part, 0, size / 2);
-  read_part(size / 2, size);
-  other.join();
-  ::close(file);
-}
-
 }  // namespace
 
 void bench_stats(Report& report) {
@@ -62,7 +40,7 @@ void bench_stats(Report& report) {
   if (!report.wants(of_stats) && !report.wants(of_problems) && !report.wants(of_check)) return;
   const std::string path = scratch() + "/weights.safetensors";
   write_weights(path);
-  const Side theirs{[&] { read_once(path); }};
+  const Side theirs{[&] { read_once(path, kThreads); }};
   if (report.wants(of_stats)) {
     const auto ours = [&] { keep(stats(open(path), {.threads = kThreads})); };
     report.add(of_stats, compare({ours}, theirs), Goal::speed_at_least, 0.6);

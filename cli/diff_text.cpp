@@ -142,7 +142,7 @@ class DiffText {
     // Layers are what the table is for: where no chart has room beside the numbers, it stands below them.
     const bool is_beside = screen_.whole || !screen_.interactive || screen_.width >= others + kNarrowestChart;
     const std::size_t columns =
-        !is_beside ? kNarrowestRole : std::max(kNarrowestChart, screen_.width - std::min(screen_.width, others));
+        !is_beside ? kNarrowestRole - 2 : std::max(kNarrowestChart, screen_.width - std::min(screen_.width, others));
     out_.line("");
     Table table(out_, screen_,
                 {{.narrowest = kNarrowestRole},
@@ -163,7 +163,8 @@ class DiffText {
           percent(screen_, role.median), role.broken == 0 ? percent(screen_, role.worst) : "NaN, Inf"};
       if (is_beside) cells.push_back(chart);
       table.row(cells);
-      if (!is_beside && !chart.empty()) table.row({screen_.paint(Color::cyan, chart)});
+      if (!is_beside && chart.find_first_not_of(' ') != chart.npos)
+        table.row({"  " + screen_.paint(Color::cyan, chart)});
     }
     table.finish();
     out_.line("");

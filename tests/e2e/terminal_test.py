@@ -65,6 +65,12 @@ class OnATerminal(TestCase):
         self.assertEqual({tensor["name"] for tensor in json.loads(text)["tensors"]}, {"层", "👍"})
         self.assertTrue(text.isascii())
 
+    def test_a_pipe_gets_the_same_under_every_locale(self):
+        self.write("m.safetensors", {"层": ("U8", [3], [1, 2, 3])}, {"model": "模型"})
+        for args in (["ls", "m.safetensors"], ["info", "m.safetensors"], ["stats", "m.safetensors"], ["stats", TINY, "--histogram"], ["diff", "m.safetensors", TINY], ["--help"]):
+            texts = [self.run_raw(*args, env=environment(LC_ALL=locale)) for locale in ("C", "C.UTF-8")]
+            self.assertEqual((texts[0].raw, texts[0].err), (texts[1].raw, texts[1].err), args)
+
     def test_histogram_fits_the_screen(self):
         for columns in (40, 80, 200):
             _, text = self.show("stats", TINY, "model.position_ids", "--color=never", columns=columns)
