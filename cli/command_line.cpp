@@ -184,6 +184,7 @@ int dispatch(const Program& program, Session& session, std::vector<std::string> 
   if (!parsed.problem.empty()) throw usage_error(program, root, parsed);
 
   look_at_streams(session);
+  word_for(*parsed.command);
   return session.team == nullptr ? parsed.command->run() : run_together(program, session, *parsed.command);
 }
 

@@ -63,7 +63,8 @@ std::string values_text(const Terminal& screen, const Change& change) {
 std::string dtype_text(const Terminal& screen, const Change& change) {
   const std::string text = fmt::format("dtype {} {} {}", name(change.dtype_a), arrow(screen), name(change.dtype_b));
   if (change.compared == 0) return text;
-  if (change.different == 0) return text + ", the same values";
+  const bool are_apart = change.numbers && change.numbers->norm_change != 0;
+  if (change.different == 0) return text + (are_apart ? ", equal within the tolerance" : ", the same values");
   return text + ", " + values_text(screen, change);
 }
 

@@ -110,7 +110,7 @@ void add_force_option(Command& verb, Session& session) {
 
 void add_strict_option(Command& verb, Session& session) {
   verb.flag("--strict", &session.strict,
-            "write nothing where values would be lost or checksums are wrong, instead of a note");
+            "write nothing where values of tensors would be lost or checksums are wrong, instead of a note");
 }
 
 void add_sync_option(Command& verb, Session& session) {

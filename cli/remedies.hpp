@@ -8,6 +8,12 @@
 
 namespace ballast::cli {
 
+struct Command;
+
+// From now on, this thread words hints for this verb: a flag that the verb does not have is said with a verb that has
+// it, "--raw of ballast convert".
+void word_for(const Command& verb);
+
 // A hint of the library, in the words of the command, or of the Host for which this thread runs a verb.
 std::string worded(const Advice& advice);
 

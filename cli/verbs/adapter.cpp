@@ -160,6 +160,7 @@ void add_output_options(Command& verb, Session& session, Arguments& arguments, s
   verb.option("-o,--output", "PATH", &arguments.out, std::move(description));
   add_force_option(verb, session);
   verb.flag("--dry-run", &arguments.dry_run, "show what would be written, and write nothing");
+  add_strict_option(verb, session);
   add_sync_option(verb, session);
   add_json_option(verb, session);
 }

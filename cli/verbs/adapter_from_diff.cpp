@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/save.hpp>
 #include <ballast/text.hpp>
 
 #include "../json_writer.hpp"
@@ -82,6 +83,12 @@ int run_from_diff(Session& session, const Arguments& arguments) {
   options.allow_dangerous = session.allow_dangerous;
   options.threads = session.threads;
   options.progress = bar.callback();
+  for (const Checkpoint* checkpoint : {&base, &tuned}) {
+    const Checkpoint compared = select(*checkpoint, session.selection);
+    say_notes(session,
+              checksum_notes(compared.tensors,
+                             {.strict = session.strict, .threads = session.threads, .progress = options.progress}));
+  }
   const FromDiff found = lora_from_diff(base, tuned, options);
   bar.clear();
   if (!arguments.dry_run) {
@@ -118,6 +125,7 @@ void add_adapter_from_diff(Command& adapter, Session& session) {
   verb.option("-o,--output", "DIR", &arguments->out, "the folder to write");
   add_force_option(verb, session);
   verb.flag("--dry-run", &arguments->dry_run, "show the error of every layer, and write nothing");
+  add_strict_option(verb, session);
   add_sync_option(verb, session);
   add_json_option(verb, session);
   verb.examples = "  ballast adapter from-diff base/ tuned/ --rank 32 -o my-lora\n";

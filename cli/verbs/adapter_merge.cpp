@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 #include <ballast/text.hpp>
-#include <ballast/transform.hpp>
 
 #include "../beside.hpp"
 #include "../options.hpp"
@@ -83,6 +82,7 @@ MergeOptions merge_options(const Arguments& arguments) {
   options.names = arguments.names;
   options.peft_exact = arguments.peft_exact;
   options.unmerge = arguments.unmerge;
+  if (!arguments.dtype.empty()) options.dtype = dtype_argument("--dtype", arguments.dtype);
   return options;
 }
 
@@ -97,7 +97,6 @@ Checkpoint merged(const Session& session, const Arguments& arguments, Checkpoint
   const std::size_t said = base.notes.size();
   const std::vector<Adapter> adapters = open_adapters(session, arguments, base);
   base = merge(std::move(base), adapters, options);
-  if (!arguments.dtype.empty()) base = cast(std::move(base), dtype_argument("--dtype", arguments.dtype));
   for (std::size_t i = said; i < base.notes.size(); ++i) session.note(text_of(base.notes[i]));
   return base;
 }

@@ -116,16 +116,37 @@ void refuse_npy(const Tensor& tensor, const std::string& path) {
                 : "write raw bytes, to a file that does not end in .npy");
 }
 
+// Streams the tensor, and finds out which of its values did not fit its dtype.
+template <class Write>
+std::vector<TensorOverflows> stream_and_count(const Session& session, const Tensor& tensor, const std::string& name,
+                                              Write write) {
+  const OverflowCounter counter;
+  stream_bytes(session, tensor, write);
+  const Overflows found = counter.total();
+  return {{name, found.dtype.value_or(tensor.dtype()), found}};
+}
+
+void check_bytes(const Session& session, const Tensor& tensor, const std::string& name) {
+  StateDict tensors;
+  tensors.insert(name, tensor);
+  say_notes(session, checksum_notes(tensors, {.strict = session.strict, .threads = session.threads}));
+}
+
 // A pipe cannot take bytes back, so with --strict nothing is written to it before every value has been checked.
 void write_stdout(Session& session, const Tensor& tensor, const std::string& name) {
-  const auto stream = [&](auto write) {
-    const OverflowCounter counter;
-    stream_bytes(session, tensor, write);
-    return std::vector<TensorOverflows>{{name, tensor.dtype(), counter.total()}};
-  };
-  if (session.strict) static_cast<void>(overflow_notes(stream([](auto) {}), true));
-  const auto overflows = stream([&](std::span<const std::byte> bytes) { session.out.write_bytes(bytes); });
+  check_bytes(session, tensor, name);
+  if (session.strict) static_cast<void>(overflow_notes(stream_and_count(session, tensor, name, [](auto) {}), true));
+  const auto overflows = stream_and_count(session, tensor, name,
+                                          [&](std::span<const std::byte> bytes) { session.out.write_bytes(bytes); });
   say_notes(session, overflow_notes(overflows, false));
+}
+
+// What is shown need not be all of the tensor, so it is read for this, if anything can be lost, or must not be.
+void check_before_showing(Session& session, const Tensor& tensor, const std::string& name, const Arguments& arguments) {
+  if (session.strict) check_bytes(session, tensor, name);
+  if (!session.strict && arguments.dtype.empty() && !session.dequantize) return;
+  const auto overflows = stream_and_count(session, tensor, name, [](auto) {});
+  say_notes(session, overflow_notes(overflows, session.strict));
 }
 
 void write_output(Session& session, const Tensor& tensor, const std::string& tensor_name, const Arguments& arguments) {
@@ -265,6 +286,7 @@ int run_cat(Session& session, const Arguments& arguments) {
   if (!arguments.output.empty()) {
     write_output(session, tensor, name, arguments);
   } else {
+    check_before_showing(session, tensor, name, arguments);
     session.json ? write_json(session, tensor, name) : write_text(session, tensor, name, arguments);
   }
   return 0;

@@ -43,6 +43,9 @@ void check_model_options(const ConvertFlags& flags, bool is_model) {
   if (is_model && has_names)
     throw Error(Errc::invalid_argument, "--architecture, --heads and --kv-heads say what config.json says already")
         .hint("leave them out, or correct config.json");
+  if (!is_model && has_names && (flags.names.empty() || flags.names == "keep"))
+    throw Error(Errc::invalid_argument, "--architecture, --heads and --kv-heads are for names, which stay as they are")
+        .hint("leave them out, or say which names it gets: --names hf, or --names gguf");
   if (!is_model && !flags.gguf.pre_tokenizer.empty())
     throw Error(Errc::invalid_argument, "--pre-tokenizer is for a model's folder that becomes a GGUF");
 }

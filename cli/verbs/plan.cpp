@@ -114,6 +114,9 @@ int run_plan(Session& session, Arguments& arguments) {
   say_notes(session, checkpoint);
   checkpoint = select_tensors(session, std::move(checkpoint));
   const RankPlan plan = plan_ranks(checkpoint, arguments.ranks, rules);
+  for (const std::string& match : plan.unused)
+    session.note(
+        fmt::format("the rule \"{}\" cuts nothing: no tensor matches it, or an earlier rule comes first", match));
   if (arguments.rank) static_cast<void>(plan.rank(*arguments.rank));  // throws if there is no such rank
   session.json ? write_json(session, plan, arguments) : write_text(session, plan, arguments);
   return 0;

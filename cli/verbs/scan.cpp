@@ -170,6 +170,20 @@ ScanReport scan_one(const Session& session, const std::string& target, const Sca
   return report;
 }
 
+// A pattern of a policy is for many files; one that is given for this scan should be for these.
+void say_what_trusts_nothing(const Session& session, const std::vector<std::string>& trusted,
+                             const ScanReport& report) {
+  for (const std::string& pattern : trusted) {
+    const Selection selection{{pattern}, {}};
+    const auto is_trusted = [&](const ScannedGlobal& global) {
+      return global.rule == "trusted" && selection.matches(global.module + "." + global.name);
+    };
+    if (std::ranges::none_of(report.globals, is_trusted))
+      session.note(
+          fmt::format("--trust \"{}\" trusts nothing: it matches no name that is unknown without it", pattern));
+  }
+}
+
 int run_scan(Session& session, const Arguments& arguments) {
   if (arguments.allowlist) {
     write_allowlist(session);
@@ -186,6 +200,7 @@ int run_scan(Session& session, const Arguments& arguments) {
   if (targets.size() > 1 && std::ranges::count(targets, "-") != 0)
     throw Error(Errc::invalid_argument, "standard input is scanned by itself").hint("scan the other targets apart");
   const ScanReport report = targets.size() == 1 ? scan_one(session, targets[0], options) : scan_all(targets, options);
+  say_what_trusts_nothing(session, arguments.trusted, report);
   if (arguments.sarif) {
     write_scan_sarif(session.out, report);
   } else if (session.json) {

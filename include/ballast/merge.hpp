@@ -1,8 +1,8 @@
 // merge: puts what one or several PEFT adapters have learned into the weights of a base checkpoint.
 //
 // Lazy: every changed tensor is computed when it is read, a few rows at a time, in F32, and rounded once to the dtype
-// of the base, which does not change (ggml's blocks are decoded and encoded again). The matrices of the adapter are
-// read by prepare(), or by the first read, and kept in memory; a SavePlan counts that memory.
+// of the base, which does not change unless it is asked for (ggml's blocks are decoded and encoded again). The matrices
+// of the adapter are read by prepare(), or by the first read, and kept in memory; a SavePlan counts that memory.
 //
 // The functions may be called from several threads at once, and several threads may read merged tensors. These share
 // the storages of the base and of the adapters and keep them alive.
@@ -13,12 +13,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include <ballast/adapter.hpp>
 #include <ballast/checkpoint.hpp>
+#include <ballast/dtype.hpp>
 
 namespace ballast {
 
@@ -32,6 +34,9 @@ struct MergeOptions {
   // Takes adapters out of a base that they were merged into. Errc::unsupported for methods that do not keep what this
   // needs (DoRA, replaced tensors).
   bool unmerge = false;
+  // Casts the result, as cast() does. A changed weight is then rounded once, to this dtype; with peft_exact it is
+  // rounded to the dtype of the base first, as PEFT's is.
+  std::optional<DType> dtype{};
   NameOptions names{};  // for a GGUF base: what the file does not say
 };
 

@@ -9,12 +9,16 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+
+#include <ballast/dtype.hpp>
 
 namespace ballast {
 
 struct Overflows {
   std::uint64_t count = 0;
-  double largest = 0;  // the overflow that is farthest from zero
+  double largest = 0;            // the overflow that is farthest from zero
+  std::optional<DType> dtype{};  // that it did not fit, which need not be the last dtype that a value is cast to
 
   void add(const Overflows& more) noexcept;
 };

@@ -71,6 +71,7 @@ using RankSlice = std::map<std::string, std::optional<RankCut>, std::less<>>;
 struct RankPlan {
   unsigned ranks = 1;
   std::vector<RankedTensor> tensors;  // in the order of the checkpoint
+  std::vector<std::string> unused{};  // `match` of each rule that is the first to match for no tensor
 
   RankSlice rank(unsigned rank) const;               // throws Errc::invalid_argument if there is no such rank
   std::uint64_t bytes_of_rank(unsigned rank) const;  // in memory

@@ -27,16 +27,21 @@ struct TensorDigest {
   std::uint64_t digest;
 };
 
-// How many values of a tensor did not fit the dtype that it was written in.
+// How many values of a tensor did not fit a dtype that they were rounded to.
 struct TensorOverflows {
   std::string name;
-  DType dtype;  // the dtype that it was written in
+  DType dtype;  // the dtype that they did not fit: that of the tensor, or of values on the way to it
   Overflows overflows;
 };
 
 // A note for each dtype: how many values of which tensors do not fit it, and the largest. If `strict`, throws
 // Errc::mismatch instead. Tensors without overflows give no note.
 std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, bool strict);
+
+// A note for each file that has wrong checksums for the bytes of these tensors, or for bytes that they are made from.
+// If `options` say strict, throws Errc::mismatch instead. Reads all that has a checksum, and nothing else; a save does
+// this by itself.
+std::vector<Note> checksum_notes(const StateDict& tensors, const SaveOptions& options = {});
 
 struct SaveReport {
   std::vector<CheckpointFile> files;

@@ -77,6 +77,11 @@ EarlierSet find_earlier_set(const SavePlan& plan, const Limits& limits) {
   return earlier;
 }
 
+std::vector<Note> foretold(const EarlierSet& earlier) {
+  if (earlier.shards.empty()) return {};
+  return {{"", "would remove " + some(earlier.shards.size(), earlier.shards.front()), Note::Kind::remark}};
+}
+
 void remove(const EarlierSet& earlier, std::vector<Note>& notes) {
   std::size_t removed = 0;
   for (const std::string& shard : earlier.shards) {

@@ -21,6 +21,9 @@ struct EarlierSet {
 // nothing.
 EarlierSet find_earlier_set(const SavePlan& plan, const Limits& limits);
 
+// What remove() will do, for whoever only looks at the plan.
+std::vector<Note> foretold(const EarlierSet& earlier);
+
 // To be called when all of the new set is written. Notes say what was removed, and what could not be.
 void remove(const EarlierSet& earlier, std::vector<Note>& notes);
 

@@ -10,6 +10,7 @@
 #include "checkpoint/recognize/folder.hpp"
 #include "checkpoint/roots.hpp"
 #include "checkpoint/shards.hpp"
+#include "core/text.hpp"
 #include "formats/all.hpp"
 #include "io/patch_file.hpp"
 
@@ -54,8 +55,13 @@ Checkpoint finish(Checkpoint checkpoint, const std::string& target, const Limits
 }  // namespace
 
 Checkpoint open_whole(const std::string& target, const OpenOptions& options) {
-  auto names = options.files->list(target);
-  Checkpoint whole = names ? open_folder(target, *std::move(names), options) : open_edited_file(target, options);
+  const auto names = options.files->list(target);
+  Checkpoint whole = names ? open_folder(target, *names, options) : open_edited_file(target, options);
+  if (!names && !options.variant.empty()) {
+    whole.notes.push_back(
+        {target, "a file is opened as it is: only a folder is looked through for the variant " + quote(options.variant),
+         Note::Kind::remark});
+  }
   for (std::string& note : options.files->notes(target))
     whole.notes.push_back({target, std::move(note), Note::Kind::remark});
   return finish(std::move(whole), target, options.limits);

@@ -60,17 +60,34 @@ void find_parts(const Json& index, const std::string& folder, const Files& files
     pipeline.notes.push_back({folder, "parts without weights: " + without_weights.text(), Note::Kind::remark});
 }
 
-// diffusers takes the weights without the variant if a part has none of it.
-OpenOptions options_for_part(const PipelinePart& part, OpenOptions options) {
-  options.root.clear();
-  if (options.variant.empty()) return options;
+bool has_variant(const PipelinePart& part, const OpenOptions& options) {
   const auto names = options.files->list(part.folder).value_or(std::vector<std::string>());
   const std::string word = "." + options.variant;
-  const bool has_variant = std::ranges::any_of(names, [&](const std::string& name) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
     const std::size_t at = name.rfind(word);
     return at != name.npos && (name[at + word.size()] == '.' || name[at + word.size()] == '-');
   });
-  if (!has_variant) options.variant.clear();
+}
+
+// diffusers takes the weights without the variant if a part has none of it, but one part at least must have it.
+void look_for_variant(const std::vector<const PipelinePart*>& parts, const OpenOptions& options, Checkpoint& all) {
+  if (options.variant.empty() || parts.empty()) return;
+  NameList without;
+  for (const PipelinePart* part : parts) {
+    if (!has_variant(*part, options)) without.add(part->name);
+  }
+  if (without.empty()) return;
+  const std::string what = fmt::format("files of the variant {}", quote(options.variant));
+  if (std::ranges::none_of(parts, [&](const PipelinePart* part) { return has_variant(*part, options); }))
+    throw Error(Errc::not_found, fmt::format("no part of the pipeline has {}", what)).in(all.target);
+  all.notes.push_back({all.target,
+                       fmt::format("parts without {}, of which the others are taken: {}", what, without.text()),
+                       Note::Kind::remark});
+}
+
+OpenOptions options_for_part(const PipelinePart& part, OpenOptions options) {
+  options.root.clear();
+  if (!options.variant.empty() && !has_variant(part, options)) options.variant.clear();
   return options;
 }
 
@@ -120,11 +137,15 @@ Checkpoint open_pipeline(const std::string& folder, const Pipeline& pipeline, co
   Checkpoint all;
   all.target = folder;
   all.notes = pipeline.notes;
+  std::vector<const PipelinePart*> parts;
   for (const PipelinePart& part : pipeline.parts) {
     const bool is_asked_for =
         options.root.empty() || options.root == part.name || options.root.starts_with(part.name + ".");
-    if (is_asked_for) add_part(open_part(part.folder, options_for_part(part, options)), part.name, all);
+    if (is_asked_for) parts.push_back(&part);
   }
+  look_for_variant(parts, options, all);
+  for (const PipelinePart* part : parts)
+    add_part(open_part(part->folder, options_for_part(*part, options)), part->name, all);
   all.shards = all.files.size();
   if (options.root.empty()) return all;
   for (const PipelinePart& part : pipeline.parts) {

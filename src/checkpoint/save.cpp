@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include "checkpoint/agreements/aliases.hpp"
 #include "checkpoint/agreements/composites.hpp"
@@ -155,6 +156,10 @@ SaveReport write_new(const SavePlan& plan, const SaveOptions& options) {
   SaveReport report = write_files_of(plan, options);
   subfolders.keep();
   remove_rival(plan);
+  const std::vector<Note> said = foretold(earlier);
+  std::erase_if(report.notes, [&](const Note& note) {
+    return std::ranges::any_of(said, [&](const Note& one) { return one.text == note.text; });
+  });
   remove(earlier, report.notes);
   return report;
 }
@@ -183,6 +188,8 @@ SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const 
   plan.notes.insert(plan.notes.begin(), left_out.begin(), left_out.end());
   for (std::size_t i = checkpoint.notes.size(); i < shaped.notes.size(); ++i) plan.notes.push_back(shaped.notes[i]);
   find_tensors(plan, checkpoint);
+  if (options.overwrite)
+    std::ranges::move(foretold(find_earlier_set(plan, options.limits)), std::back_inserter(plan.notes));
   const bool is_far = std::ranges::any_of(checkpoint.files, [](const CheckpointFile& file) {
     return file.source && file.source->bytes_per_round_trip() != 0;
   });

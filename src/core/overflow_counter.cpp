@@ -12,7 +12,9 @@ thread_local OverflowCounter* counter_of_this_thread = nullptr;
 
 void Overflows::add(const Overflows& more) noexcept {
   count += more.count;
-  if (std::fabs(more.largest) > std::fabs(largest)) largest = more.largest;
+  if (std::fabs(more.largest) <= std::fabs(largest)) return;
+  largest = more.largest;
+  dtype = more.dtype;
 }
 
 OverflowCounter::OverflowCounter() noexcept : outer_(std::exchange(counter_of_this_thread, this)) {}

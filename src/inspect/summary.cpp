@@ -13,6 +13,7 @@
 #include "core/name_hash.hpp"
 #include "inspect/pattern.hpp"
 #include "inspect/tensor_ranges.hpp"
+#include "tensor/element_layout.hpp"
 
 namespace ballast {
 namespace {
@@ -72,6 +73,15 @@ std::vector<std::vector<std::string>> find_tied(const Checkpoint& checkpoint, st
   return tied;
 }
 
+// From the first byte of a tensor in its storage to behind the last. The gaps between the elements of a strided view
+// are not worth counting.
+std::pair<std::uint64_t, std::uint64_t> bytes_between(const Tensor& tensor) {
+  const std::uint64_t offset = tensor.offset();
+  if (tensor.is_contiguous()) return {offset, offset + tensor.nbytes()};
+  const ElementLayout layout = element_layout(tensor.dtype(), tensor.shape(), tensor.strides());
+  return {offset - layout.low_bytes, offset + layout.high_bytes};
+}
+
 // Bytes of storages that lie in files but belong to no tensor.
 std::uint64_t count_wasted(const Checkpoint& checkpoint) {
   // Neighbours mostly share a storage, so each storage is asked only once where it lies and what it is made of.
@@ -96,11 +106,7 @@ std::uint64_t count_wasted(const Checkpoint& checkpoint) {
       }
     }
     if (!used->lies_in_file) return;
-    // The gaps between the elements of a strided view are not worth counting.
-    if (tensor.is_contiguous())
-      used->ranges.emplace_back(tensor.offset(), tensor.offset() + tensor.nbytes());
-    else
-      used->ranges.emplace_back(0, tensor.storage()->size_bytes());
+    used->ranges.push_back(bytes_between(tensor));
   };
   for (const auto& [name, tensor] : checkpoint) use(tensor);
   while (!waiting.empty()) {

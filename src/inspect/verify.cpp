@@ -160,8 +160,8 @@ class Verifier {
       find(path, "total_size is " + std::to_string(*index.total_size) + ", but the shards have " +
                      std::to_string(total) + " bytes of tensors");
     }
-  } catch (const Error& error) {
-    if (path == target_ && error.code() == Errc::unsupported) throw;  // JSON, but not an index
+  } catch (Error& error) {
+    if (path == target_ && error.code() == Errc::unsupported) throw error.in(path);  // JSON, but not an index
     find(path, describe(error));
   }
 

@@ -288,6 +288,7 @@ Overflows find_in(const Source& source, const Target& target, std::span<const st
     fits_f32 ? find_among(reinterpret_cast<const float*>(stage), count, target, found)
              : find_among(reinterpret_cast<const double*>(stage), count, target, found);
   }
+  if (found.count != 0) found.dtype = target.dtype;
   return found;
 }
 

@@ -23,6 +23,7 @@ struct CompiledRule {
   NamePattern pattern;
   const RankRule* rule;
   bool is_numbered;  // by the expert in the name
+  bool is_used = false;
 };
 
 Tensor part_of(const Tensor& tensor, const std::optional<RankCut>& cut) {
@@ -41,15 +42,18 @@ class Planner {
       : checkpoint_(checkpoint), ranks_(ranks) {
     for (const RankRule& rule : rules) {
       const bool is_numbered = rule.split == RankSplit::expert && places_in(rule.match).contains(kNumber);
-      rules_.push_back({NamePattern(rule.match, {kNumber}, NamePattern::Wildcards::yes), &rule, is_numbered});
+      rules_.push_back({NamePattern(rule.match, {kNumber}, NamePattern::Wildcards::yes), &rule, is_numbered, false});
     }
   }
 
   RankPlan run() {
-    RankPlan plan{ranks_, {}};
+    RankPlan plan{ranks_, {}, {}};
     plan.tensors.reserve(checkpoint_.size());
     count_experts();
     for (const auto& [name, tensor] : checkpoint_) plan.tensors.push_back(planned(name, tensor));
+    for (const CompiledRule& rule : rules_) {
+      if (!rule.is_used) plan.unused.push_back(rule.rule->match);
+    }
     return plan;
   }
 
@@ -77,13 +81,14 @@ class Planner {
     }
   }
 
-  RankedTensor planned(std::string_view name, const Tensor& tensor) const {
+  RankedTensor planned(std::string_view name, const Tensor& tensor) {
     const Found found = find(name);
     RankedTensor result{std::string(name), tensor.dtype(), tensor.shape(), RankSplit::replicated, true, {}};
     if (found.rule == nullptr) {
       add_part(result, tensor, all_ranks(), std::nullopt);
       return result;
     }
+    rules_[found.number].is_used = true;
     const RankRule& rule = *found.rule->rule;
     if (found.rule->is_numbered) {
       result.split = RankSplit::expert;

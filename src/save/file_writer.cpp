@@ -210,7 +210,8 @@ void FileWriter::report(SaveReport& report) const {
   for (std::size_t i = 0; i < file_.items.size(); ++i) {
     const SavePlan::Item& item = file_.items[i];
     if (overflows[i].count != 0)
-      report.overflows.push_back({item.name, item.dtype.value_or(item.tensor.dtype()), overflows[i]});
+      report.overflows.push_back(
+          {item.name, overflows[i].dtype.value_or(item.dtype.value_or(item.tensor.dtype())), overflows[i]});
   }
   if (!digests_) return;
   for (std::size_t i = 0; i < file_.items.size(); ++i) {

@@ -54,8 +54,9 @@ std::vector<Note> overflow_notes(std::span<const TensorOverflows> overflows, boo
     notes.push_back({"", text_of(tensors, strict)});
     if (strict)
       throw Error(Errc::mismatch, notes.back().text)
-          .hint("keep those tensors wider, as with " + mention(Remedy::cast_by_name, "'NAME=F32'") +
-                " before the other; without " + mention(Remedy::strict) + " this is a note");
+          .hint("keep the values wider with " + mention(Remedy::cast, "F32") + ", or those tensors alone with " +
+                mention(Remedy::cast_by_name, "'NAME=F32'") + " as the first rule; without " + mention(Remedy::strict) +
+                " this is a note");
   }
   return notes;
 }

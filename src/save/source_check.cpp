@@ -45,15 +45,20 @@ SourceCheck::SourceCheck(const SavePlan& plan) {
     for (const SavePlan::Item& item : file.items) {
       if (item.tensor.storage().get() == last) continue;
       last = item.tensor.storage().get();
-      for_each_ancestor(item.tensor, [&](const Tensor& tensor, const Storage::Derivation&) { add(item, tensor); });
+      bool is_made_from_several = false;
+      for_each_ancestor(item.tensor, [&](const Tensor& tensor, const Storage::Derivation& derivation) {
+        add(item, tensor, is_made_from_several);
+        is_made_from_several = is_made_from_several || derivation.from.size() > 1;
+      });
     }
   }
 }
 
-void SourceCheck::add(const SavePlan::Item& item, const Tensor& tensor) {
+void SourceCheck::add(const SavePlan::Item& item, const Tensor& tensor, bool is_one_of_several) {
   const Storage* storage = tensor.storage().get();
   const auto declared = storage == nullptr ? std::nullopt : storage->declared_crc32();
-  if (declared && sources_.try_emplace(storage, Source{*declared, item.name}).second) order_.push_back(storage);
+  if (declared && sources_.try_emplace(storage, Source{*declared, item.name, is_one_of_several}).second)
+    order_.push_back(storage);
 }
 
 bool SourceCheck::wants(const SavePlan::Item& item) const {
@@ -111,8 +116,10 @@ std::vector<Note> SourceCheck::conclude(bool strict) const {
     const Source& source = sources_.at(storage);
     if (source.found.value_or(0) == source.declared) continue;
     const auto location = storage->location();
-    const std::string text = fmt::format("the bytes of tensor {} have the checksum {:08x}, not {:08x} as the file says",
-                                         quote(source.tensor), source.found.value_or(0), source.declared);
+    const std::string whose = source.is_one_of_several ? "that tensor " + quote(source.tensor) + " is made from"
+                                                       : "of tensor " + quote(source.tensor);
+    const std::string text = fmt::format("the bytes {} have the checksum {:08x}, not {:08x} as the file says", whose,
+                                         source.found.value_or(0), source.declared);
     if (strict) {
       Error error(Errc::mismatch, text);
       if (location) error.in(location->file).at_byte(location->offset);
@@ -130,6 +137,16 @@ std::vector<Note> SourceCheck::conclude(bool strict) const {
         {file, first.others == 0 ? first.text : fmt::format("{}; so it is with {} more", first.text, first.others)});
   }
   return notes;
+}
+
+std::vector<Note> checksum_notes(const StateDict& tensors, const SaveOptions& options) {
+  SavePlan plan;
+  plan.files.emplace_back();
+  for (const auto& [name, tensor] : tensors) plan.files[0].items.push_back({std::string(name), tensor, 0});
+  SourceCheck check(plan);
+  ThreadPool pool(options.threads);
+  check.read_the_rest(Team::alone(), pool, kCheckedPieceBytes, options.progress);
+  return check.conclude(options.strict);
 }
 
 }  // namespace ballast

@@ -33,11 +33,12 @@ class SourceCheck {
   std::vector<Note> conclude(bool strict) const;
 
  private:
-  void add(const SavePlan::Item& item, const Tensor& tensor);
+  void add(const SavePlan::Item& item, const Tensor& tensor, bool is_one_of_several);
 
   struct Source {
     std::uint32_t declared;
-    std::string tensor;  // the first tensor that lies in it
+    std::string tensor;      // the first tensor that lies in it, or is made from it
+    bool is_one_of_several;  // that the tensor is made from, so that the file may not know its name
     std::optional<std::uint32_t> found{};
   };
   std::map<const Storage*, Source> sources_;

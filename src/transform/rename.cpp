@@ -1,18 +1,16 @@
-#include <re2/re2.h>
 #include <ballast/error.hpp>
 #include <ballast/transform.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "tensor/checkpoint_parts.hpp"
+#include "transform/rename_expression.hpp"
 
 namespace ballast {
-namespace {
 
 std::unique_ptr<re2::RE2> compile(const RenameRule& rule) {
   auto expression = std::make_unique<re2::RE2>(rule.pattern, re2::RE2::Quiet);
@@ -25,8 +23,6 @@ std::unique_ptr<re2::RE2> compile(const RenameRule& rule) {
   }
   return expression;
 }
-
-}  // namespace
 
 RenameRule parse_rename(const std::string& text) {
   RenameRule rule;

@@ -15,6 +15,11 @@
 namespace ballast {
 namespace {
 
+// Whether a cast changes it: integers stay as they are.
+bool is_real(const Tensor& tensor) {
+  return is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+}
+
 // Two names of one tensor stay names of one tensor.
 void tie_aliases(const Checkpoint& checkpoint, StateDict& tensors) {
   for (const auto& [removed, kept] : checkpoint.aliases) {
@@ -50,10 +55,9 @@ Checkpoint cast(Checkpoint checkpoint, DType dtype) {
   OncePerTensor once;
   const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
-    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
     packed.refuse(name, tensor, "cast");
     try {
-      tensors.insert(name, is_real ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
+      tensors.insert(name, is_real(tensor) ? once(tensor, [&](const Tensor& t) { return t.to(dtype); }) : tensor);
     } catch (Error& error) {
       throw Error(error.code(), "tensor " + quote(name) + ": " + error.message()).about(name).hint(leave_it_out());
     }
@@ -83,6 +87,14 @@ Checkpoint cast(Checkpoint checkpoint, const std::vector<CastRule>& rules) {
                                       std::string(name(rules[i].dtype)),
                                   Note::Kind::remark});
       continue;
+    }
+    const bool casts = std::ranges::any_of(chosen[i], [](const auto& entry) { return is_real(entry.tensor); });
+    if (!casts) {
+      checkpoint.notes.push_back({checkpoint.target,
+                                  "the rule " + quote(rules[i].glob) +
+                                      " matches no tensor of floats: nothing becomes " +
+                                      std::string(name(rules[i].dtype)),
+                                  Note::Kind::remark});
     }
     const Checkpoint done = cast(std::move(chosen[i]), rules[i].dtype);
     for (const auto& [name, tensor] : done) tensors.replace(name, tensor);

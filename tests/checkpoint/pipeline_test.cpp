@@ -71,7 +71,12 @@ TEST(Pipeline, TakesTheVariantOfThePartsThatHaveIt) {
   put_part(folder, "unet", "half", "diffusion_pytorch_model.fp16.safetensors");
   put_part(folder, "unet", "whole");
   put_part(folder, "vae", "whole");
-  EXPECT_EQ(names_in(open(folder.path(), {.variant = "fp16"})), (Names{"unet.half", "vae.whole"}));
+  const Checkpoint all = open(folder.path(), {.variant = "fp16"});
+  EXPECT_EQ(names_in(all), (Names{"unet.half", "vae.whole"}));
+  ASSERT_EQ(all.notes.size(), 1u);
+  EXPECT_EQ(all.notes[0].text, "parts without files of the variant \"fp16\", of which the others are taken: \"vae\"");
+  EXPECT_ERROR(open(folder.path(), {.variant = "int8"}), Errc::not_found,
+               "no part of the pipeline has files of the variant \"int8\"");
 }
 
 TEST(Pipeline, GivesWayToACheckpointInTheFolderItself) {

@@ -51,6 +51,32 @@ TEST(Quantization, IsRecognisedInEveryVectorWithAndWithoutItsConfiguration) {
   }
 }
 
+TEST(Quantization, OfAShardOpenedAloneIsToldByTheIndexBesideIt) {
+  const TempDir folder;
+  const std::string shard = SafetensorsFile()
+                                .tensor("q.weight", "F8_E4M3", {2, 2})
+                                .tensor("norm.weight", "F32", {2})
+                                .write(folder, "model-00001-of-00002.safetensors");
+  const auto write_index = [&](const std::string& other) {
+    folder.write("model.safetensors.index.json",
+                 R"({"weight_map": {"q.weight": "model-00001-of-00002.safetensors", ")" + other +
+                     R"(": "model-00002-of-00002.safetensors"}})");
+  };
+  for (const char* scale : {"q.weight_scale_inv", "q.weight_scale", "q.scale_weight", "q.qscale_weight"}) {
+    write_index(scale);
+    const Checkpoint checkpoint = open(shard);
+    ASSERT_TRUE(checkpoint.quantization) << scale;
+    EXPECT_EQ(checkpoint.quantization->scheme, "fp8");
+    EXPECT_EQ(checkpoint.quantization->evidence, "model.safetensors.index.json");
+    EXPECT_EQ(checkpoint.quantization->parts.size(), 1u);
+    EXPECT_ERROR(cast(checkpoint, DType::f32), Errc::unsupported, "tensor \"q.weight\" is a part of a weight");
+  }
+  for (const char* other : {"k.weight", "k.weight_scale_inv", "q.bias"}) {
+    write_index(other);
+    EXPECT_FALSE(open(shard).quantization) << other << ": an F8 tensor may be a weight by itself";
+  }
+}
+
 TEST(Quantization, IsRefusedByEverythingButACopy) {
   const TempDir folder;
   for (const fs::path& vector : quantized_vectors()) {

@@ -1,6 +1,7 @@
 """adapter: info, extract, inject and convert, tried from outside, with files that are not ours."""
 
 import unittest
+import zipfile
 
 from support import *
 
@@ -63,6 +64,65 @@ class Adapters(TestCase):
             self.assertIn(module, text)
         _, text = Terminal("adapter", "info", "lora", "--color=never", cwd=self.folder, columns=80).finish()
         self.assertIn("scaling 0.333333, 40 modules", text)
+
+    def test_what_is_lost_can_be_refused_by_every_verb_that_writes(self):
+        def damaged(path):
+            raw = bytearray((self.folder / path).read_bytes())
+            raw[raw.index(struct.pack("<2f", 5, 6)) + 3] ^= 1
+            (self.folder / path).write_bytes(raw)
+
+        says = "have the checksum"
+        self.write("plain.safetensors", {"q.weight": ("F32", [4, 3], range(5, 17)), "k.weight": ("F32", [1], [5])})
+        self.ballast("convert", "plain.safetensors", "base.pt")
+        damaged("base.pt")
+        self.base()
+        lora = self.lora()
+        self.ballast("adapter", "inject", "plain.safetensors", lora, "-o", "adapted.pt")
+        damaged("adapted.pt")
+        self.ballast("convert", "plain.safetensors", "whole.pt")
+        for verb in (["inject", "base.pt", lora], ["merge", "base.pt", lora], ["from-diff", "base.pt", "base.safetensors"],
+                     ["from-diff", "base.safetensors", "base.pt"]):
+            out = "o" if verb[0] == "from-diff" else "o.safetensors"
+            with self.subTest(verb[0]):
+                self.assertIn(says, self.ballast("adapter", *verb, "-o", out, "--force").err)
+                self.assertIn(says, self.ballast("adapter", *verb, "-o", out, "--force", "--strict", code=NO).err)
+                self.ballast("adapter", *[str(word).replace("base.pt", "whole.pt") for word in verb], "-o", out, "--force", "--strict")
+        extract = ["adapter", "extract", "adapted.pt", "--config", lora / "adapter_config.json", "--force", "-o", "x",
+                   "--save-embeddings", "never"]
+        self.ballast(*extract, "--strict")  # of what it takes, nothing is damaged
+        large = ("F32", [4, 3], [70000] * 12)
+        self.write("large.safetensors", {"q.weight": large})
+        inject = ["adapter", "inject", "large.safetensors", lora, "--dtype", "F16", "-o", "l.safetensors"]
+        self.assertIn("beyond F16", self.ballast(*inject, "--strict", code=NO).err)
+        self.assertIn("beyond F16", self.ballast(*inject).err)
+
+    def test_hints_name_options_that_the_verb_has(self):
+        large = self.write("large.safetensors", {"q.weight": ("F16", [4, 3], [60000] * 12)})
+        strong = self.lora("strong", lora_alpha=40000)
+        err = self.ballast("adapter", "merge", large, strong, "-o", "m.safetensors", "--strict", code=NO).err
+        self.assertIn("--dtype 'NAME=F32' of ballast convert", err)
+        err = self.ballast("convert", large, "m.safetensors", "--dtype", "f8_e4m3", "--strict", code=NO).err
+        self.assertIn("--dtype 'NAME=F32' as the first rule", err)
+
+    def test_names_of_every_dialect_are_mapped(self):
+        self.ballast("adapter", "convert", LORA, "--to", "kohya", "-o", "k.safetensors")
+        convert = ["adapter", "convert", "k.safetensors", "--to", "peft", "--base", TINY, "-o", "p", "--force"]
+        self.ballast(*convert, "--key-mapping", r"^model\.layers\.=transformer.h.")
+        tensors, _ = read_safetensors(self.folder / "p/adapter_model.safetensors")
+        self.assertTrue(all(name.startswith("base_model.model.transformer.h.") for name in tensors), list(tensors))
+        self.assertEqual(self.ballast("adapter", "info", "p", "--json").json()["scales"],
+                         [{"rank": 4, "alpha": 8, "scaling": 2, "modules": 4}])
+        for adapter in (LORA, "k.safetensors"):
+            self.assertIn('the expression "nosuch" matches no name: nothing is renamed',
+                          self.ballast("adapter", "info", adapter, "--key-mapping", "nosuch=x").err)
+            self.ballast("adapter", "info", adapter, "--key-mapping", "(=x", code=USAGE)
+
+    def test_an_archive_is_no_adapter(self):
+        with zipfile.ZipFile(self.folder / "lora.zip", "w") as archive:
+            for file in "adapter_config.json", "adapter_model.safetensors":
+                archive.write(LORA / file, file)
+        for verb in (["info"], ["convert", "--to", "kohya", "-o", "x.safetensors"]):
+            self.refused("adapter", *verb, "lora.zip", code=UNSUPPORTED, says="this is an archive", hint="unpack it")
 
     def test_dry_runs_write_nothing(self):
         before = sorted(self.folder.iterdir())

@@ -174,6 +174,14 @@ class Diff(TestCase):
         self.assertRegex(values, r"^~ values  2 values of 4 differ, by at most 1 \(relative 0.25\) at \[3\]; change 20\.41\d* %, cosine 0\.98")
         self.assertEqual(lines[0], "1 equal, 1 only in A, 1 only in B, 3 changed")
 
+    def test_values_within_the_tolerance_are_not_called_the_same(self):
+        self.write("c.safetensors", {"w": ("F32", [2], [1, 2])})
+        self.write("d.safetensors", {"w": ("F64", [2], [1.5, 2])})
+        diff = ["diff", "c.safetensors", "d.safetensors", "--tolerance"]
+        self.assertIn("~ w  dtype F32 → F64, equal within the tolerance\n", self.ballast(*diff, "1", code=NO).out)
+        self.write("d.safetensors", {"w": ("F64", [2], [1, 2])})
+        self.assertIn("~ w  dtype F32 → F64, the same values\n", self.ballast(*diff, "1", code=NO).out)
+
     def test_json(self):
         report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", code=NO).json()
         self.assertEqual((report["schema"], report["equal"], report["only_in_a"], report["only_in_b"], report["equal_tensors"]),

@@ -2,6 +2,7 @@
 
 import atexit
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -115,6 +116,7 @@ class Result:
         return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
+@functools.cache
 def parser_commands():
     """{"meta get": {"--json", ...}, ...}: every verb of the command's own parser with the options that it adds.
 
@@ -129,6 +131,23 @@ def parser_commands():
 def parser_verbs():
     """The first words of the commands: info, ls, ..."""
     return list(dict.fromkeys(path.split()[0] for path in parser_commands() if path))
+
+
+def foreign_flags(args, err):
+    """The flags that hints name though the verb that ran does not have them, and no verb is said beside them."""
+    commands = parser_commands()
+    words = [str(word) for word in args]
+    at = next((i for i, word in enumerate(words) if word in commands), None)
+    if at is None:
+        return []
+    inner = " ".join(words[at:at + 2])
+    own = commands[inner if inner in commands else words[at]] | commands[""] | {"--help", "--version", "--limits"}
+    foreign = []
+    for hint in re.findall(r"(?m)^  hint: (.*)$", err):
+        said = [options for path, options in commands.items() if path and f"ballast {path}" in hint]
+        known = own.union(*said)
+        foreign += [flag for flag in re.findall(r"(?<![\w\"'-])--[a-z][a-z-]+", hint) if flag not in known]
+    return foreign
 
 
 class TestCase(unittest.TestCase):
@@ -156,6 +175,7 @@ class TestCase(unittest.TestCase):
         """Runs the command and expects the exit code; the whole result is shown if it differs."""
         result = self.run_raw(*args, **more)
         self.assertEqual(result.code, code, f"ballast {' '.join(map(str, args))}\n{result}")
+        self.assertEqual(foreign_flags(args, result.err), [], f"ballast {' '.join(map(str, args))}\n{result}")
         return result
 
     def refused(self, *args, code, says, hint=None, **more):

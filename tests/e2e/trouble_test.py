@@ -132,6 +132,15 @@ class Resharded(TestCase):
                 self.assertEqual(self.ballast("hash", "out", "--digest").out, self.ballast("hash", "in.safetensors", "--digest").out)
                 (self.folder / "out" / name).unlink()
 
+    def test_a_dry_run_says_what_would_be_removed(self):
+        self.convert("in.safetensors", "out/", "--max-shard-size", "100")
+        before = self.names()
+        said = self.convert("in.safetensors", "out/", "--max-shard-size", "300", "--force", "--dry-run").err
+        self.assertIn("would remove 6 shards of an earlier set, such as", said)
+        self.assertEqual(self.names(), before)
+        said = self.convert("in.safetensors", "out/", "--max-shard-size", "300", "--force").err
+        self.assertNotIn("would remove", said)
+
     def test_a_set_can_be_made_from_itself(self):
         self.convert("in.safetensors", "out/", "--max-shard-size", "100")
         self.convert("out/", "out/", "--max-shard-size", "200", "--force")

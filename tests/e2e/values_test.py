@@ -59,6 +59,35 @@ class LostValues(TestCase):
             self.assertEqual(run.raw, b"")
         self.assertEqual(self.names_in_folder(), ["in.safetensors", "x.npy", "x.raw"])
 
+    def test_are_reported_by_cat_that_shows_them(self):
+        says = "2 values of 1 tensor are beyond F8_E4M3"
+        for more in ([], ["--json"], ["--full"], ["--slice", ":, -1:"]):
+            cat = ["cat", "in.safetensors", "model.a", "--dtype", "f8_e4m3", *more]
+            self.assertIn(says, self.ballast(*cat).err)
+            run = self.ballast(*cat, "--strict", code=NO)
+            self.assertIn(says, run.err)
+            self.assertEqual(run.raw, b"", "nothing is shown")
+        self.assertNotIn("note", self.ballast("cat", "in.safetensors", "model.b", "--dtype", "f8_e4m3", "--strict").err)
+
+    def test_of_a_merge_do_not_pass_through_the_dtype_of_the_base(self):
+        folder = self.folder / "lora"
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text(json.dumps(
+            {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q"]}))
+        self.write("lora/adapter_model.safetensors",
+                   {"base_model.model.q.lora_A.weight": ("F32", [1, 2], f32(10000, 0)),
+                    "base_model.model.q.lora_B.weight": ("F32", [2, 1], f32(1, 0))})
+        self.write("base.safetensors", {"q.weight": ("F16", [2, 2], struct.pack("<4e", 60000, 1, 1, 1))})
+        merge = ["adapter", "merge", "base.safetensors", "lora", "--force", "-o"]
+        self.assertNotIn("beyond", self.ballast(*merge, "m.safetensors", "--dtype", "F32", "--strict").err)
+        self.assertEqual(read_safetensors(self.folder / "m.safetensors")[0]["q.weight"][2], f32(70000, 1, 1, 1))
+        self.assertIn("beyond F16", self.ballast(*merge, "n.safetensors").err)
+        run = self.ballast(*merge, "n.safetensors", "--dtype", "F32", "--peft-exact")
+        self.assertIn("1 value of 1 tensor is beyond F16 and was written as infinite", run.err)
+        run = self.ballast(*merge, "n.safetensors", "--strict", code=NO)
+        self.assertIn("keep the values wider with --dtype F32, or those tensors alone with --dtype 'NAME=F32' of ballast convert",
+                      run.err)
+
     def test_that_blocks_cannot_hold_are_named(self):
         self.write("nan.safetensors", {"w": ("F32", [2, 32], f32(*[1.0] * 37, math.nan, *[1.0] * 26))})
         self.refused("convert", "nan.safetensors", "o.gguf", "--dtype", "Q4_0", code=UNSUPPORTED,
@@ -116,6 +145,25 @@ class Flags(TestCase):
                          ['note: --exclude: no tensor matches "*z"'])
         self.assertEqual(notes("diff", "in.safetensors", "in.safetensors", "--include", "*x"), [])
         self.refused("ls", "in.safetensors", "*z", code=IO, says="no tensor matches")
+        self.write("integers.safetensors", {"a.i": ("I32", [1], bytes(4)), "a.x": ("F32", [1], f32(1))})
+        self.assertEqual(notes("convert", "integers.safetensors", "o.safetensors", "--dtype", "*.i=F32", "--force"),
+                         ['note: the rule "*.i" matches no tensor of floats: nothing becomes F32'])
+        rules = {"rules": [{"match": "*.nosuch", "split": "rows"}, {"match": "a.*", "split": "replicated"}]}
+        (self.folder / "rules.json").write_text(json.dumps(rules))
+        self.assertEqual(notes("plan", "in.safetensors", "--ranks", "2", "--rules", "rules.json"),
+                         ['note: the rule "*.nosuch" cuts nothing: no tensor matches it, or an earlier rule comes first'])
+        self.assertEqual(notes("ls", "in.safetensors", "--variant", "fp16"),
+                         ['note: in.safetensors: a file is opened as it is: only a folder is looked through for the variant "fp16"'])
+        (self.folder / "s.pkl").write_bytes(b"cunknown.module\nThing\n(tR.")
+        self.assertEqual(notes("scan", "s.pkl", "--trust", "unknown.*"), [])
+        self.ballast("scan", "s.pkl", "--trust", "unknown.*")
+        run = self.ballast("scan", "s.pkl", "--trust", "other.*", code=NO)
+        self.assertIn('note: --trust "other.*" trusts nothing: it matches no name that is unknown without it', run.err)
+
+    def test_for_names_are_refused_where_names_stay(self):
+        for more in (["--heads", "3"], ["--kv-heads", "1"], ["--architecture", "llama"], ["--names", "keep", "--heads", "3"]):
+            self.refused("convert", "in.safetensors", "o.safetensors", *more, code=USAGE,
+                         says="are for names, which stay as they are", hint="--names hf")
 
     def test_for_metadata_serve_every_format(self):
         self.ballast("convert", "in.safetensors", "o.safetensors", "--meta", "author=me", "--metadata", "n:string=3")

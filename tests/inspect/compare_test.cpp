@@ -451,6 +451,16 @@ TEST(Summary, CountsTheBytesOfAFileThatNoTensorHas) {
   EXPECT_EQ(summarize(checkpoint).wasted_bytes, 5u);
 }
 
+TEST(Summary, CountsTheBytesBeforeAndBehindAStridedView) {
+  Checkpoint checkpoint = SafetensorsFile().tensor("w", "F32", {100}).open();
+  const Tensor all = checkpoint.at("w");
+  for (const std::int64_t stride : {2, -2}) {
+    const std::uint64_t first = all.offset() + (stride > 0 ? 40 : 72);
+    checkpoint.tensors.replace("w", Tensor(DType::f32, {5}, Strides{stride}, all.storage(), first));
+    EXPECT_EQ(summarize(checkpoint).wasted_bytes, 400u - 36u) << "the gaps between its elements are its own";
+  }
+}
+
 TEST(Summary, OfNothing) {
   const Summary summary = summarize(Checkpoint{});
   EXPECT_EQ(summary.tensors + summary.parameters + summary.bytes + summary.wasted_bytes, 0u);

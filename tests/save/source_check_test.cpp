@@ -8,6 +8,7 @@
 #include "kernels/crc32.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "tensor/concat_storage.hpp"
 
 namespace ballast {
 namespace {
@@ -124,6 +125,19 @@ TEST_P(DeclaredChecksums, StopAStrictSaveBeforeAnythingIsPublished) {
 
 INSTANTIATE_TEST_SUITE_P(Storages, DeclaredChecksums, testing::Values(Kind::mapped, Kind::deflated, Kind::decoded),
                          [](const auto& kind) { return kKindNames[static_cast<std::size_t>(kind.param)]; });
+
+TEST(SourceCheck, SaysThatATensorIsMadeFromBytesOfAnotherFile) {
+  const Tensor damaged(DType::u8, {kSize}, member(Kind::mapped, false));
+  const Tensor joined =
+      concatenated({Tensor::from_values<std::uint8_t>(DType::u8, {2}, std::vector<std::uint8_t>{1, 2}), damaged}, 0);
+  StateDict tensors;
+  tensors.insert("layer.merged", joined);
+  const std::vector<Note> notes = checksum_notes(tensors);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].text.starts_with("the bytes that tensor \"layer.merged\" is made from have the checksum "))
+      << notes[0].text;
+  EXPECT_ERROR(checksum_notes(tensors, {.strict = true}), Errc::mismatch, "is made from have the checksum");
+}
 
 TEST(SourceCheck, SaysOnceThatAllChecksumsOfAFileAreWrong) {
   test::TempDir folder;

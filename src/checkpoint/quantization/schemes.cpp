@@ -1,11 +1,15 @@
 #include "checkpoint/quantization/schemes.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/quantization/config.hpp"
 #include "checkpoint/quantization/find_packed.hpp"
+#include "checkpoint/recognize/shard_index.hpp"
+#include "core/shard_name.hpp"
+#include "io/section.hpp"
 #include "tensor/doors.hpp"
 
 namespace ballast {
@@ -73,6 +77,35 @@ void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Qua
   }
 }
 
+// For a shard that is opened alone, and has codes that could be taken for weights: the index beside it, if it names
+// other parts of them, which are in other shards. An index that cannot be read says nothing.
+std::optional<std::string> index_of_orphans(const Checkpoint& checkpoint, const PackedWeights& weights,
+                                            const std::string& target, const OpenOptions& options) try {
+  std::vector<std::string_view> orphans;
+  for (std::size_t i = 0; i < checkpoint.size(); ++i)
+    if (weights.is_orphan(i) && is_floating(checkpoint.tensors[i].tensor.dtype()))
+      orphans.push_back(checkpoint.tensors[i].name);
+  const auto shard = parse_usual_shard_name(target.substr(target.find_last_of('/') + 1));
+  if (orphans.empty() || !shard) return std::nullopt;
+  const std::string file = shard->whole() + std::string(kIndexEnding), path = options.files->beside(target, file);
+  if (!options.files->exists(path)) return std::nullopt;
+  const ShardIndex index = parse_shard_index(io::read_text(*options.files->open(path), options.limits), options.limits);
+  NameViewMap<bool> codes, modules;
+  for (const std::string_view name : orphans) {
+    codes.emplace(name, true);
+    modules.emplace(module_of(name), true);
+  }
+  const auto is_other_part = [&](const ShardIndex::Place& place) {
+    const std::string_view module = module_of(place.tensor), last = place.tensor.substr(module.size());
+    if (checkpoint.contains(place.tensor)) return false;
+    return codes.contains(module) || (modules.contains(module) && last.find("scale") != std::string_view::npos);
+  };
+  if (std::ranges::any_of(index.weight_map, is_other_part)) return file;
+  return std::nullopt;
+} catch (const Error&) {
+  return std::nullopt;
+}
+
 // For a scheme that is known only by its configuration: takes every tensor of such a dtype, unless it lies beside a
 // weight in floats.
 void add_modules(const Checkpoint& checkpoint, Quantization& quantization, Parts& parts) {
@@ -101,7 +134,14 @@ Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& targ
   Quantization quantization = quantization_of(checkpoint, weights, parts);
   add_wrappers(checkpoint, quantization, parts);
   const QuantizationConfig config = target.empty() ? QuantizationConfig() : find_quantization_config(target, options);
-  if (!parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization, parts);
+  std::optional<std::string> index;
+  if (parts.empty() && config.scheme.empty() && !target.empty())
+    index = index_of_orphans(checkpoint, weights, target, options);
+  if (index) {
+    quantization.scheme = "fp8";
+    quantization.evidence = *index;
+  }
+  if (index || !parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization, parts);
   if (parts.empty() && !config.scheme.empty()) add_modules(checkpoint, quantization, parts);
   if (parts.empty()) return checkpoint;
   quantization.parts = parts.tensors();

@@ -14,7 +14,7 @@ namespace {
 
 [[noreturn]] void refuse_file(std::string what, const std::string& where, std::optional<std::uint64_t> offset,
                               std::size_t more) {
-  if (more != 0) what += fmt::format(", and {} more that is dangerous", more);
+  if (more != 0) what += fmt::format(", and {} more {} dangerous", more, more == 1 ? "name is" : "names are");
   Error error = Error(Errc::unsafe, what).in(where);
   if (offset) error.at_byte(*offset);
   throw error.hint(mention(Remedy::scan) + " shows all of it; " + mention(Remedy::allow_dangerous) +

@@ -205,9 +205,14 @@ class FileScanner final : public Scanner {
                  : is_script ? look_into_script(text)
                              : look_into_template(text, "the template"));
     // An index of shards is only data; other JSON is not a checkpoint, which recognize() says.
-    if (is_target && scan_.findings.empty() && recognize(source, options_.limits).is_json())
-      static_cast<void>(parse_shard_index(text, options_.limits));
+    if (is_target && scan_.findings.empty() && recognize(source, options_.limits).is_json()) check_index(*source, text);
     return true;
+  }
+
+  void check_index(const Source& source, std::string_view text) const try {
+    static_cast<void>(parse_shard_index(text, options_.limits));
+  } catch (Error& error) {
+    throw error.in(source.name());
   }
 
   static std::string beginning_of(const Source& source) {

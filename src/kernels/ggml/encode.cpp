@@ -89,7 +89,7 @@ Overflows find_lost(DType type, Fit fit, std::span<const float> values, const st
     decode_blocks(type, std::as_bytes(std::span(blocks, block.block_bytes)), std::span(decoded, some.size()));
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (!std::isfinite(some[i]) || !is_lost(type, fit, some[i], decoded[i], most)) continue;
-      found.add({1, static_cast<double>(some[i])});
+      found.add({1, static_cast<double>(some[i]), type});
     }
   }
   return found;

@@ -3,9 +3,11 @@
 #include <ballast/error.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/remedy.hpp"
 #include "core/text.hpp"
+#include "peft/files/key_mapping.hpp"
 #include "peft/initial.hpp"
 #include "peft/names.hpp"
 
@@ -74,7 +76,7 @@ AdapterDialect dialect_of(const Checkpoint& file) {
   return AdapterDialect::peft;
 }
 
-void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options) {
+void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options, KeyMapping& mapping) {
   LoraModules modules;
   if (adapter.dialect == AdapterDialect::kohya) modules = read_kohya(adapter.tensors, options.base_names);
   if (adapter.dialect == AdapterDialect::mlx) modules = read_mlx(adapter.tensors, adapter.config);
@@ -88,7 +90,7 @@ void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOpt
   if (!has_scale) {
     adapter.notes.push_back({adapter.source, "nothing says the scaling: it is taken to be 1", Note::Kind::remark});
   }
-  put_modules(adapter, modules);
+  put_modules(adapter, mapping.map(std::move(modules)));
 }
 
 Checkpoint write_dialect(const Adapter& adapter, AdapterDialect dialect, const NameOptions& names) {

@@ -10,11 +10,14 @@
 
 namespace ballast::peft {
 
+class KeyMapping;
+
 // Told by the names of the tensors.
 AdapterDialect dialect_of(const Checkpoint& file);
 
-// `adapter` has the tensors, the metadata and, if there is one, the configuration, as the file has them.
-void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options);
+// `adapter` has the tensors, the metadata and, if there is one, the configuration, as the file has them. The names of
+// its modules are mapped when they are known, so that the configuration says the same names.
+void read_dialect(Adapter& adapter, const Checkpoint& file, const AdapterLoadOptions& options, KeyMapping& mapping);
 
 // Throws Errc::unsupported for an adapter that the dialect has no place for.
 Checkpoint write_dialect(const Adapter& adapter, AdapterDialect dialect, const NameOptions& names);

@@ -141,9 +141,12 @@ class Getter {
     const bool is_automatic = options_.embeddings == SaveEmbeddings::automatic;
     const bool are_resized = options_.base_vocabulary != 0 && !embeddings.have_rows(options_.base_vocabulary);
     if (is_automatic && !(are_adapted && !has_tokens) && !are_resized) return;
+    // Where only adapted ones are saved, a head beside adapted embeddings is as it was. Where more than that is asked
+    // for, or all were resized, each of them goes along.
+    const bool only_adapted = is_automatic && !are_resized;
     for (const auto& [name, tensor] : state_) {
       const bool is_wrapped = module_of(name).ends_with(kBaseLayer);
-      if (embeddings.contain(name) && (is_wrapped || !are_adapted)) file_.insert(name, tensor);
+      if (embeddings.contain(name) && (is_wrapped || !only_adapted)) file_.insert(name, tensor);
     }
   }
 

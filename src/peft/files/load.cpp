@@ -5,10 +5,7 @@
 #include <ballast/open.hpp>
 #include <ballast/remote.hpp>
 
-#include <re2/re2.h>
-
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include <ballast/scan.hpp>
@@ -22,6 +19,7 @@
 #include "peft/computed.hpp"
 #include "peft/files/deduce.hpp"
 #include "peft/files/dialects.hpp"
+#include "peft/files/key_mapping.hpp"
 #include "peft/matrix.hpp"
 #include "peft/names.hpp"
 
@@ -80,34 +78,6 @@ AdapterConfig read_config(const std::string& path, const Files& files) try {
   throw error.in(path);
 }
 
-std::string mapped(std::string_view name, const std::vector<RenameRule>& rules,
-                   const std::vector<std::unique_ptr<re2::RE2>>& expressions) {
-  const std::string_view prefix = peft::prefix_of(name);
-  std::string rest(name.substr(prefix.size()));
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (re2::RE2::GlobalReplace(&rest, *expressions[i], rules[i].replacement) > 0) break;
-  }
-  return std::string(prefix) + rest;
-}
-
-StateDict map_keys(const StateDict& tensors, const std::vector<RenameRule>& rules) {
-  std::vector<std::unique_ptr<re2::RE2>> expressions;
-  for (const RenameRule& rule : rules) {
-    expressions.push_back(std::make_unique<re2::RE2>(rule.pattern, re2::RE2::Quiet));
-    if (!expressions.back()->ok())
-      throw Error(Errc::invalid_argument,
-                  "the expression " + quote(rule.pattern) + " is wrong: " + expressions.back()->error());
-  }
-  StateDict result;
-  result.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) {
-    const std::string target = mapped(name, rules, expressions);
-    if (!result.insert(target, tensor))
-      throw Error(Errc::invalid_argument, "two tensors of the adapter would be called " + quote(target));
-  }
-  return result;
-}
-
 // PEFT on Windows writes the indices of SHiRA as floats.
 void use_integers(StateDict& tensors) {
   std::vector<std::pair<std::string, Tensor>> found;
@@ -122,11 +92,21 @@ void use_integers(StateDict& tensors) {
   }
 }
 
+// In an archive, names begin with the members', and the configuration is no checkpoint.
+void refuse_archive(const Checkpoint& file) {
+  if (file.format != Format::archive) return;
+  throw Error(Errc::unsupported, "this is an archive, and not an adapter")
+      .in(file.target)
+      .hint("unpack it, and give the folder or the file that was in it");
+}
+
 Adapter load_to_host(const std::string& given, AdapterLoadOptions options) {
+  peft::KeyMapping mapping(options.key_mapping);
   const std::string path = path_or_repository(given);
   options.open = options_for(path, options.open);
   const AdapterFiles files = files_of(path, options.subfolder, *options.open.files);
   const Checkpoint file = open(files.weights, options.open);
+  refuse_archive(file);
   if (!options.allow_dangerous) refuse_dangerous(file);
 
   Adapter result;
@@ -139,10 +119,12 @@ Adapter load_to_host(const std::string& given, AdapterLoadOptions options) {
   note_values_left_out(file, false, result.notes);
   if (!files.config.empty()) result.config = read_config(files.config, *options.open.files);
   if (result.dialect != AdapterDialect::peft) {
-    peft::read_dialect(result, file, options);
+    peft::read_dialect(result, file, options, mapping);
+    mapping.add_notes(result);
     return result;
   }
-  if (!options.key_mapping.empty()) result.tensors = map_keys(result.tensors, options.key_mapping);
+  result.tensors = mapping.map(result.tensors);
+  mapping.add_notes(result);
   if (!peft::has_prefix(result.tensors)) result.tensors = peft::with_prefix(result.tensors);
   if (files.config.empty()) peft::deduce_config(result);
   use_integers(result.tensors);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/remedy.hpp"
+#include "core/saturate.hpp"
 #include "core/text.hpp"
 #include "layout/names_values.hpp"
 #include "peft/files/deduce.hpp"
@@ -42,6 +43,7 @@ class Problems {
       check_names(type);
       if (adapter_.dialect == AdapterDialect::gguf) check_gguf(type);
       if (type.name == "LORA") check_lora(type);
+      if (type.kind == Kind::prompt) check_prompt(type);
     } catch (const Error& error) {
       add(error.code(), error.message(), error.hint());
     }
@@ -84,6 +86,39 @@ class Problems {
       const Error* why = names::why_unreadable(tensor);
       if (why != nullptr && !std::exchange(has_rows, true)) add(why->code(), why->message(), why->hint());
     }
+  }
+
+  // The size of a prompt follows from the configuration. That of a prefix, which a cartridge is too, has keys and
+  // values of every layer.
+  void check_prompt(const PeftType& type) {
+    const AdapterConfig& config = adapter_.config;
+    for (const char* field : {"num_virtual_tokens", "token_dim", "num_layers", "num_attention_heads",
+                              "num_transformer_submodules", "num_frozen_tokens"})
+      static_cast<void>(config.count(field, 0));  // throws if it is not a whole number
+    const Tensor* prompt = adapter_.tensors.find("prompt_embeddings");
+    if (prompt == nullptr) return;
+    if (prompt->rank() != 2)
+      return add(Errc::malformed, "the prompt has the shape " + to_string(prompt->shape()) + ", and is no matrix",
+                 kWasItSavedWhole);
+    const std::uint64_t rows = prompt->shape()[0], width = prompt->shape()[1];
+    const std::uint64_t tokens = config.count("num_virtual_tokens", rows);
+    const std::uint64_t modules = config.count("num_transformer_submodules", 1);
+    if (rows != tokens && rows != saturating_mul(tokens, modules))
+      add_wrong_prompt("tokens", rows, tokens, "num_virtual_tokens");
+    const bool is_prefix = type.name == "PREFIX_TUNING" || type.name == "CARTRIDGE";
+    const std::uint64_t layers = is_prefix ? config.count("num_layers", 0) : 0;
+    const std::uint64_t dim = config.count("token_dim", 0);
+    const std::uint64_t wanted = saturating_mul(dim, layers == 0 ? 1 : saturating_mul(2, layers));
+    if (dim != 0 && (!is_prefix || layers != 0) && wanted != width)
+      add_wrong_prompt("numbers for each token", width, wanted,
+                       is_prefix ? "num_layers\" or \"token_dim" : "token_dim");
+    if (type.name == "CARTRIDGE" && config.count("num_frozen_tokens", 0) > rows)
+      add_wrong_prompt("tokens", rows, config.count("num_frozen_tokens", 0), "num_frozen_tokens");
+  }
+
+  void add_wrong_prompt(std::string_view what, std::uint64_t found, std::uint64_t said, std::string_view field) {
+    add(Errc::mismatch, fmt::format("the prompt has {} {}, the configuration says {}", found, what, said),
+        fmt::format("correct \"{}\" in adapter_config.json", field));
   }
 
   void check_lora(const PeftType& type) {

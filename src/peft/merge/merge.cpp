@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <ballast/error.hpp>
 #include <ballast/merge.hpp>
+#include <ballast/transform.hpp>
 
 #include <cmath>
 #include <utility>
@@ -83,7 +84,7 @@ class Merger {
     }
   }
 
-  void finish() { base_.finish(options_.peft_exact); }
+  void finish() { base_.finish(options_.peft_exact, options_.dtype); }
 
  private:
   // A tensor of a module that was trained as a whole, a bias, or an embedding that was saved along.
@@ -102,7 +103,7 @@ class Merger {
     if (weight != 1)
       throw Error(Errc::unsupported,
                   fmt::format("{} is replaced by the adapter, which cannot be weighed by {}", quote(name), weight));
-    const bool keeps_dtype = before == nullptr || options_.peft_exact;
+    const bool keeps_dtype = before == nullptr || options_.peft_exact || options_.dtype;
     base_.replace(name, keeps_dtype ? tensor : tensor.to(before->dtype()));
   }
 
@@ -149,7 +150,8 @@ Checkpoint merge(Checkpoint base, const std::vector<Adapter>& adapters, const Me
   for (const Adapter& adapter : adapters) {
     for (Note& note : peft::left_out_metadata(adapter, base)) base.notes.push_back(std::move(note));
   }
-  return is_gguf ? to_names(std::move(base), NameStyle::gguf, options.names) : base;
+  if (is_gguf) base = to_names(std::move(base), NameStyle::gguf, options.names);
+  return options.dtype ? cast(std::move(base), *options.dtype) : base;
 }
 
 }  // namespace ballast

@@ -144,7 +144,7 @@ class MergedStorage final : public DerivedStorage {
     Overflows overflows;
     for (std::size_t i = 0; i < wide.size(); ++i) {
       const double merged = wide[i] + (static_cast<double>(panel.values[i]) - static_cast<double>(before[i]));
-      if (std::isfinite(wide[i]) && !std::isfinite(merged)) overflows.add({1, wide[i]});
+      if (std::isfinite(wide[i]) && !std::isfinite(merged)) overflows.add({1, wide[i], DType::f64});
       wide[i] = merged;
     }
     std::memcpy(out.data(), wide.data(), out.size());

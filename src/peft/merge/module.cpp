@@ -144,12 +144,19 @@ void Base::note_copies() const {
   }
 }
 
-void Base::finish(bool round_between) {
+void Base::finish(bool round_between, std::optional<DType> dtype) {
   note_copies();
+  // A weight whose dtype changes afterwards is made in F32, so that it is rounded once. F64 keeps its digits until
+  // then.
+  const auto base_of = [&](const Tensor& tensor) {
+    const bool is_real = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
+    const bool changes = dtype && *dtype != tensor.dtype() && is_real && tensor.dtype() != DType::f64;
+    return changes && !round_between ? tensor.to(DType::f32) : tensor;
+  };
   for (auto& [names, edits, is_replaced] : changes_) {
     if (edits.empty()) continue;
     try {
-      const Tensor merged = merged_tensor(at(names.front()), std::move(edits), round_between);
+      const Tensor merged = merged_tensor(base_of(at(names.front())), std::move(edits), round_between);
       for (const std::string& name : names) checkpoint_.tensors.replace(name, merged);
     } catch (const Error& error) {
       throw error.saying(fmt::format("tensor {}: {}", quote(names.front()), error.message())).about(names.front());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,8 @@ class Base {
 
   void edit(std::string_view name, EditPtr edit);
   void replace(std::string_view name, Tensor tensor);  // adds the tensor if the base does not have it
-  void finish(bool round_between);
+  // `dtype` is what the result is cast to afterwards, if anything.
+  void finish(bool round_between, std::optional<DType> dtype);
 
  private:
   struct Change {

@@ -77,6 +77,20 @@ TEST(GetAdapter, SavesEmbeddingsIfAsked) {
   EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 3}), all);
 }
 
+TEST(GetAdapter, SavesTheEmbeddingsThatAreNotAdaptedBesideThoseThatAre) {
+  const std::string words = "base_model.model.embed_tokens", head = "base_model.model.lm_head";
+  for (const auto& [adapted, other] : {std::pair{head, words}, std::pair{words, head}}) {
+    const Names state = {adapted + ".lora_A.default.weight", adapted + ".base_layer.weight", other + ".weight"};
+    Names only_adapted = {adapted + ".base_layer.weight", adapted + ".lora_A.weight"};
+    Names all = {adapted + ".base_layer.weight", adapted + ".lora_A.weight", other + ".weight"};
+    std::ranges::sort(all);
+    EXPECT_EQ(got(state, kLora), only_adapted);
+    EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 2}), only_adapted) << "nothing was resized";
+    EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::automatic, 3}), all) << "both were resized";
+    EXPECT_EQ(got(state, kLora, "default", {SaveEmbeddings::always}), all);
+  }
+}
+
 // The names of embeddings and heads in each architecture; a head has the shape of the embeddings.
 TEST(GetAdapter, FindsTheEmbeddingsOfEveryArchitecture) {
   const std::pair<const char*, const char*> table[] = {

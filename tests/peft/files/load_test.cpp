@@ -8,6 +8,7 @@
 
 #include "builders/safetensors_file.hpp"
 #include "builders/torch_file.hpp"
+#include "builders/zip_file.hpp"
 #include "support/adapter_parts.hpp"
 #include "support/counting_source.hpp"
 #include "support/expect_error.hpp"
@@ -124,6 +125,47 @@ TEST(LoadedAdapter, HasTheFirstMappingThatMatches) {
             Names({"base_model.model.model.q.lora_A.weight", "base_model.model.model.q.lora_B.weight"}));
   EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{"(", ""}}}), Errc::invalid_argument, "is wrong");
   EXPECT_ERROR(load_adapter(dir.path(), {.key_mapping = {{".*", "x"}}}), Errc::invalid_argument, "two tensors");
+}
+
+TEST(LoadedAdapter, OfAnyDialectHasItsNamesMapped) {
+  TempDir dir;
+  dir.write("kohya.safetensors", test::SafetensorsFile()
+                                     .tensor("lora_unet_q.lora_down.weight", "F32", {2, 3})
+                                     .tensor("lora_unet_q.lora_up.weight", "F32", {4, 2})
+                                     .tensor("lora_unet_k.lora_down.weight", "F32", {1, 3})
+                                     .tensor("lora_unet_k.lora_up.weight", "F32", {4, 1})
+                                     .text());
+  const Adapter adapter = load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"^q\\.", "model.query."}}});
+  EXPECT_EQ(sorted_names(adapter.tensors),
+            Names({"base_model.model.k.lora_A.weight", "base_model.model.k.lora_B.weight",
+                   "base_model.model.model.query.lora_A.weight", "base_model.model.model.query.lora_B.weight"}));
+  EXPECT_EQ(lora_rank(adapter.config, "model.query"), 2) << "the configuration names the modules as the tensors do";
+  EXPECT_EQ(lora_rank(adapter.config, "k"), 1);
+  EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"^[qk]\\.", "x."}}}), Errc::invalid_argument,
+               "two modules of the adapter would be called \"x\"");
+  EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"weight", "x"}}}), Errc::invalid_argument,
+               "change more of");
+  for (const RenameRule& wrong : {RenameRule{"(", ""}, RenameRule{"q", "\\7"}})
+    EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {wrong}}), Errc::invalid_argument, "is wrong");
+}
+
+TEST(LoadedAdapter, SaysWhichMappingsNameNothing) {
+  TempDir dir;
+  dir.write("adapter_config.json", test::kLora);
+  dir.write("adapter_model.safetensors", file_with(kSmall));
+  const Adapter adapter =
+      load_adapter(dir.path(), {.key_mapping = {{"^nosuch", "y"}, {"^q", "model.q"}, {"^q\\.", "z."}}});
+  ASSERT_EQ(adapter.notes.size(), 2u);
+  EXPECT_EQ(adapter.notes[0].text, "the expression \"^nosuch\" matches no name: nothing is renamed");
+  EXPECT_EQ(adapter.notes[1].text, "the expression \"^q\\\\.\" comes too late: an earlier one matches the same names");
+}
+
+TEST(LoadedAdapter, InAnArchiveIsRefused) {
+  TempDir dir;
+  const std::string zip = test::ZipFile().stored("adapter_model.safetensors", file_with(kSmall)).text();
+  dir.write("adapter.zip", zip);
+  EXPECT_ERROR(load_adapter(dir / "adapter.zip"), Errc::unsupported, "this is an archive");
+  EXPECT_HINT(load_adapter(dir / "adapter.zip"), "unpack it");
 }
 
 TEST(LoadedAdapter, WithoutAConfigurationIsKnownByItsTensors) {

@@ -94,6 +94,31 @@ TEST(Cartridge, SaysWhatIsWrong) {
       Errc::not_found, "of the type CARTRIDGE");
 }
 
+TEST(Prompt, IsRefusedIfItsConfigurationSaysAnotherSize) {
+  const auto problem_of = [](const char* config, const Shape& shape) {
+    Adapter adapter;
+    adapter.config = config_of(config);
+    adapter.tensors = state_of({{"prompt_embeddings", shape}});
+    const std::vector<AdapterProblem> problems = find_problems(adapter);
+    return problems.empty() ? std::string() : problems.front().text;
+  };
+  EXPECT_EQ(problem_of(R"({"peft_type": "CARTRIDGE", "num_virtual_tokens": 7})", {3, 8}),
+            "the prompt has 3 tokens, the configuration says 7");
+  EXPECT_EQ(problem_of(R"({"peft_type": "CARTRIDGE", "num_frozen_tokens": 4})", {3, 8}),
+            "the prompt has 3 tokens, the configuration says 4");
+  EXPECT_EQ(problem_of(R"({"peft_type": "CPT", "num_virtual_tokens": 3, "token_dim": 9})", {3, 8}),
+            "the prompt has 8 numbers for each token, the configuration says 9");
+  EXPECT_NE(problem_of(R"({"peft_type": "CPT", "num_virtual_tokens": 2.5})", {3, 8}), "") << "no half tokens";
+  EXPECT_NE(problem_of(R"({"peft_type": "CPT"})", {3}), "") << "no matrix";
+  EXPECT_EQ(problem_of(R"({"peft_type": "PREFIX_TUNING", "token_dim": 2, "num_layers": 2})", {3, 8}), "");
+  EXPECT_NE(problem_of(R"({"peft_type": "PREFIX_TUNING", "token_dim": 2, "num_layers": 3})", {3, 8}), "");
+  // A model with an encoder and a decoder has a prompt for each.
+  EXPECT_EQ(problem_of(R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3, "token_dim": 8,
+                           "num_transformer_submodules": 2})",
+                       {6, 8}),
+            "");
+}
+
 TEST(PromptWithoutAConfiguration, HasNoTypeIfSeveralMethodsMayHaveMadeIt) {
   test::TempDir dir;
   Adapter adapter;

@@ -60,6 +60,50 @@ TEST(Merge, KeepsTheDtypeOfTheBase) {
   }
 }
 
+TEST(Merge, RoundsOnceIfTheResultIsCast) {
+  const Checkpoint base = base_of(
+      {{"lin.weight", values({2, 2}, {60'000, 1, 1, 1}, DType::f16)}, {"lin.bias", values({2}, {1, 2}, DType::f16)}});
+  const Adapter adapter = adapter_of(R"({"peft_type": "LORA", "r": 1, "lora_alpha": 1, "modules_to_save": ["head"]})",
+                                     {{"lin.lora_A.weight", values({1, 2}, {10'000, 0.0001F})},
+                                      {"lin.lora_B.weight", values({2, 1}, {1, 2})},
+                                      {"head.weight", values({1}, {0.1F})}});
+  const OverflowCounter counter;
+  const auto merged = [&](DType dtype) {
+    Checkpoint with_head = base;
+    with_head.tensors.insert("head.weight", values({1}, {5}, DType::f16));
+    return merge(with_head, {adapter}, {.dtype = dtype});
+  };
+  const Checkpoint wide = merged(DType::f32);
+  EXPECT_EQ(test::values_of(wide.at("lin.weight")), (std::vector<float>{70'000, 1.0001F, 20'001, 1.0002F}));
+  EXPECT_EQ(test::values_of(wide.at("head.weight")), (std::vector<float>{0.1F}));
+  EXPECT_EQ(wide.at("lin.bias").dtype(), DType::f32);
+  EXPECT_EQ(test::values_of(merged(DType::bf16).at("lin.weight"))[0], 70'144);  // the nearest that BF16 has
+  EXPECT_EQ(counter.total().count, 0u);
+  test::values_of(merged(DType::f16).at("lin.weight"));
+  EXPECT_EQ(counter.total().count, 1u);
+  EXPECT_EQ(counter.total().dtype, DType::f16);
+}
+
+TEST(Merge, DoesNotEncodeBlocksThatTheResultDoesNotHave) {
+  const Tensor blocks = values({1, 32}, std::vector<float>(32, 1)).to(DType::q4_0);
+  const Adapter adapter = adapter_of(kLora, {{"lin.lora_A.weight", values({1, 32}, std::vector<float>(32, 0.001F))},
+                                             {"lin.lora_B.weight", values({1, 1}, {1})}});
+  const Checkpoint merged = merge(base_of({{"lin.weight", blocks}}), {adapter}, {.dtype = DType::f32});
+  const float before = test::values_of(blocks.to(DType::f32))[0];
+  EXPECT_EQ(test::values_of(merged.at("lin.weight")), std::vector<float>(32, before + 0.002F));
+}
+
+TEST(Merge, NamesTheDtypeThatValuesDidNotFitOnTheWayToAnother) {
+  const Checkpoint base = base_of({{"lin.weight", values({2, 2}, {60'000, 1, 1, 1}, DType::f16)}});
+  Adapter adapter = small_lora();
+  adapter.tensors.replace("base_model.model.lin.lora_A.weight", values({1, 2}, {30'000, 4}));
+  const Checkpoint merged = merge(base, {adapter}, {.peft_exact = true, .dtype = DType::f32});
+  const test::TempDir folder;
+  const SaveReport report = save(merged, folder / "out.safetensors");
+  ASSERT_EQ(report.overflows.size(), 1u);
+  EXPECT_EQ(report.overflows[0].dtype, DType::f16) << "PEFT rounds to it, and the cast comes afterwards";
+}
+
 TEST(Merge, WeighsAdapters) {
   const Checkpoint merged = merge(small_base(), {small_lora(), small_lora()}, {{0.5, 2}, false, false});
   EXPECT_EQ(test::values_of(merged.at("lin.weight")), (std::vector<float>{16, 21, 31, 41}));
