@@ -10,16 +10,21 @@
 namespace ballast::cli {
 namespace {
 
+constexpr std::string_view kTransformers = "transformers";
+
 // The model_type if the map is transformers' own, else nothing.
 std::optional<std::string> type_of_conversions(const Session& session, const Checkpoint& checkpoint,
                                                const std::string& map) {
-  constexpr std::string_view kName = "transformers";
-  if (map == kName) return conversion_type(checkpoint, session.open_options());
-  if (!map.starts_with(kName) || map[kName.size()] != ':') return std::nullopt;
-  return map.substr(kName.size() + 1);
+  if (!is_map_of_transformers(map)) return std::nullopt;
+  if (map == kTransformers) return conversion_type(checkpoint, session.open_options());
+  return map.substr(kTransformers.size() + 1);
 }
 
 }  // namespace
+
+bool is_map_of_transformers(const std::string& map) {
+  return map == kTransformers || (map.starts_with(kTransformers) && map[kTransformers.size()] == ':');
+}
 
 Checkpoint with_maps(const Session& session, Checkpoint checkpoint, const std::string& map,
                      const std::string& map_back) {

@@ -14,4 +14,6 @@ namespace ballast::cli {
 Checkpoint with_maps(const Session& session, Checkpoint checkpoint, const std::string& map,
                      const std::string& map_back);
 
+bool is_map_of_transformers(const std::string& map);
+
 }  // namespace ballast::cli

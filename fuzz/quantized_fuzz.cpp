@@ -44,6 +44,14 @@ const std::vector<Scheme>& schemes() {
         {"m.weight.nested_quant_map", f32}}},
       {"bitsandbytes", {{"m.weight", i8}, {"m.SCB", f32}, {"m.weight_format", u8}}},
       {"fp8", {{"m.weight", f8_e4m3}, {"m.weight_scale_inv", f32}, {"m.weight_zero_point", i8}}},
+      {"bitsandbytes",
+       {{"m.weight", u8},
+        {"m.weight.absmax", f32},
+        {"m.weight.quant_map", f32},
+        {"m.weight.quant_state.bitsandbytes__fp4", u8}}},
+      {"fp8", {{"m.weight", f8_e4m3}, {"m.qscale_weight", f32}, {"m.qscale_act", f32}}},
+      {"fp8", {{"m.weight", f8_e4m3}, {"m.scale_weight", f32}, {"m.comfy_quant", u8}}},
+      {"mxfp4", {{"m.weight.blocks", u8}, {"m.weight.scales", u8}}},
       {"fp8", {{"m.weight", i8}, {"m.weight_scale_inv", f8_e8m0}}},
       {"modelopt", {{"m.weight", u8}, {"m.weight_scale", f8_e4m3}, {"m.weight_scale_2", f32}}},
       {"bitnet", {{"m.weight", u8}, {"m.weight_scale", bf16}}},
@@ -79,6 +87,11 @@ const std::vector<Scheme>& schemes() {
         {"m._weight_scale", f32},
         {"m._weight_zero_point", i8},
         {"m._weight_per_tensor_scale", f32}}},
+      {"torchao",  // as a pickle has it
+       {{"m.weight.qdata", i8},
+        {"m.weight.scale", f32},
+        {"m.weight.zero_point", i8},
+        {"m.weight.per_tensor_scale", f32}}},
   };
   return all;
 }
@@ -190,6 +203,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   checkpoint.metadata["m.weight"] = kTexts[in.next() % kTexts.size()];
   for (const Part& part : scheme.parts)
     if (auto tensor = make_part(in, part.dtype)) checkpoint.tensors.insert(part.name, *std::move(tensor));
+
+  constexpr std::array kClasses = {"torchao.quantization.Int8Tensor", "torchao.quantization.IntxUnpackedToInt8Tensor",
+                                   "torchao.prototype.NVFP4Tensor", "torchao.prototype.MXTensor swizzled"};
+  Composite composite;
+  composite.name = "m.weight";
+  composite.layout = kClasses[in.next() % kClasses.size()];
+  for (const Part& part : scheme.parts)
+    if (part.name.starts_with("m.weight.") && checkpoint.contains(part.name)) composite.parts.emplace_back(part.name);
+  if (scheme.name == "torchao" && !composite.parts.empty()) checkpoint.composites.push_back(std::move(composite));
+  if (scheme.name == "hqq" && in.next() % 2 == 0) {  // settings that a pickle has as values
+    checkpoint.values.push_back({"m.nbits", "int", std::int64_t{in.next() % 9}});
+    checkpoint.values.push_back({"m.axis", "int", std::int64_t{in.next() % 3}});
+    checkpoint.values.push_back({"m.shape.0", "int", std::int64_t{in.next()}});
+    checkpoint.values.push_back({"m.shape.1", "int", std::int64_t{in.next()}});
+    checkpoint.values.push_back({"m.packing", "str", std::string(kTexts[3 + in.next() % 3])});
+    checkpoint.values.push_back({"m.compute_dtype", "str", std::string("torch.float16")});
+  }
 
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 22;
   DequantizeOptions options;

@@ -66,8 +66,7 @@ void suggest_model(const Session& session, const ConvertFlags& flags, const Chec
   if (const auto note = training_note(flags.in, training_parts(checkpoint))) session.note(*note);
 }
 
-Checkpoint renamed(const Session& session, const ConvertFlags& flags, Checkpoint checkpoint) {
-  checkpoint = with_maps(session, std::move(checkpoint), flags.map, flags.map_back);
+Checkpoint renamed(const ConvertFlags& flags, Checkpoint checkpoint) {
   std::vector<RenameRule> rules;
   for (const auto& text : flags.renames) rules.push_back(parse_rename(text));
   if (!rules.empty()) checkpoint = rename(std::move(checkpoint), rules);
@@ -192,7 +191,11 @@ Converted converted(const Session& session, const ConvertFlags& flags, bool take
   suggest_model(session, flags, checkpoint);
 
   const std::size_t said = checkpoint.notes.size();
-  checkpoint = renamed(session, flags, std::move(checkpoint));
+  checkpoint = with_maps(session, std::move(checkpoint), flags.map, flags.map_back);
+  // transformers' own maps give names that config.json fits as well.
+  if (takes_files_along && (is_map_of_transformers(flags.map) || is_map_of_transformers(flags.map_back)))
+    result.opened.tensors = checkpoint.tensors;
+  checkpoint = renamed(flags, std::move(checkpoint));
   if (is_model) checkpoint = as_gguf_model(session, flags.gguf, std::move(checkpoint));
   if (!is_model && !flags.names.empty() && flags.names != "keep")
     checkpoint = with_names(session, flags, std::move(checkpoint), result.config);

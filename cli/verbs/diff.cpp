@@ -62,6 +62,9 @@ Aligned align_sides(Session& session, const Arguments& arguments, Checkpoint a, 
   const AlignNames names = align_names(arguments.names);
   Aligned sides = align(std::move(a), std::move(b), {names, arguments.name_options, session.open_options()});
   say_notes(session, sides.notes);
+  if (sides.a.quantization.has_value() != sides.b.quantization.has_value())
+    session.note(fmt::format("{} is quantized and kept in parts: with --dequantize its weights are compared",
+                             escape_for_terminal(sides.a.quantization ? arguments.a : arguments.b)));
 
   // A selection that leaves nothing on one side is a difference, not an error.
   Checkpoint selected[] = {select(sides.a, session.selection), select(sides.b, session.selection)};

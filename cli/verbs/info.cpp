@@ -216,7 +216,14 @@ std::vector<std::string> quantization_lines(const Terminal& screen, const Checkp
   if (found.group_size) line += fmt::format(", groups of {}", *found.group_size);
   line += fmt::format(": {} in {} ({})", plural(found.modules, "weight"), plural(found.parts.size(), "part"),
                       escape_for_terminal(found.evidence));
-  return {line, dequantized_line(screen, checkpoint)};
+  std::vector<std::string> lines = {line, dequantized_line(screen, checkpoint)};
+  if (const auto left = unquantized_modules(found); !left.empty()) {
+    constexpr std::size_t kMostNamed = 8;
+    const std::span some = std::span(left).first(std::min(left.size(), kMostNamed));
+    lines.push_back(escape_for_terminal(
+        fmt::format("left as they are: {}{}", fmt::join(some, ", "), some.size() < left.size() ? ", …" : "")));
+  }
+  return lines;
 }
 
 void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts& facts) {

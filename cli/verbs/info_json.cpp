@@ -100,6 +100,12 @@ void write_quantization(JsonWriter& json, const Checkpoint& checkpoint) {
   if (quantization.group_size) json.field("group_size", *quantization.group_size);
   json.field("modules", quantization.modules);
   json.field("parts", std::uint64_t{quantization.parts.size()});
+  if (const auto left = unquantized_modules(quantization); !left.empty()) {
+    json.key("unquantized_modules");
+    json.begin_array();
+    for (const std::string& module : left) json.value(module);
+    json.end();
+  }
   if (const auto size = dequantized_size(checkpoint)) {
     json.field("bytes_after", size->bytes);
     json.field("dtype_after", name(size->dtype));

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/limits.hpp>
@@ -36,5 +38,8 @@ struct DequantizedSize {
   DType dtype = DType::bf16;  // of most of the bytes
 };
 std::optional<DequantizedSize> dequantized_size(const Checkpoint& checkpoint, const Limits& limits = {});
+
+// The modules that the configuration leaves as they are, in its own words: names, beginnings of names, or patterns.
+std::vector<std::string> unquantized_modules(const Quantization& quantization);
 
 }  // namespace ballast

@@ -108,7 +108,7 @@ Checkpoint as_the_format_has_it(Checkpoint checkpoint, const FileFormat& format,
     throw Error(Errc::unsupported, "only the tensors of a safetensors file can be compressed")
         .hint("write a .safetensors file, or leave " + mention(Remedy::compress) + " out");
   if (format.keeps.typed_metadata) {
-    checkpoint = without_packing(std::move(checkpoint));
+    checkpoint = without_packing(std::move(checkpoint), Blocks::too);
     const PackedParts packed(checkpoint);
     for (const auto& [name, tensor] : checkpoint) packed.refuse(name, tensor, "written to a GGUF");
     return for_gguf(std::move(checkpoint));

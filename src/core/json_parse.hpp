@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include <ballast/json.hpp>
 
@@ -10,6 +11,11 @@
 namespace ballast {
 
 inline constexpr std::size_t kMaxJsonDepth = 64;
+
+// Some editors begin a UTF-8 text with these three bytes.
+inline std::string_view without_byte_order_mark(std::string_view text) noexcept {
+  return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
 
 // As Json::parse, without a copy of the text.
 Json parse_json(const PaddedText& text, JsonText::Numbers numbers);

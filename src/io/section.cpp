@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/json_parse.hpp"
 #include "core/remedy.hpp"
 
 namespace ballast::io {
@@ -131,6 +132,11 @@ std::shared_ptr<const PaddedText> read_text(const Source& source, const Limits& 
 
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, const Limits& limits) {
   return read_text(*file_source(path), limits);
+}
+
+Json read_configuration(const Source& source, const Limits& limits) {
+  const auto text = read_text(source, limits);
+  return Json::parse_python(without_byte_order_mark(text->view()));
 }
 
 }  // namespace ballast::io

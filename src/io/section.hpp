@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <ballast/json.hpp>
 #include <ballast/limits.hpp>
 #include <ballast/source.hpp>
 
@@ -47,5 +48,8 @@ std::shared_ptr<const PaddedText> read_text_file(const std::string& path, std::u
 // The same for an index, whose cap the caller can raise.
 std::shared_ptr<const PaddedText> read_text(const Source& source, const Limits& limits);
 std::shared_ptr<const PaddedText> read_text_file(const std::string& path, const Limits& limits);
+
+// A configuration beside a model: what Python's json module writes, also behind a byte order mark.
+Json read_configuration(const Source& source, const Limits& limits);
 
 }  // namespace ballast::io

@@ -82,8 +82,9 @@ constexpr std::string_view kGptOss = R"({"rules": [
    "to": ["model.layers.{n}.self_attn.o_proj.{p}", "model.layers.{n}.mlp.router.{p}",
           "model.layers.{n}.mlp.experts.gate_up_proj_{p}", "model.layers.{n}.mlp.experts.down_proj_{p}"],
    "except": ["block.{n}.mlp.mlp1_weight.bias", "block.{n}.mlp.mlp2_weight.bias"], "optional": true},
-  {"from": ["block.{n}.mlp.mlp1_bias", "block.{n}.mlp.mlp2_bias"],
-   "to": ["model.layers.{n}.mlp.experts.gate_up_proj_bias", "model.layers.{n}.mlp.experts.down_proj_bias"], "optional": true},
+  {"from": ["block.{n}.mlp.mlp1_bias", "block.{n}.mlp.mlp2_bias", "block.{n}.mlp.mlp1_weight", "block.{n}.mlp.mlp2_weight"],
+   "to": ["model.layers.{n}.mlp.experts.gate_up_proj_bias", "model.layers.{n}.mlp.experts.down_proj_bias",
+          "model.layers.{n}.mlp.experts.gate_up_proj", "model.layers.{n}.mlp.experts.down_proj"], "optional": true},
   {"from": "block.{n}.attn.qkv.{p}",
    "to": ["model.layers.{n}.self_attn.q_proj.{p}", "model.layers.{n}.self_attn.k_proj.{p}",
           "model.layers.{n}.self_attn.v_proj.{p}"], "split": 0, "sizes": [8, 1, 1], "optional": true},
@@ -94,7 +95,8 @@ constexpr std::string_view kGptOss = R"({"rules": [
 // TensorFlow's words for the two vectors of a norm.
 constexpr std::string_view kBert = R"({"rules": [
   {"from": ["{x}.LayerNorm.gamma", "{x}.LayerNorm.beta"], "to": ["{x}.LayerNorm.weight", "{x}.LayerNorm.bias"],
-   "optional": true}
+   "optional": true},
+  {"from": ["LayerNorm.gamma", "LayerNorm.beta"], "to": ["LayerNorm.weight", "LayerNorm.bias"], "optional": true}
 ]})";
 
 constexpr std::string_view kWeightNorm = R"({"rules": [
@@ -141,7 +143,8 @@ constexpr ConversionRow kRows[] = {
     {"granitemoe granitemoehybrid granitemoeshared", {kGranite, {}}},
     {"qwen3_vl_moe", {kQwen3Vision, {}}},
     {"gpt_oss", {kGptOss, {}}},
-    {"albert bert big_bird camembert convbert data2vec-text deberta deberta-v2 electra ernie esm ibert layoutlm "
+    {"albert bert big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie esm ibert "
+     "layoutlm "
      "layoutlmv2 layoutlmv3 lilt longformer luke lxmert markuplm mobilebert mpnet nezha nystromformer rembert roberta "
      "roc_bert splinter squeezebert tapas visual_bert xlm-roberta xlm-roberta-xl xmod yoso",
      {kBert, {}}},
@@ -154,5 +157,7 @@ constexpr ConversionRow kRows[] = {
 }  // namespace
 
 std::span<const ConversionRow> conversion_rows() { return kRows; }
+
+std::string_view words_of_tensorflow() { return kBert; }
 
 }  // namespace ballast

@@ -15,4 +15,7 @@ struct ConversionRow {
 // A number that stands for an expert is called {expert} there.
 std::span<const ConversionRow> conversion_rows();
 
+// A map that transformers applies to every model when it loads one, but not when it saves one.
+std::string_view words_of_tensorflow();
+
 }  // namespace ballast

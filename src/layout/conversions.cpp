@@ -76,7 +76,7 @@ std::optional<ModelConfig> read_config(const Checkpoint& checkpoint, const OpenO
                                      : options.files->beside(checkpoint.target, "config.json");
   if (!options.files->exists(path)) return std::nullopt;
   try {
-    const Json config = Json::parse(io::read_text(*options.files->open(path), options.limits)->view());
+    const Json config = io::read_configuration(*options.files->open(path), options.limits);
     const Json* text = config.find("text_config");
     const bool is_of_text =
         text != nullptr && find_row(type_in(config)) == nullptr && find_row(type_in(*text)) != nullptr;
@@ -164,7 +164,12 @@ Checkpoint with_conversions(Checkpoint checkpoint, std::string_view model_type, 
   const Chosen chosen = choose(checkpoint, model_type, options);
   if (chosen.type.empty()) return checkpoint;
   checkpoint = take_out_wrappers(std::move(checkpoint));
-  return converted(std::move(checkpoint), chosen, conversions_of(chosen.type, chosen.experts));
+  WeightMap map = conversions_of(chosen.type, chosen.experts);
+  for (WeightRule& rule : WeightMap::parse(words_of_tensorflow()).rules) {
+    rule.place = map.rules.size() + 1;
+    map.rules.push_back(std::move(rule));
+  }
+  return converted(std::move(checkpoint), chosen, map);
 }
 
 Checkpoint without_conversions(Checkpoint checkpoint, std::string_view model_type, const OpenOptions& options) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/quantization/find_packed.hpp"
 #include "checkpoint/quantization/packed_parts.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
@@ -89,12 +90,28 @@ Checkpoint renamed_by_pattern(Checkpoint checkpoint, const WeightRule& rule, std
   });
 }
 
+// A weight that is kept in parts of other names would be passed over.
+void refuse_packed_weights(const Checkpoint& checkpoint, const WeightRule& rule) {
+  if (!checkpoint.quantization) return;
+  std::vector<NamePattern> from;
+  for (const std::string& name : rule.from) from.emplace_back(name, kNoNumbers, NamePattern::Wildcards::no);
+  const PackedParts packed(checkpoint);
+  const PackedWeights weights(checkpoint);
+  for (const PackedWeight& weight : weights.all()) {
+    const std::string name = weight.name();
+    if (checkpoint.contains(name)) continue;  // a part of that name is refused if the rule changes it
+    if (std::ranges::any_of(from, [&](const NamePattern& pattern) { return pattern.match(name).has_value(); }))
+      packed.refuse_weight(name, "changed by a map");
+  }
+}
+
 Checkpoint apply_rule(Checkpoint checkpoint, const WeightRule& rule, std::uint64_t& matched) {
   if (rule.expression) {
     matched = 1;
     return renamed_by_expression(std::move(checkpoint), rule);
   }
   if (rule.change == WeightChange::rename) return renamed_by_pattern(std::move(checkpoint), rule, matched);
+  refuse_packed_weights(checkpoint, rule);
   WeightPass pass(rule, checkpoint.tensors);
   StateDict changed = pass.run();
   matched = pass.matched();

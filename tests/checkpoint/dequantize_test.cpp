@@ -13,6 +13,7 @@
 #include <ballast/ballast.hpp>
 
 #include "builders/safetensors_file.hpp"
+#include "checkpoint/packed_model.hpp"
 #include "support/expect_error.hpp"
 #include "support/json_file.hpp"
 #include "support/vectors.hpp"
@@ -115,20 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Vectors, DequantizeVectors, testing::ValuesIn(cases()),
   return name;
 });
 
-// A file with a weight that is kept in parts, and the configuration beside it.
-struct Model {
-  explicit Model(const SafetensorsFile& file, const std::string& config = "") {
-    file.write(folder, "model.safetensors");
-    if (!config.empty()) folder.write("config.json", config);
-  }
-  Checkpoint opened(OpenOptions options = {}) const {
-    options.dequantize = true;
-    return open(folder.path(), options);
-  }
-  std::vector<float> values(const std::string& name) const { return opened().at(name).values<float>(); }
-
-  TempDir folder;
-};
+using Model = test::PackedModel;
 
 constexpr const char* kF32 = R"({"dtype":"float32","quantization_config":{"quant_method":"fp8"}})";
 

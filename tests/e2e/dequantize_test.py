@@ -99,6 +99,54 @@ class Dequantize(TestCase):
         self.assertIn("stay as their parts", self.ballast("ls", "marlin", "--dequantize", "--lenient").err)
         self.assertIn("are not decoded", self.ballast("info", "marlin").out)
 
+    def test_info_says_sizes_and_what_is_left(self):
+        for name, says in (("ct-pack-int4-asym", "compressed-tensors, 4 bits, groups of 64"), ("fp8-block128", "fp8, 8 bits"),
+                           ("bnb-nf4", "bitsandbytes, 4 bits"), ("quanto-int4", "quanto, 4 bits"), ("torchao-int8wo", "torchao, 8 bits"),
+                           ("torchao-int8wo-bin", "torchao, 8 bits: 2 weights in 6 parts")):
+            self.assertIn(says, self.ballast("info", model(name)).out, name)
+        self.assertIn("left as they are: lm_head", self.ballast("info", model("ct-pack-int4-asym")).out)
+        told = self.ballast("info", "--json", model("ct-pack-int4-asym")).json()["quantization"]
+        self.assertEqual(told["unquantized_modules"], ["lm_head"])
+
+    def test_standard_input_says_that_the_version_is_a_guess(self):
+        data = (model("gptq-4bit-g32-sym") / "model.safetensors").read_bytes()
+        done = self.ballast("convert", "-", "x.safetensors", "--dequantize", "--no-sync", stdin=data)
+        self.assertIn("no configuration says of which version of GPTQ the weights are", done.err)
+
+    def test_every_weight_but_the_experts_of_gpt_oss_is_dequantized_for_a_gguf(self):
+        tensors, _ = read_safetensors(model("mxfp4-gpt-oss") / "model.safetensors")
+        name = "model.layers.0.self_attn.q_proj.weight"
+        tensors |= {name: ("F8_E4M3", [4, 4], bytes([0x38] * 16)), name + "_scale": ("F32", [], bytes(4))}
+        self.write("oss/model.safetensors", tensors)
+        self.ballast("convert", "oss/model.safetensors", "oss.gguf", "--no-sync")
+        listed = {row["name"]: row["dtype"] for row in self.ballast("ls", "oss.gguf", "--json").json()["tensors"]}
+        self.assertIn(listed[name], ("BF16", "F32"))
+        self.assertNotIn(name + "_scale", listed)
+        self.assertNotIn("I8", set(listed.values()))
+
+    def test_files_that_openai_publishes_of_gpt_oss_become_those_of_transformers(self):
+        before = "block.0.mlp.mlp1_weight."
+        self.write("oss.safetensors", {before + "blocks": ("U8", [2, 4, 1, 16], bytes([0x22] * 128)), before + "scales": ("U8", [2, 4, 1], bytes([127] * 8))})
+        self.ballast("convert", "oss.safetensors", "whole.safetensors", "--dequantize", "--map", "transformers:gpt_oss", "--no-sync")
+        tensors, _ = read_safetensors(self.folder / "whole.safetensors")
+        self.assertEqual(tensors["model.layers.0.mlp.experts.gate_up_proj"][:2], ("BF16", [2, 32, 4]))
+
+    def test_what_stays_packed_is_said_of_config_json(self):
+        shutil.copytree(model("fp8-block128"), self.folder / "some")
+        tensors, metadata = read_safetensors(model("fp8-block128") / "model.safetensors")
+        left = next(name for name in tensors if name.endswith("_scale_inv"))
+        self.write("some/model.safetensors", {n: t for n, t in tensors.items() if n != left}, metadata)
+        done = self.ballast("convert", "some", "out/", "--dequantize", "--no-sync")
+        self.assertIn("its other parts are missing", done.err)
+        self.assertIn("config.json still says that the weights are quantized", done.err)
+        self.assertNotIn("float8", (self.folder / "out/config.json").read_text().split("quantization_config")[0])
+
+    def test_differences_of_a_quantized_model_and_another_point_to_the_weights(self):
+        folder, floats = model("gptq-4bit-g32-sym"), expected("gptq-4bit-g32-sym")
+        for pair in ([folder, floats], [floats, folder]):
+            self.refused("adapter", "from-diff", *pair, "-o", "lora", code=UNSUPPORTED, says="is a weight that is quantized with gptq", hint="--dequantize")
+        self.assertIn("--dequantize", self.ballast("diff", floats, folder, code=1).err)
+
     def test_an_adapter_is_merged_into_the_numbers(self):
         prefix = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
         self.write("adapter/adapter_model.safetensors",

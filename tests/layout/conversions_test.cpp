@@ -215,6 +215,10 @@ TEST(Conversions, GiveOldNamesOfEncodersTheirNewNames) {
                     {"bert.embeddings.LayerNorm.bias", {2}},
                     {"cls.predictions.transform.LayerNorm.weight", {2}},
                     {"bert.encoder.layer.0.output.dense.bias", {2}}});
+  expect_converted("distilbert", published({{"LayerNorm.gamma", {2}}, {"LayerNorm.beta", {2}}}),
+                   {{"LayerNorm.weight", {2}}, {"LayerNorm.bias", {2}}});
+  const Checkpoint other = with_conversions(published({{"x.LayerNorm.gamma", {2}}}), "mixtral");
+  EXPECT_TRUE(other.contains("x.LayerNorm.weight")) << "of every model";
   expect_converted("wav2vec2",
                    published({{"wav2vec2.encoder.pos_conv_embed.conv.weight_g", {1, 1, 4}},
                               {"wav2vec2.encoder.pos_conv_embed.conv.weight_v", {2, 2, 4}}}),
@@ -359,6 +363,25 @@ TEST(Conversions, RefuseTheExpertsOfAQuantizedModel) {
   save(checkpoint, folder / "model.safetensors");
   EXPECT_ERROR(with_conversions(open(folder / "model.safetensors"), "deepseek_v3"), Errc::unsupported,
                "is a part of a weight that is quantized");
+}
+
+// GPTQ's parts have names of their own, so that no rule for weights meets them.
+TEST(Conversions, RefuseExpertsThatAreKeptInPartsOfOtherNames) {
+  Checkpoint checkpoint;
+  for (int i = 0; i < 2; ++i) {
+    const std::string expert = "model.layers.0.block_sparse_moe.experts." + std::to_string(i) + ".";
+    for (const char* word : {"w1.", "w2.", "w3."}) {
+      checkpoint.tensors.insert(expert + word + "qweight", numbers({4, 32}).bitcast(DType::i32));
+      checkpoint.tensors.insert(expert + word + "qzeros", numbers({1, 4}).bitcast(DType::i32));
+      checkpoint.tensors.insert(expert + word + "scales", numbers({1, 32}).to(DType::f16));
+    }
+  }
+  const test::TempDir folder;
+  save(checkpoint, folder / "model.safetensors");
+  EXPECT_ERROR(with_conversions(open(folder / "model.safetensors"), "mixtral"), Errc::unsupported,
+               "is a weight that is quantized with gptq: it cannot be changed by a map");
+  const Checkpoint whole = with_conversions(open(folder / "model.safetensors", {.dequantize = true}), "mixtral");
+  EXPECT_EQ(whole.at("model.layers.0.mlp.experts.gate_up_proj").shape(), (Shape{2, 64, 32}));
 }
 
 TEST(Conversions, ArePartOfLoadingAModel) {

@@ -365,6 +365,18 @@ TEST(Quantize, Fp8OfStacksOfExpertsIsRefusedUnlessTheyAreNotNamed) {
   EXPECT_EQ(got.at(kLayer).dtype(), DType::f8_e4m3);
 }
 
+TEST(Quantize, SaysThatStacksOfExpertsAreLeft) {
+  const Checkpoint model = model_of({{kLayer, random_matrix(32, 32)},
+                                     {"model.layers.0.mlp.experts.gate_up_proj", floats({2, 32, 32}, Floats(2048))}});
+  for (const WeightScheme scheme : {WeightScheme::nf4, WeightScheme::mxfp4}) {
+    const Checkpoint got = quantize(model, {scheme, {}});
+    ASSERT_FALSE(got.notes.empty());
+    EXPECT_NE(got.notes.front().text.find("left as they are: \"model.layers.0.mlp.experts.gate_up_proj\""),
+              std::string::npos)
+        << got.notes.front().text;
+  }
+}
+
 TEST(Quantize, TakesTheWeightsThatAreNamed) {
   const Tensor matrix = random_matrix(32, 32);
   const Checkpoint model = model_of({{"lm_head.weight", matrix}, {kLayer, matrix}, {"fc.weight", matrix}});

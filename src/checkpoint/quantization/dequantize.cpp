@@ -10,9 +10,12 @@
 #include <utility>
 
 #include "checkpoint/densify.hpp"
+#include "checkpoint/quantization/config.hpp"
 #include "checkpoint/quantization/find_packed.hpp"
-#include "checkpoint/quantization/schemes.hpp"
+#include "checkpoint/quantization/neighbours.hpp"
+#include "checkpoint/quantization/torchao_wrappers.hpp"
 #include "checkpoint/quantization/weights/module.hpp"
+#include "checkpoint/quantization/without_packing.hpp"
 #include "core/checked.hpp"
 #include "core/name_list.hpp"
 #include "core/remedy.hpp"
@@ -25,58 +28,63 @@ namespace {
 
 constexpr std::uint64_t kMostForABit = 32;  // bits of F32
 
-// Factors that were moved from the activations into a weight.
-constexpr std::string_view kSmoothing[] = {".pre_quant_scale", ".act_pre_scale", ".smooth", ".input_smooth_scale"};
-
-bool is_smoothing(const StateDict::Entry& entry) {
-  return std::ranges::any_of(kSmoothing, [&](std::string_view factor) { return entry.name.ends_with(factor); });
-}
-
 class Dequantizer {
  public:
-  Dequantizer(Checkpoint& checkpoint, const DequantizeOptions& options)
+  Dequantizer(Checkpoint& checkpoint, const DequantizeOptions& options, Blocks blocks)
       : checkpoint_(checkpoint),
         options_(options),
+        blocks_(blocks),
         quantization_(std::move(*checkpoint.quantization)),
+        has_no_config_(quantization_.config.is_null()),
+        undecoded_(undecoded_scheme(quantization_.scheme, quantization_.config)),
         source_(checkpoint_, quantization_),
         packed_(checkpoint_),
-        has_smoothing_(std::ranges::any_of(checkpoint_, is_smoothing)),
+        neighbours_(checkpoint_),
+        whole_of_weight_(packed_.all().size()),
         whole_of_part_(checkpoint.size()),
         is_dropped_(checkpoint.size()) {
     is_made_.reserve(packed_.all().size());
   }
 
   void run() {
-    for (const PackedWeight& weight : packed_.all()) make(weight);
+    for (std::size_t i = 0; i < packed_.all().size(); ++i) make(i);
+    refuse_unknown_parts();
     refuse_unknown_wrappers();
     keep_orphans();
-    if (wholes_.empty() && kept_.empty()) keep_all();
-    if (!wholes_.empty()) {
+    if (made_ == 0 && kept_.empty() && block_weights_ == 0) keep_all();
+    if (made_ != 0) {
       drop_activations();
       forget_parts();
       place_wholes();
     }
     // What is still packed stays so, for everybody who asks.
     checkpoint_.quantization.reset();
-    if (wholes_.empty() || !kept_.empty()) checkpoint_.quantization = std::move(quantization_);
+    if (made_ == 0 || !kept_.empty() || block_weights_ != 0) checkpoint_.quantization = std::move(quantization_);
     say_kept();
+    say_version();
   }
 
  private:
   struct Whole {
     std::string name;
     Tensor tensor;
-    bool is_placed = false;
+    bool is_placed = false, is_taken_back = false;
   };
 
-  void make(const PackedWeight& weight) {
+  void make(std::size_t number) {
+    const PackedWeight& weight = packed_.all()[number];
+    if (blocks_ == Blocks::stay && weight.row->read == read_mxfp4_blocks) {
+      ++block_weights_;
+      return;
+    }
     // quantization_config says what names and dtypes leave open.
     const bool is_refined = weight.scheme != weight.row->name;
     PackedModule module(source_, weight.number, weight.base,
-                        is_refined || quantization_.scheme.empty() ? weight.scheme : quantization_.scheme);
+                        is_refined || quantization_.scheme.empty() ? weight.scheme : quantization_.scheme,
+                        weight.name());
     try {
       if (weight.row->read == nullptr) refuse_scheme(weight.scheme);
-      check_smoothing(module, weight);
+      neighbours_.check(module, weight);
       Tensor whole = weight.row->read(module);
       if (is_taken(module)) return keep(module.weight(), "another tensor has that name");
       check_expansion(module, whole);
@@ -86,16 +94,31 @@ class Dequantizer {
       const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
       wholes_.push_back({std::string(module.weight()), std::move(whole)});
+      whole_of_weight_[number] = &wholes_.back();
+      ++made_;
       for (const std::size_t part : module.parts())
         if (!is_used(part)) whole_of_part_[part] = &wholes_.back();
       is_made_.emplace(wholes_.back().name, true);
     } catch (const MissingPart& missing) {
+      if (!undecoded_.empty()) return keep_undecoded(module.weight());
       keep(module.weight(), quote(missing.name) + " is missing");
     } catch (const Error& error) {
       const bool is_forgiven = error.code() == Errc::malformed || error.code() == Errc::unsupported;
       if (!options_.lenient || !is_forgiven) throw;
-      keep(module.weight(), error.message());
+      keep(module.weight(), what_is_wrong(error, module.weight()));
     }
+  }
+
+  // The message of an error without the weight, which the note names.
+  static std::string what_is_wrong(const Error& error, std::string_view weight) {
+    const std::string beginning = fmt::format("the quantized weight {} ", quote(weight));
+    const std::string& message = error.message();
+    return message.starts_with(beginning) ? "it " + message.substr(beginning.size()) : message;
+  }
+
+  void keep_undecoded(std::string_view weight) {
+    if (!options_.lenient) refuse_scheme(undecoded_);
+    keep(weight, undecoded_ + " is not decoded");
   }
 
   // A tensor of the weight's own name that is not one of its parts: the floats that somebody put beside the codes.
@@ -111,12 +134,39 @@ class Dequantizer {
     if (why_.empty()) why_ = std::move(why);
   }
 
+  // A part that the reader did not ask for may change what the weight is.
+  void refuse_unknown_parts() {
+    for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
+      if (whole_of_part_[i] != nullptr || packed_.has_of_activations(i)) continue;
+      const auto number = packed_.weight_of(i);
+      Whole* whole = number ? whole_of_weight_[*number] : nullptr;
+      if (whole == nullptr) continue;  // it is kept
+      const std::string why =
+          fmt::format("has a part that is not known for it ({})", quote(checkpoint_.tensors[i].name));
+      if (!options_.lenient) {
+        throw Error(Errc::unsupported, fmt::format("the quantized weight {} {}", quote(whole->name), why))
+            .in(checkpoint_.target)
+            .hint(copy_them());
+      }
+      keep(whole->name, "it " + why);
+      whole_of_weight_[*number] = nullptr;
+      whole->is_taken_back = true;
+      --made_;
+    }
+    for (Whole*& whole : whole_of_part_)
+      if (whole != nullptr && whole->is_taken_back) whole = nullptr;
+  }
+
   // Of codes whose scales are not there nobody can make a weight.
   void keep_orphans() {
     for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
-      const std::string_view name = checkpoint_.tensors[i].name;
-      if (whole_of_part_[i] == nullptr && packed_.is_orphan(i) && quantization_.parts.contains(name))
-        keep(name, "its other parts are missing");
+      if (whole_of_part_[i] != nullptr || !quantization_.parts.contains(checkpoint_.tensors[i].name)) continue;
+      const std::string weight = packed_.orphan_of(i);
+      if (weight.empty()) continue;
+      if (undecoded_.empty())
+        keep(weight, "its other parts are missing");
+      else
+        keep_undecoded(weight);
     }
   }
 
@@ -124,17 +174,6 @@ class Dequantizer {
   void keep_all() {
     if (!options_.lenient) refuse_scheme(quantization_.scheme);
     for (const auto& [name, tensor] : quantization_.parts) keep(name, quantization_.scheme + " is not decoded");
-  }
-
-  // Factors that were moved from the activations into the weight: what the layer computes is not of its weight alone.
-  void check_smoothing(const PackedModule& module, const PackedWeight& weight) const {
-    if (!has_smoothing_) return;
-    const bool is_module = weight.row->of == PackingScheme::Of::module;
-    const std::string layer(is_module ? std::string_view(weight.base) : module_of(weight.base));
-    for (const std::string_view factor : kSmoothing) {
-      const std::string name = layer + std::string(factor);
-      if (checkpoint_.contains(name)) module.refuse(fmt::format("goes with factors for its inputs ({})", quote(name)));
-    }
   }
 
   void check_expansion(const PackedModule& module, const Tensor& whole) const {
@@ -155,18 +194,22 @@ class Dequantizer {
   [[noreturn]] void refuse_scheme(std::string_view scheme) const {
     throw Error(Errc::unsupported, fmt::format("the weights are quantized with {}, which is not decoded", scheme))
         .in(checkpoint_.target)
-        .hint("the tensors can be copied as they are, without " + mention(Remedy::dequantize));
+        .hint(copy_them());
+  }
+
+  static std::string copy_them() {
+    return "the tensors can be copied as they are, without " + mention(Remedy::dequantize);
   }
 
   // A class of torchao whose attributes are other ones.
   void refuse_unknown_wrappers() {
-    for (const Composite& composite : checkpoint_.composites) {
-      if (!composite.layout.starts_with("torchao.")) continue;
+    for (const TorchaoWrapper& wrapper : torchao_wrappers(checkpoint_)) {
+      const auto is_there = [&](const std::string& part) { return checkpoint_.contains(part); };
       const bool is_read = std::ranges::any_of(
-          composite.parts, [&](const std::string& part) { return checkpoint_.contains(part) && !is_untouched(part); });
-      if (is_read || kept_.contains(composite.name)) continue;
-      if (!options_.lenient) refuse_scheme(composite.layout);
-      keep(composite.name, "it is a " + composite.layout);
+          wrapper.parts, [&](const std::string& part) { return is_there(part) && !is_untouched(part); });
+      if (is_read || kept_.contains(wrapper.weight) || std::ranges::none_of(wrapper.parts, is_there)) continue;
+      if (!options_.lenient) refuse_scheme(wrapper.type);
+      keep(wrapper.weight, "it is a " + wrapper.type);
     }
   }
 
@@ -208,7 +251,7 @@ class Dequantizer {
     for (const auto& [name, tensor] : quantization_.parts)
       if (is_untouched(name)) parts.insert(name, tensor);
     quantization_.parts = std::move(parts);
-    quantization_.modules = kept_.size();
+    quantization_.modules = kept_.size() + block_weights_;
   }
 
   bool is_untouched(std::string_view name) const {
@@ -223,17 +266,32 @@ class Dequantizer {
                                          kept_.size(), kept_list_.text(), why_));
   }
 
+  // Nothing in the file itself tells the two versions of GPTQ apart.
+  void say_version() {
+    bool has_gptq = false;
+    for (std::size_t i = 0; i < packed_.all().size(); ++i)
+      has_gptq = has_gptq || (whole_of_weight_[i] != nullptr && packed_.all()[i].scheme == "gptq");
+    if (has_gptq && has_no_config_)
+      note("no configuration says of which version of GPTQ the weights are: they are read as version 1");
+  }
+
   void note(std::string text) { checkpoint_.notes.push_back({"", std::move(text), Note::Kind::remark}); }
 
   Checkpoint& checkpoint_;
   const DequantizeOptions& options_;
+  Blocks blocks_;
   Quantization quantization_;  // that of the checkpoint, until the end
+  bool has_no_config_;
+  std::string undecoded_;  // what undecoded_scheme() says of it
   PackedSource source_;
   PackedWeights packed_;
-  bool has_smoothing_;
+  Neighbours neighbours_;
   std::deque<Whole> wholes_;
-  NameViewMap<bool> is_made_;          // by the names of these
-  std::vector<Whole*> whole_of_part_;  // by the numbers of tensors; null if a tensor is no part
+  std::size_t made_ = 0;                 // of these, without those that were taken back
+  std::uint64_t block_weights_ = 0;      // those that stay blocks
+  std::vector<Whole*> whole_of_weight_;  // by the places in packed_; null if it stays as its parts
+  NameViewMap<bool> is_made_;            // by the names of these
+  std::vector<Whole*> whole_of_part_;    // by the numbers of tensors; null if a tensor is no part
   std::vector<bool> is_dropped_;
   std::set<std::string, std::less<>> kept_;
   NameList kept_list_;
@@ -250,6 +308,7 @@ std::optional<DequantizedSize> dequantized_size(const Checkpoint& checkpoint, co
   parts.values = checkpoint.values;
   parts.composites = checkpoint.composites;
   parts.quantization = checkpoint.quantization;
+  parts.notes = checkpoint.notes;
   const Checkpoint whole = dequantize(std::move(parts), {.limits = limits});
   DequantizedSize size;
   std::map<DType, std::uint64_t> bytes;
@@ -268,10 +327,15 @@ std::optional<DequantizedSize> dequantized_size(const Checkpoint& checkpoint, co
   return std::nullopt;
 }
 
-Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options) {
+Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options, Blocks blocks) {
   checkpoint = densify_quantized(std::move(checkpoint), options.limits);
-  if (checkpoint.quantization) Dequantizer(checkpoint, options).run();
+  if (!options.lenient) refuse_unread_configuration(checkpoint);
+  if (checkpoint.quantization) Dequantizer(checkpoint, options, blocks).run();
   return checkpoint;
+}
+
+Checkpoint dequantize(Checkpoint checkpoint, const DequantizeOptions& options) {
+  return dequantize(std::move(checkpoint), options, Blocks::too);
 }
 
 }  // namespace ballast

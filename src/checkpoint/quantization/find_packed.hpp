@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ struct PackedWeight {
   std::string_view base;  // what the names of its parts begin with
   const PackingScheme* row;
   std::string_view scheme;  // the row's, or what shapes and further tensors tell
+
+  std::string name() const;  // of the weight
 };
 
 // Tensors are asked for by their numbers in the checkpoint, since there are many.
@@ -32,21 +35,27 @@ class PackedWeights {
   bool has_part(std::size_t number) const noexcept { return is_part_[number]; }
   bool has_of_activations(std::size_t number) const noexcept { return is_of_activations_[number]; }
 
-  // Whether a tensor that is no part of these holds codes all the same, so that its other parts must be missing.
-  bool is_orphan(std::size_t number) const;
+  // Which of them such a part belongs to.
+  std::optional<std::size_t> weight_of(std::size_t number) const;
+  bool has_base(std::string_view base) const { return bases_.contains(base); }
+
+  // The name of a weight that is not among them, if a tensor holds its codes, or what goes with codes, all the same:
+  // its other parts must be missing. Else empty. Only for checkpoints that are known to be quantized.
+  std::string orphan_of(std::size_t number) const;
 
  private:
   void look_at(std::size_t number);
   bool has(std::string_view base, std::string_view ending);
   std::string_view refined(const PackingScheme& row, std::string_view base, const Tensor& tensor,
                            const Tensor& partner);
-  bool has_part_called(std::string_view name) const;
+  std::optional<std::size_t> weight_with(std::string_view name) const;  // a part of that name
+  bool is_module(std::size_t weight) const { return all_[weight].row->of == PackingScheme::Of::module; }
   void find_activations(const std::vector<std::size_t>& likely);  // by their names
 
   const Checkpoint& checkpoint_;
   std::vector<PackedWeight> all_;
-  NameViewMap<PackingScheme::Of> bases_;  // of all
-  bool has_modules_ = false;              // whether a base is a module
+  NameViewMap<std::size_t> bases_;  // of all, with their places in it
+  bool has_modules_ = false;        // whether a base is a module
   std::vector<bool> is_part_, is_of_activations_;
   std::string name_;
 };

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <ballast/dtype.hpp>
+#include <ballast/json.hpp>
 
 #include "checkpoint/quantization/weights/readers.hpp"
 
@@ -38,6 +40,21 @@ std::span<const PackingScheme> packing_schemes() noexcept;
 
 // Whether weights may be packed in a dtype. In every scheme at least one part of a weight has such a dtype.
 bool is_packed_dtype(DType dtype) noexcept;
+
+// Whether a tensor may be one of the two that tell a scheme.
+bool may_tell_scheme(std::string_view name, DType dtype) noexcept;
+
+// The scheme, or the layout of one, that a configuration names and no reader knows; empty if there is none.
+std::string undecoded_scheme(std::string_view scheme, const Json& config);
+
+// The word of a configuration by which codes are laid out for a kernel, and not in the order of their matrix; empty if
+// there is none.
+std::string layout_of_kernel(const Json& config);
+
+// The weight of which a tensor of this name must be a part, by its ending alone: of its codes, or of what goes with
+// them. Empty if the ending tells nothing.
+std::string weight_of_codes(std::string_view name);
+std::string weight_of_partner(std::string_view name);
 
 // What may follow the name of a packed parameter in the name of a part.
 std::span<const std::string_view> endings_of_parameters() noexcept;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/quantization/config.hpp"
 #include "checkpoint/quantization/find_packed.hpp"
+#include "checkpoint/quantization/torchao_wrappers.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/shard_name.hpp"
 #include "io/section.hpp"
@@ -16,7 +19,8 @@ namespace ballast {
 namespace {
 
 bool has_packed_dtypes(const Checkpoint& checkpoint) {
-  return std::ranges::any_of(checkpoint, [](const auto& entry) { return is_packed_dtype(entry.tensor.dtype()); });
+  return std::ranges::any_of(checkpoint,
+                             [](const auto& entry) { return may_tell_scheme(entry.name, entry.tensor.dtype()); });
 }
 
 // Which tensors of a checkpoint are parts.
@@ -50,31 +54,38 @@ Quantization quantization_of(const Checkpoint& checkpoint, const PackedWeights& 
   return quantization;
 }
 
-// Adds wrappers of torchao, which a pickle rebuilds. If such a class keeps its data in a way that is not known, its
-// parts are not found by their names.
-void add_wrappers(const Checkpoint& checkpoint, Quantization& quantization, Parts& parts) {
-  for (const Composite& composite : checkpoint.composites) {
-    if (!composite.layout.starts_with("torchao.")) continue;
-    bool is_new = false;
-    for (const std::string& part : composite.parts) {
+// Adds tensors of torchao's classes. If such a class keeps its data in a way that is not known, its parts are not found
+// by their names.
+void add_wrappers(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization,
+                  Parts& parts) {
+  for (const TorchaoWrapper& wrapper : torchao_wrappers(checkpoint)) {
+    bool is_new = !weights.has_base(wrapper.weight), is_there = false;
+    for (const std::string& part : wrapper.parts) {
       const auto number = Doors::number_of(checkpoint.tensors, part);
       if (!number) continue;
-      is_new |= !parts.has(*number);
+      is_there = true;
+      is_new = is_new && !parts.has(*number);
       parts.add(*number);
     }
+    if (!is_there) continue;
     quantization.modules += is_new ? 1 : 0;
     quantization.scheme = "torchao";
-    quantization.evidence = "the class " + composite.layout;
+    quantization.evidence = "the class " + wrapper.type;
   }
 }
 
-// Codes without their scales are no weights either: somebody selected them, or a shard is missing.
+// Codes without their scales are no weights either, and neither are scales without their codes: somebody selected them,
+// or a shard is missing.
 void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Quantization& quantization, Parts& parts) {
+  std::set<std::string> names;
   for (std::size_t i = 0; i < checkpoint.size(); ++i) {
-    if (parts.has(i) || !weights.is_orphan(i)) continue;
+    if (parts.has(i)) continue;
+    std::string name = weights.orphan_of(i);
+    if (name.empty()) continue;
     parts.add(i);
-    ++quantization.modules;
+    names.insert(std::move(name));
   }
+  quantization.modules += names.size();
 }
 
 // For a shard that is opened alone, and has codes that could be taken for weights: the index beside it, if it names
@@ -82,9 +93,11 @@ void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Qua
 std::optional<std::string> index_of_orphans(const Checkpoint& checkpoint, const PackedWeights& weights,
                                             const std::string& target, const OpenOptions& options) try {
   std::vector<std::string_view> orphans;
-  for (std::size_t i = 0; i < checkpoint.size(); ++i)
-    if (weights.is_orphan(i) && is_floating(checkpoint.tensors[i].tensor.dtype()))
-      orphans.push_back(checkpoint.tensors[i].name);
+  for (std::size_t i = 0; i < checkpoint.size(); ++i) {
+    const auto& [name, tensor] = checkpoint.tensors[i];
+    if (is_floating(tensor.dtype()) && is_packed_dtype(tensor.dtype()) && !weights.orphan_of(i).empty())
+      orphans.push_back(name);
+  }
   const auto shard = parse_usual_shard_name(target.substr(target.find_last_of('/') + 1));
   if (orphans.empty() || !shard) return std::nullopt;
   const std::string file = shard->whole() + std::string(kIndexEnding), path = options.files->beside(target, file);
@@ -132,7 +145,7 @@ Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& targ
   const PackedWeights weights(checkpoint);
   Parts parts(checkpoint);
   Quantization quantization = quantization_of(checkpoint, weights, parts);
-  add_wrappers(checkpoint, quantization, parts);
+  add_wrappers(checkpoint, weights, quantization, parts);
   const QuantizationConfig config = target.empty() ? QuantizationConfig() : find_quantization_config(target, options);
   std::optional<std::string> index;
   if (parts.empty() && config.scheme.empty() && !target.empty())
@@ -141,6 +154,9 @@ Checkpoint recognize_quantization(Checkpoint checkpoint, const std::string& targ
     quantization.scheme = "fp8";
     quantization.evidence = *index;
   }
+  checkpoint.notes.insert(checkpoint.notes.end(), config.unread.begin(), config.unread.end());
+  const bool is_undecoded = !undecoded_scheme(config.scheme, config.config).empty();
+  if (parts.empty() && is_undecoded) add_modules(checkpoint, quantization, parts);
   if (index || !parts.empty() || !config.scheme.empty()) add_orphans(checkpoint, weights, quantization, parts);
   if (parts.empty() && !config.scheme.empty()) add_modules(checkpoint, quantization, parts);
   if (parts.empty()) return checkpoint;

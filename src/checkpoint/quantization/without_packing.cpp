@@ -1,17 +1,30 @@
 #include "checkpoint/quantization/without_packing.hpp"
 
 #include <fmt/format.h>
-#include <ballast/dequantize.hpp>
 
+#include <algorithm>
 #include <utility>
 
-namespace ballast {
+#include "checkpoint/quantization/find_packed.hpp"
 
-Checkpoint without_packing(Checkpoint checkpoint) {
-  if (!checkpoint.quantization || checkpoint.quantization->scheme == "mxfp4") return checkpoint;
+namespace ballast {
+namespace {
+
+// Whether nothing is packed but blocks that stay; or, after they were made ggml's, nothing at all.
+bool has_only_blocks(const Checkpoint& checkpoint, Blocks blocks) {
+  if (checkpoint.quantization->scheme != "mxfp4") return false;
+  return std::ranges::all_of(PackedWeights(checkpoint).all(), [&](const PackedWeight& weight) {
+    return blocks == Blocks::stay && weight.row->read == read_mxfp4_blocks;
+  });
+}
+
+}  // namespace
+
+Checkpoint without_packing(Checkpoint checkpoint, Blocks blocks) {
+  if (!checkpoint.quantization || has_only_blocks(checkpoint, blocks)) return checkpoint;
   const std::string scheme = checkpoint.quantization->scheme;
-  checkpoint = dequantize(std::move(checkpoint));
-  if (!checkpoint.quantization)
+  checkpoint = dequantize(std::move(checkpoint), {}, blocks);
+  if (!checkpoint.dequantized.empty())
     checkpoint.notes.push_back(
         {"", fmt::format("the weights are quantized with {}: a GGUF gets the numbers that they stand for", scheme),
          Note::Kind::remark});

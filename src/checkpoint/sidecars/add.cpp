@@ -29,11 +29,12 @@ constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kDTypeKeys[] = {"torch_dtype", "dtype"};
 constexpr std::string_view kQuantizationKeys[] = {"quantization_config", "compression_config", "quantization"};
 
-// The floating dtype that most bytes have.
+// The floating dtype that most bytes have, but for those of parts of quantized weights.
 std::optional<DType> dominant_dtype(const Checkpoint& checkpoint) {
   std::map<DType, std::uint64_t> bytes;
+  const PackedParts packed(checkpoint);
   for (const auto& [name, tensor] : checkpoint) {
-    if (is_floating(tensor.dtype())) bytes[tensor.dtype()] += tensor.nbytes();
+    if (is_floating(tensor.dtype()) && !packed.contain(tensor)) bytes[tensor.dtype()] += tensor.nbytes();
   }
   if (bytes.empty()) return std::nullopt;
   return std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; })->first;
@@ -188,6 +189,10 @@ class SidecarAdder {
     NameList left;
     for (const std::string& name : sidecars.left) left.add(name);
     if (!left.empty() && !is_same_folder_) note("left in the folder of the source: " + left.text());
+    if (has_config_ && !is_dense_ && !written_.dequantized.empty() && quantization_.is_null())
+      note(
+          "config.json still says that the weights are quantized, since some are: programs may take the others for "
+          "such weights, too");
     if (has_config_ && has_other_names(model_, written_))
       note("config.json describes the names that the model had: what is written has others");
   }

@@ -5,6 +5,7 @@
 
 #include <ballast/error.hpp>
 
+#include "core/json_parse.hpp"
 #include "core/json_string.hpp"
 #include "core/json_text.hpp"
 
@@ -15,7 +16,7 @@ constexpr std::uint64_t kDeepestConfig = 64;
 
 }  // namespace
 
-ConfigText::ConfigText(std::string text) : text_(std::move(text)) { read(); }
+ConfigText::ConfigText(std::string text) : text_(without_byte_order_mark(text)) { read(); }
 
 // Reads the members of the object, and those of the configurations in it.
 void ConfigText::read() {

@@ -13,7 +13,8 @@ namespace ballast {
 
 class ConfigText {
  public:
-  // Errc::malformed if the text is not a JSON object, as Python reads it, or is nested too deeply.
+  // Leaves a byte order mark away. Errc::malformed if the text is not a JSON object, as Python reads it, or is nested
+  // too deeply.
   explicit ConfigText(std::string text);
 
   const std::string& text() const noexcept { return text_; }

@@ -14,6 +14,7 @@
 #include "checkpoint/links.hpp"
 #include "checkpoint/recognize/shard_index.hpp"
 #include "checkpoint/sidecars/names.hpp"
+#include "core/json_parse.hpp"
 #include "core/text.hpp"
 
 namespace ballast {
@@ -108,7 +109,7 @@ class SidecarFinder {
     std::string text(static_cast<std::size_t>(source.size_bytes()), '\0');
     source.read(0, std::as_writable_bytes(std::span(text)));
     try {
-      const Json config = Json::parse_python(text);
+      const Json config = Json::parse_python(without_byte_order_mark(text));
       const Json* named = config.find("auto_map");
       if (named == nullptr || !named->is_object()) return;
       for (const auto& [role, name] : named->members()) add_code_named(name, named_code_);

@@ -122,10 +122,20 @@ std::vector<WeightPair> weight_pairs(const Checkpoint& base, const Checkpoint& t
                                      FromDiffReport& report) {
   std::vector<WeightPair> pairs;
   const PackedParts packed_base(base), packed_tuned(tuned);
+  for (const auto& [name, tensor] : tuned)
+    if (selection.matches(name) && !base.contains(name) && !packed_tuned.contain(tensor))
+      packed_base.refuse_weight(name, "subtracted");
+  for (const auto& [name, tensor] : base)
+    if (selection.matches(name) && !tuned.contains(name) && !packed_base.contain(tensor))
+      packed_tuned.refuse_weight(name, "subtracted from");
   for (const auto& [name, tensor] : base) {
     if (!selection.matches(name)) continue;
     const Tensor* other = tuned.find(name);
     if (other == nullptr || other->shape() != tensor.shape()) {
+      if (other != nullptr) {
+        packed_base.refuse(name, tensor, "subtracted");
+        packed_tuned.refuse(name, *other, "subtracted from");
+      }
       report.missing.emplace_back(name);
     } else if (holds_a_product(name, tensor) && !(base.format == Format::gguf && name.starts_with("blk."))) {
       packed_base.refuse(name, tensor, "subtracted");

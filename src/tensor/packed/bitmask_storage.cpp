@@ -23,14 +23,14 @@ constexpr std::uint64_t kStepBytes = 256 << 10;  // of the mask, or of the resul
 
 class BitmaskStorage final : public DerivedStorage {
  public:
-  BitmaskStorage(const Tensor& values, const Tensor& mask, const Shape& shape, std::string weight)
-      : DerivedStorage({values, mask}, "scattered by a bit mask"),
+  BitmaskStorage(std::vector<Tensor> from, const Shape& shape, std::string weight)
+      : DerivedStorage(std::move(from), "scattered by a bit mask"),
         weight_(std::move(weight)),
         rows_(shape[0]),
         columns_(shape[1]),
-        width_(info(values.dtype()).block_bytes),
+        width_(info(values().dtype()).block_bytes),
         row_bytes_(columns_ * width_),
-        mask_bytes_(mask.shape()[1]) {}
+        mask_bytes_(mask().shape()[1]) {}
 
   std::uint64_t size_bytes() const override { return rows_ * row_bytes_; }
   std::uint64_t granule() const override {
@@ -85,7 +85,16 @@ class BitmaskStorage final : public DerivedStorage {
     }
     if (begins.back() != values().numel())
       complain(fmt::format("has {} values for {} bits", values().numel(), begins.back()));
+    if (from().size() > 2) check_offsets(begins);
     begins_ = std::move(begins);
+  }
+
+  void check_offsets(const std::vector<std::uint64_t>& begins) const {
+    const std::vector<std::int64_t> offsets = from()[2].values<std::int64_t>();
+    for (std::size_t row = 0; row < offsets.size(); ++row)
+      if (static_cast<std::uint64_t>(offsets[row]) != begins[row])
+        complain(fmt::format("has the values of row {} from {} on by its offsets, and from {} by its bits", row,
+                             offsets[row], begins[row]));
   }
 
   void make(std::uint64_t row, std::uint64_t rows, std::span<std::byte> out) const {
@@ -117,7 +126,8 @@ class BitmaskStorage final : public DerivedStorage {
 
 }  // namespace
 
-Tensor scattered(const Tensor& values, const Tensor& mask, const Shape& shape, const std::string& weight) {
+Tensor scattered(const Tensor& values, const Tensor& mask, const Shape& shape, const std::string& weight,
+                 const std::optional<Tensor>& offsets) {
   // The rows are counted in memory, so that rows of a few bits would be a bomb.
   constexpr std::uint64_t kManyRows = std::uint64_t{1} << 22, kFewBytes = 8;
   if (shape[0] > kManyRows && mask.shape()[1] < kFewBytes)
@@ -126,7 +136,9 @@ Tensor scattered(const Tensor& values, const Tensor& mask, const Shape& shape, c
   const std::uint64_t size =
       fits(bytes_of(values.dtype(), fits(shape.numel(), "the size of a weight")), "the size of a weight");
   if (!values.has_data() || !mask.has_data()) return Tensor(values.dtype(), shape, meta_storage(size));
-  return Tensor(values.dtype(), shape, std::make_shared<BitmaskStorage>(values, mask, shape, weight));
+  std::vector<Tensor> from = {values, mask};
+  if (offsets && offsets->has_data()) from.push_back(*offsets);
+  return Tensor(values.dtype(), shape, std::make_shared<BitmaskStorage>(std::move(from), shape, weight));
 }
 
 }  // namespace ballast

@@ -52,14 +52,14 @@ Tensor block_rows(const Tensor& words, std::uint64_t rows, std::uint64_t rows_in
 
 }  // namespace
 
-Tensor column_codes(const Tensor& words, std::uint64_t rows, unsigned bits) {
-  const std::uint64_t whole = rows / kRowsInBlock, rest = rows % kRowsInBlock;
+Tensor column_codes(const Tensor& words, std::uint64_t rows, unsigned bits, unsigned in_word) {
+  const std::uint64_t in_block = in_word != 0 ? in_word : kRowsInBlock;
+  const std::uint64_t whole = rows / in_block, rest = rows % in_block;
   if (rows == 0 || words.shape()[1] == 0) return Tensor(DType::u8, {rows, words.shape()[1]}, nullptr);
-  const auto first_words = static_cast<std::int64_t>(whole * bits);
+  const auto first_words = static_cast<std::int64_t>(whole * ColumnCodes::words_of(in_block, bits));
   std::vector<Tensor> parts;
   if (whole != 0)
-    parts.push_back(
-        block_rows(words.slice({SliceIndex::range(0, first_words)}), whole * kRowsInBlock, kRowsInBlock, bits));
+    parts.push_back(block_rows(words.slice({SliceIndex::range(0, first_words)}), whole * in_block, in_block, bits));
   if (rest != 0) {
     const auto end = first_words + static_cast<std::int64_t>(ColumnCodes::words_of(rest, bits));
     parts.push_back(block_rows(words.slice({SliceIndex::range(first_words, end)}), rest, rest, bits));

@@ -103,7 +103,8 @@ class WeightQuantizer {
 
   void leave(std::string_view name, const Tensor& tensor, Choice choice) {
     if (may_be_layer(name, tensor)) modules_.left.emplace(module_of_parameter(name));
-    if (choice == Choice::left) left_.add(name);
+    const bool is_stack = choice == Choice::not_a_weight && tensor.rank() > 2 && name.find(".experts.") != name.npos;
+    if (choice == Choice::left || is_stack) left_.add(name);
     if (choice == Choice::left_uneven) uneven_.add(name);
     if (choice == Choice::left_as_conv1d) transposed_.add(name);
   }

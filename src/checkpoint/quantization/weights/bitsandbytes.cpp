@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
@@ -35,7 +37,7 @@ std::uint64_t block_at(const PackedModule& module, const Json& json, std::string
   const Json& value = json.at(key);
   const std::uint64_t block = value.is_integer() && value.number() > 0 ? value.count() : 0;
   if (block < 2 || block > kMostBlock || (block & (block - 1)) != 0)
-    module.complain(fmt::format("has a {} of {}", key, to_string(value)));
+    module.complain(fmt::format("has a {} of {}", key, value.is_number() ? to_string(value) : quote(to_string(value))));
   return block;
 }
 
@@ -64,7 +66,9 @@ QuantState read_state(const PackedModule& module, const Tensor& part) {
     state.count = fits(state.shape.numel(), "the size of a weight");
     if (json.find("nested_blocksize") != nullptr) {
       state.nested_block = block_at(module, json, "nested_blocksize");
-      state.nested_offset = static_cast<float>(json.at("nested_offset").number());
+      const double offset = json.at("nested_offset").number();
+      if (std::abs(offset) > FLT_MAX) module.complain(fmt::format("has a nested_offset of {}", offset));
+      state.nested_offset = static_cast<float>(offset);
     }
     return state;
   } catch (const Error& error) {
@@ -115,7 +119,6 @@ Tensor read_bnb_4bit(PackedModule& module) {
 }
 
 Tensor read_bnb_8bit(PackedModule& module) {
-  module.set_weight(module.base(), ".weight");
   const Tensor weight = module.need(".weight"), scale = module.need(".SCB");
   if (const Tensor* format = module.find(".weight_format");
       format != nullptr && module.number(".weight_format", *format) != 0)

@@ -92,8 +92,7 @@ Tensor zero_points(PackedModule& module, const Tensor& zeros, const Shape& group
   const std::uint64_t words =
       packing.in_word != 0 ? quotient(groups[0], packing.in_word) : words_for(groups[0], packing.bits);
   module.check_shape("_zero_point", zeros, {words, groups[1]});
-  if (packing.in_word != 0) module.refuse("has zero points in words with gaps");
-  return column_codes(zeros, groups[0], packing.bits);
+  return column_codes(zeros, groups[0], packing.bits, packing.in_word);
 }
 
 Tensor read_integers(PackedModule& module, const Tensor& packed) {
@@ -107,6 +106,7 @@ Tensor read_integers(PackedModule& module, const Tensor& packed) {
   const Packing packing = packing_of(module, shape[1], packed.shape()[1]);
   const int center = 1 << (packing.bits - 1);
   const Tensor* group_of = groups_of_columns(module, shape[1]);
+  module.check_weight_settings(shape, scale, module.find("_zero_point") != nullptr);
 
   PackedRows weight{.row_bytes = packed.shape()[1] * 4, .codes = integer_codes(packing.bits, center)};
   weight.codes.in_word = packing.in_word;
@@ -131,7 +131,7 @@ Tensor read_packed_fp4(PackedModule& module, const Tensor& packed) {
   const Tensor scale = module.need("_scale");
   const Shape shape = widened(module, packed.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
-  rows.scale = numbers_by_shape(module, "_scale", scale, shape);
+  rows.scale = numbers_in_groups(module, "_scale", scale, shape, scale.dtype() == DType::u8 ? kMxGroup : kNvGroup);
   rows.scale.rounded = DType::bf16;
   rows.dtype = DType::bf16;
   if (scale.dtype() == DType::u8) {
@@ -163,8 +163,11 @@ Tensor read_bitmask(PackedModule& module) {
   if (mask.dtype() != DType::u8) module.complain(fmt::format("has a bit mask of {}", name(mask.dtype())));
   module.check_shape(".bitmask", mask, {shape[0], quotient(shape[1], 8)});
   if (offsets != nullptr) module.check_shape(".row_offsets", *offsets, {shape[0]});
+  if (offsets != nullptr && offsets->dtype() != DType::i64)
+    module.complain(fmt::format("has offsets of {}", name(offsets->dtype())));
   if (info(values.dtype()).block_elements != 1) module.refuse(fmt::format("has values of {}", name(values.dtype())));
-  const Tensor whole = scattered(values, mask, shape, std::string(module.weight()));
+  const Tensor whole = scattered(values, mask, shape, std::string(module.weight()),
+                                 offsets != nullptr ? std::optional(*offsets) : std::nullopt);
   const Tensor* scale = module.find("_scale");
   if (scale == nullptr) return whole;
   PackedRows weight{.codes = element_codes(whole.dtype())};

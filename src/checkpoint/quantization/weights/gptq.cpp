@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "checkpoint/quantization/scheme_table.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
 #include "kernels/packed/codes.hpp"
@@ -180,15 +181,8 @@ void read_awq_shapes(PackedModule& module, Gptq& gptq) {
 }
 
 void refuse_layouts_of_kernels(const PackedModule& module) {
-  for (const char* key : {"checkpoint_format", "format", "version", "packing_format", "backend"}) {
-    const std::string word = lower_case(module.text(key));
-    for (const char* layout : {"marlin", "qqq", "bitblas", "gemv", "llm-awq", "exllama_v3", "planar"})
-      if (word.find(layout) != std::string::npos)
-        module.refuse(fmt::format("is laid out for a kernel ({}), and not in the order of its matrix", word));
-  }
-  if (const Json* is_marlin = module.quantization().config.find("is_marlin_format");
-      is_marlin != nullptr && is_marlin->is_bool() && is_marlin->boolean())
-    module.refuse("is laid out for Marlin's kernels, and not in the order of its matrix");
+  if (const std::string layout = layout_of_kernel(module.quantization().config); !layout.empty())
+    module.refuse(fmt::format("is laid out for a kernel ({}), and not in the order of its matrix", layout));
 }
 
 bool is_conv1d(const PackedModule& module) {
@@ -200,7 +194,6 @@ bool is_conv1d(const PackedModule& module) {
 }  // namespace
 
 Tensor read_gptq(PackedModule& module) {
-  module.set_weight(module.base(), ".weight");
   refuse_layouts_of_kernels(module);
   Gptq gptq;
   gptq.weight = std::string(module.weight());
@@ -224,6 +217,10 @@ Tensor read_gptq(PackedModule& module) {
     read_awq_shapes(module, gptq);
   }
   if (gptq.outputs != 0) set_groups(module, gptq);
+  // Inputs in the order of their activations: without g_idx nobody knows their groups.
+  const Json* ordered = module.quantization().config.find("desc_act");
+  if (ordered != nullptr && ordered->is_bool() && ordered->boolean() && gptq.groups > 1 && !gptq.group_of)
+    throw MissingPart{std::string(module.base()) + ".g_idx"};
   const Tensor weight = unpacked_rows(rows_of_outputs(gptq));
   return is_conv1d(module) ? weight.transpose() : weight;
 }

@@ -80,7 +80,6 @@ std::vector<PackedCodes> blocks_of(unsigned bits) {
 }  // namespace
 
 Tensor read_hqq(PackedModule& module) {
-  module.set_weight(module.base(), ".weight");
   for (const std::string_view ending : kNested)
     if (module.checkpoint().find(std::string(module.base()) + std::string(ending)) != nullptr)
       module.refuse("has scales that are quantized themselves");

@@ -6,6 +6,7 @@
 //   biases, qbiases    as scales
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "checkpoint/quantization/weights/readers.hpp"
@@ -17,6 +18,7 @@ namespace {
 struct MlxSettings {
   std::optional<std::int64_t> bits, group_size;
   std::string_view mode;
+  bool is_for_all = true;  // whether no module may have settings of its own that are not found by its name
 };
 
 void add_mlx_settings(const Json& config, MlxSettings& settings) {
@@ -34,8 +36,13 @@ void add_mlx_settings(const Json& config, MlxSettings& settings) {
 MlxSettings mlx_settings_of(const PackedModule& module) {
   MlxSettings settings;
   add_mlx_settings(module.quantization().config, settings);
-  const Json* own = module.quantization().config.find(module.base());
-  if (own != nullptr && own->is_object()) add_mlx_settings(*own, settings);
+  const Json& config = module.quantization().config;
+  const Json* own = config.find(module.base());
+  if (own != nullptr && own->is_object()) {
+    add_mlx_settings(*own, settings);
+  } else if (config.is_object()) {
+    settings.is_for_all = std::ranges::none_of(config.members(), [](const auto& of) { return of.second.is_object(); });
+  }
   return settings;
 }
 
@@ -55,6 +62,10 @@ unsigned mlx_bits_of(const PackedModule& module, const MlxSettings& settings, st
       only = bits;
     }
   }
+  if (settings.bits && settings.is_for_all)
+    module.complain(
+        fmt::format("has {} words and {} scales a row, which do not fit the {} bits that its configuration says", words,
+                    groups, *settings.bits));
   if (is_ambiguous) module.refuse("is packed in words, and no configuration that fits says how many bits a value has");
   if (!only) module.complain(fmt::format("has {} words and {} scales a row", words, groups));
   return *only;
@@ -63,7 +74,6 @@ unsigned mlx_bits_of(const PackedModule& module, const MlxSettings& settings, st
 }  // namespace
 
 Tensor read_mlx(PackedModule& module) {
-  module.set_weight(module.base(), ".weight");
   const Tensor words = module.need(".weight"), scales = module.need(".scales");
   const Tensor* biases = module.find(".qbiases");
   const std::string_view ending = biases != nullptr ? ".qbiases" : ".biases";
@@ -82,10 +92,12 @@ Tensor read_mlx(PackedModule& module) {
   PackedRows rows{.row_bytes = in_row * 4, .codes = integer_codes(bits, 0)};
   rows.scale = numbers_by_shape(module, ".scales", scales, shape);
   rows.dtype = scales.dtype();
+  const bool is_fp4 = biases == nullptr && scales.dtype() == DType::u8 && bits == 4;
+  if (is_fp4) rows.scale = numbers_in_groups(module, ".scales", scales, shape, settings.mode == "nvfp4" ? 16 : 32);
   if (biases != nullptr) {
     module.check_shape(ending, *biases, scales.shape());
     rows.bias = numbers_by_shape(module, ending, *biases, shape);
-  } else if (scales.dtype() == DType::u8 && bits == 4) {
+  } else if (is_fp4) {
     rows.codes = fp4_codes();
     rows.dtype = module.quantization().dtype;
     if (settings.mode == "nvfp4")

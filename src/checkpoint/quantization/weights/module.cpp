@@ -21,11 +21,26 @@ constexpr std::size_t kMostSettings = 256;
 
 std::string what_readers_ask_for(const Json& weights) {
   std::string text;
-  for (const char* key : {"num_bits", "group_size", "block_structure"}) {
+  for (const char* key : {"num_bits", "group_size", "block_structure", "strategy", "symmetric"}) {
     const Json* value = weights.find(key);
     (text += value != nullptr ? to_string(*value) : std::string()) += '\n';
   }
   return text;
+}
+
+// Whether scales of a matrix have the shape that compressed-tensors' "strategy" gives them. One that is not known may
+// give them any.
+bool fits_strategy(const Json& weights, const Shape& weight, const Shape& scale) {
+  const Json* strategy = weights.find("strategy");
+  const Json* size = weights.find("group_size");
+  if (strategy == nullptr || !strategy->is_text()) return true;
+  const std::uint64_t count = scale.numel().value_or(0), rows = weight[0], columns = weight[1];
+  if (strategy->text() == "tensor") return count == 1;
+  if (strategy->text() == "channel") return count == rows;
+  if (strategy->text() != "group" || size == nullptr || !size->is_integer()) return true;
+  const std::uint64_t group = size->number() >= 1 ? size->count() : columns;
+  const std::uint64_t groups = group == 0 ? 0 : columns / group + (columns % group != 0);
+  return scale.rank() == 2 ? scale[0] == rows && scale[1] == groups : count == rows && groups == 1;
 }
 
 }  // namespace
@@ -86,6 +101,19 @@ std::string_view PackedModule::model_type() const {
   return value != nullptr && value->is_text() ? std::string_view(value->text()) : std::string_view();
 }
 
+void PackedModule::check_weight_settings(const Shape& weight, const Tensor& scale, bool has_zero_points) const {
+  const auto& settings = weight_settings();
+  if (settings.empty() || weight.rank() != 2) return;
+  if (std::ranges::none_of(settings, [&](const Json* of) { return fits_strategy(*of, weight, scale.shape()); }))
+    complain(fmt::format("of shape {} has scales of shape {}, which fit no strategy of config_groups",
+                         to_string(weight), to_string(scale.shape())));
+  const auto has_zeros = [](const Json* of) {
+    const Json* is_symmetric = of->find("symmetric");
+    return is_symmetric != nullptr && is_symmetric->is_bool() && !is_symmetric->boolean();
+  };
+  if (!has_zero_points && std::ranges::all_of(settings, has_zeros)) throw_missing("_zero_point");
+}
+
 const Composite* PackedModule::composite() const {
   const auto found = source_.composites.find(base_);
   return found == source_.composites.end() ? nullptr : found->second;
@@ -118,6 +146,17 @@ std::uint64_t PackedModule::inputs_by_name(std::string_view module) const {
   for (const std::string_view name :
        {"q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "lm_head", "fc1"})
     if (last == name) return size("hidden_size");
+  return 0;
+}
+
+// The same for the outputs.
+std::uint64_t PackedModule::outputs_by_name(std::string_view module) const {
+  const std::string_view last = module.substr(module.rfind('.') + 1);
+  const std::size_t before = module.size() - last.size();
+  if (last == "gate_proj" || last == "up_proj" || last == "fc1")  // what the layer after it takes
+    return inputs_by_name(std::string(module.substr(0, before)) + (last == "fc1" ? "fc2" : "down_proj"));
+  if (last == "down_proj" || last == "o_proj" || last == "fc2")
+    return inputs_by_name(std::string(module.substr(0, before)) + "q_proj");
   return 0;
 }
 
@@ -185,9 +224,11 @@ std::int64_t PackedModule::number(std::string_view ending, const Tensor& part, s
   return value;
 }
 
-void PackedModule::complain(const std::string& what) const {
-  throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight()), what))
-      .in(checkpoint().target);
+void PackedModule::complain(const std::string& what, const std::string& hint) const {
+  Error error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight()), what));
+  error.in(checkpoint().target);
+  if (!hint.empty()) error.hint(hint);
+  throw error;
 }
 
 void PackedModule::refuse(const std::string& what) const {
@@ -265,9 +306,14 @@ GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view endin
   const std::uint64_t rows = is_alike ? weight[rank - 2] : 0, columns = is_alike ? weight[rank - 1] : 0;
   const auto rows_each = is_alike ? block_of(rows, shape[rank - 2], block ? block->rows : 0) : std::nullopt;
   const auto columns_each = is_alike ? block_of(columns, shape[rank - 1], block ? block->columns : 0) : std::nullopt;
-  if (!rows_each || !columns_each)
+  // A column of its own for each scale is no group: it is a list of scales for rows that lies the wrong way.
+  const bool lies_across = columns_each == 1 && columns > 1 && !(block && block->columns == 1);
+  if (!rows_each || !columns_each || lies_across)
     module.complain(fmt::format("of shape {} has {} of shape {}, which does not divide it", to_string(weight),
-                                quote(ending), to_string(shape)));
+                                quote(ending), to_string(shape)),
+                    is_alike && module.quantization().config.is_null()
+                        ? "a config.json beside the file may say how large the blocks are, if the last ones are smaller"
+                        : "");
   GroupNumbers groups{
       .values = numbers, .in_line = shape[rank - 1], .columns_each = *columns_each, .rows_each = *rows_each};
   if (rank > 2 && rows % *rows_each != 0) {
@@ -275,6 +321,16 @@ GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view endin
     groups.lines_in_period = shape[rank - 2];
   }
   return groups;
+}
+
+GroupNumbers numbers_in_groups(const PackedModule& module, std::string_view ending, const Tensor& numbers,
+                               const Shape& weight, std::uint64_t group) {
+  const std::uint64_t columns = weight.empty() ? 0 : weight[weight.rank() - 1];
+  const std::uint64_t groups = columns / group + (columns % group != 0);
+  if (numbers.shape().empty() || numbers.shape()[numbers.rank() - 1] != groups)
+    module.complain(fmt::format("of shape {} has {} of shape {}, and not one for each group of {}", to_string(weight),
+                                quote(ending), to_string(numbers.shape()), group));
+  return numbers_by_shape(module, ending, numbers, weight, BlockSize{1, group});
 }
 
 Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, PackedRows rows) {
@@ -296,7 +352,8 @@ Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t 
   if (packed.rank() != 2 || packed.shape()[1] != columns || packed.shape()[0] == 0)
     module.complain(fmt::format("is kept in codes of shape {}", to_string(packed.shape())));
   const std::uint64_t each = packed.shape()[0];
-  if (row_count == 0 || row_count > checked_mul(each, blocks.size()).value_or(UINT64_MAX))
+  const std::uint64_t count = blocks.size();
+  if (row_count == 0 || each != row_count / count + (row_count % count != 0))
     module.complain(fmt::format("has {} rows in codes of shape {}", row_count, to_string(packed.shape())));
   const auto lines_of = [](GroupNumbers& numbers, std::uint64_t first, std::uint64_t count) {
     if (numbers.rows_each != 1) return;  // one line for all rows

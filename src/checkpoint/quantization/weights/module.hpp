@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ballast/checkpoint.hpp>
@@ -38,8 +39,9 @@ class PackedModule {
  public:
   // `base` is what the names of the parts begin with; both texts must outlive the module.
   // Its parts are probably near the tensor of that number.
-  PackedModule(const PackedSource& source, std::size_t near, std::string_view base, std::string_view scheme)
-      : source_(source), near_(near), base_(base), scheme_(scheme) {
+  PackedModule(const PackedSource& source, std::size_t near, std::string_view base, std::string_view scheme,
+               std::string weight)
+      : source_(source), near_(near), base_(base), scheme_(scheme), weight_(std::move(weight)) {
     parts_.reserve(4);
   }
 
@@ -48,9 +50,7 @@ class PackedModule {
   const Tensor& need(std::string_view ending);  // throws MissingPart
 
   std::string_view base() const noexcept { return base_; }
-  // The name of the weight: `base`, unless the reader says another.
-  std::string_view weight() const noexcept { return weight_.empty() ? base_ : std::string_view(weight_); }
-  void set_weight(std::string_view base, std::string_view ending) { (weight_ = base) += ending; }
+  std::string_view weight() const noexcept { return weight_; }  // its name
   std::string_view scheme() const noexcept { return scheme_; }  // as its configuration calls it
   const Checkpoint& checkpoint() const noexcept { return source_.checkpoint; }
   const Quantization& quantization() const noexcept { return source_.quantization; }
@@ -64,10 +64,15 @@ class PackedModule {
   // What compressed-tensors' configuration says of weights, for each of its groups of modules.
   const std::vector<const Json*>& weight_settings() const noexcept { return source_.weight_settings; }
 
+  // Complains if no group of modules has settings by which a weight of this shape has such scales, and tells a part as
+  // missing if all of them speak of zero points and there are none.
+  void check_weight_settings(const Shape& weight, const Tensor& scale, bool has_zero_points) const;
+
   const Composite* composite() const;  // of the base's name, if it is a class of torchao
 
   // How many inputs config.json says a module of this name has; 0 if it does not.
   std::uint64_t inputs_by_name(std::string_view module) const;
+  std::uint64_t outputs_by_name(std::string_view module) const;
 
   // Settings that a file keeps beside the codes: as small tensors, or as the values of a pickle.
   std::int64_t setting(std::string_view ending);
@@ -78,8 +83,9 @@ class PackedModule {
   std::vector<std::byte> bytes(const Tensor& part, std::uint64_t at_most) const;
   std::int64_t number(std::string_view ending, const Tensor& part, std::size_t at = 0) const;
 
-  [[noreturn]] void complain(const std::string& what) const;  // Errc::malformed: "the weight "x" …"
-  [[noreturn]] void refuse(const std::string& what) const;    // Errc::unsupported
+  // Errc::malformed: "the weight "x" …"
+  [[noreturn]] void complain(const std::string& what, const std::string& hint = {}) const;
+  [[noreturn]] void refuse(const std::string& what) const;  // Errc::unsupported
 
   // Complains about a part of another dtype or shape than its weight needs.
   void check_shape(std::string_view ending, const Tensor& part, const Shape& shape) const;
@@ -117,12 +123,19 @@ GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view endin
 // other size is likely, and a larger block whose last one is cut would then fit as well.
 std::optional<std::uint64_t> likely_block(std::uint64_t count, std::uint64_t blocks) noexcept;
 
+constexpr std::uint64_t kMxGroup = 32, kNvGroup = 16;  // of MXFP4 and NVFP4
+
+// The same where the format says how many values of a row share a number.
+GroupNumbers numbers_in_groups(const PackedModule& module, std::string_view ending, const Tensor& numbers,
+                               const Shape& weight, std::uint64_t group);
+
 // A weight whose elements lie in rows of codes, by the last dimension of `shape`. A row takes rows.row_bytes, or if
 // that is 0 what its codes take.
 Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, PackedRows rows);
 
 // A matrix whose rows lie in several blocks in the same bytes: block i in the codes blocks[i]. The numbers of `rows`
-// are for the whole matrix; each is for all rows, or has a line for each row. The last block may have rows too many.
+// are for the whole matrix; each is for all rows, or has a line for each row. The last block may have rows too many,
+// but no block may be empty.
 Tensor stacked_blocks(PackedModule& module, const Tensor& packed, std::uint64_t row_count, std::uint64_t columns,
                       const std::vector<PackedCodes>& blocks, const PackedRows& rows);
 

@@ -1,6 +1,6 @@
 // gpt-oss: experts in MXFP4. Transformers holds them with the last two dimensions exchanged.
 //
-//   part      holds
+//   part      holds (OpenAI's own files have a point before both names)
 //   _blocks   [experts, out, groups, 16]: 32 values in 16 bytes, the low half of a byte first
 //   _scales   [experts, out, groups]: bytes x, for 2^(x - 127)
 #include <fmt/format.h>
@@ -17,13 +17,15 @@ constexpr std::uint64_t kGroup = 32, kGroupBytes = 16;
 }  // namespace
 
 Tensor read_mxfp4_blocks(PackedModule& module) {
-  const Tensor blocks = module.need("_blocks"), scales = module.need("_scales");
+  const Tensor* own = module.find(".blocks");
+  const std::string ending = own != nullptr ? ".scales" : "_scales";
+  const Tensor blocks = own != nullptr ? *own : module.need("_blocks"), scales = module.need(ending);
   const Shape& shape = blocks.shape();
   const std::size_t rank = shape.rank();
   const bool has_experts = rank == 4;
   if ((rank != 3 && rank != 4) || shape[rank - 1] != kGroupBytes)
     module.complain(fmt::format("has blocks of shape {}", to_string(shape)));
-  module.check_shape("_scales", scales, Shape(std::span(shape.begin(), rank - 1)));
+  module.check_shape(ending, scales, Shape(std::span(shape.begin(), rank - 1)));
   if (scales.dtype() != DType::u8) module.complain(fmt::format("has scales of {}", name(scales.dtype())));
   const std::uint64_t experts = has_experts ? shape[0] : 1, rows = shape[rank - 3], groups = shape[rank - 2];
   const auto columns = checked_mul(groups, kGroup);

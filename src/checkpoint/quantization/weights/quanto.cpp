@@ -51,6 +51,10 @@ Tensor read_codes(PackedModule& module, const Tensor& codes) {
   module.check_shape("._scale", scale, {groups, 1});
   module.check_shape("._shift", shift, {groups, 1});
   const unsigned bits = 8 / static_cast<unsigned>(in_byte);
+  if (const std::string_view said = module.text("weights");
+      (said == "int2" || said == "int4") && said[3] - '0' != int(bits))
+    module.complain(fmt::format("has {} scales for codes of shape {}, which do not fit the {} of its configuration",
+                                groups, to_string(codes.shape()), said));
   std::vector<PackedCodes> blocks;
   for (unsigned i = 0; i < in_byte; ++i) blocks.push_back(bit_field_codes(i * bits, bits, 0));
 

@@ -46,6 +46,7 @@ Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_vie
   PackedRows rows{.codes = element_codes(weight.dtype())};
   rows.scale = scales_of_elements(module, ending, scale, weight.shape());
   rows.dtype = dtype_of_scaled(module, scale.dtype());
+  module.check_weight_settings(weight.shape(), scale, module.find("_zero_point") != nullptr);
   if (module.scheme() == "gemma") rows.scale.rounded = rows.dtype;
   if (const Tensor* zero = module.find("_zero_point")) {
     rows.zero = numbers_by_shape(module, "_zero_point", *zero, weight.shape(), block_size(module));
@@ -56,7 +57,6 @@ Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_vie
 
 // A weight of a module whose scale has a name of its own; other numbers there are of activations.
 Tensor read_named(PackedModule& module, std::string_view ending, std::string_view of_activations) {
-  module.set_weight(module.base(), ".weight");
   module.find(of_activations);
   const Tensor weight = module.need(".weight"), scale = module.need(ending);
   return read_elements(module, weight, ending, scale);
@@ -68,6 +68,9 @@ Tensor read_scaled(PackedModule& module) {
   const Tensor* inverse = module.find("_scale_inv");
   const std::string_view ending = inverse != nullptr ? "_scale_inv" : "_scale";
   const Tensor weight = module.need(""), scale = inverse != nullptr ? *inverse : module.need(ending);
+  if (const Tensor* group_of = module.find("_g_idx");
+      group_of != nullptr && group_of->numel() != 0 && module.number("_g_idx", *group_of) >= 0)
+    module.refuse("has groups of columns that do not follow each other (\"_g_idx\")");
   if (inverse == nullptr || weight.dtype() != DType::i8) return read_elements(module, weight, ending, scale);
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
@@ -86,7 +89,7 @@ Tensor read_modelopt_fp4(PackedModule& module) {
   if (all.numel() != 1) module.complain(fmt::format("has \"_scale_2\" of shape {}", to_string(all.shape())));
   module.check_numbers("_scale_2", all);
   PackedRows rows{.codes = fp4_codes()};
-  rows.scale = scales_of_elements(module, "_scale", scale, shape);
+  rows.scale = numbers_in_groups(module, "_scale", scale, shape, kNvGroup);
   rows.scale.multiplier = all;
   rows.dtype = module.quantization().dtype;
   return rows_of(module, weight, shape, std::move(rows));

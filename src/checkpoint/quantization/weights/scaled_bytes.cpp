@@ -11,6 +11,15 @@
 namespace ballast {
 namespace {
 
+// Four rows share a byte, so that up to three rows may be padding: the bias has a number for each row, and config.json
+// has the sizes of some layers.
+std::uint64_t rows_of_bitnet(const PackedModule& module, std::uint64_t most) {
+  const std::string name(module.base().substr(0, module.base().rfind('.')));
+  if (const Tensor* bias = module.checkpoint().find(name + ".bias")) return bias->numel();
+  const std::uint64_t rows = module.outputs_by_name(name);
+  return rows <= most && most - rows < 4 ? rows : most;
+}
+
 // The class "bitlinear" divides what the layer gives by the scale, "autobitlinear" multiplies the weight by it.
 Tensor read_bitnet(PackedModule& module, const Tensor& weight, const Tensor& scale) {
   constexpr unsigned kQuarters = 4;
@@ -24,7 +33,7 @@ Tensor read_bitnet(PackedModule& module, const Tensor& weight, const Tensor& sca
     rows.scale = one_number(1.0F);
     rows.scale.divisor = scale;
   }
-  const std::uint64_t row_count = widened(module, Shape{weight.shape()[0]}, kQuarters)[0];
+  const std::uint64_t row_count = rows_of_bitnet(module, widened(module, Shape{weight.shape()[0]}, kQuarters)[0]);
   return stacked_blocks(module, weight, row_count, weight.shape()[1], quarters, rows);
 }
 
@@ -43,7 +52,7 @@ Tensor read_gemma(PackedModule& module, const Tensor& weight, const Tensor& scal
 Tensor read_fp4_bytes(PackedModule& module, const Tensor& weight, const Tensor& scale) {
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
-  rows.scale = numbers_by_shape(module, "_scale", scale, shape);
+  rows.scale = numbers_in_groups(module, "_scale", scale, shape, kNvGroup);
   rows.dtype = module.quantization().dtype;
   return rows_of(module, weight, shape, std::move(rows));
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
@@ -37,7 +38,9 @@ struct Wrapper {
   std::string type;
   DType dtype = DType::bf16;
   bool is_swizzled = false;
-  std::string elements{};  // the dtype of the elements of an MXTensor, if it says it
+  std::string elements{};              // the dtype of the elements of an MXTensor, if it says it
+  std::vector<std::uint64_t> block{};  // values that share a scale: by dimensions, or one number for the last
+  std::vector<std::uint64_t> shape{};
 };
 
 std::string last_component(std::string_view text) { return std::string(text.substr(text.rfind('.') + 1)); }
@@ -49,6 +52,43 @@ DType float_dtype(const PackedModule& module, std::string_view word) {
 }
 
 const Json* inside(const Json* json, std::string_view key) { return json != nullptr ? json->find(key) : nullptr; }
+
+// Another attribute would change what the weight is, or what its layer computes.
+void check_attribute(const PackedModule& module, const std::string& type, std::string_view name) {
+  constexpr std::string_view kKnown[] = {"qdata", "scale", "zero_point", "per_tensor_scale", "act_per_tensor_scale"};
+  if (std::ranges::find(kKnown, name) == std::end(kKnown))
+    module.refuse(fmt::format("is a {} of torchao with {}", type, quote(name)));
+}
+
+// A number, or a list of them; nothing if there is neither.
+std::vector<std::uint64_t> sizes_at(const Json& data, std::string_view key) {
+  const Json* found = data.find(key);
+  if (found == nullptr) return {};
+  if (found->is_integer()) return {found->count()};
+  std::vector<std::uint64_t> sizes;
+  if (found->is_list())
+    for (const Json& size : found->list()) sizes.push_back(size.count());
+  return sizes;
+}
+
+// As many scales as there are blocks.
+void check_blocks(const PackedModule& module, const Wrapper& wrapper, const Shape& shape, const Tensor& scale) {
+  if (!wrapper.shape.empty() && !std::ranges::equal(wrapper.shape, shape))
+    module.complain(
+        fmt::format("of shape {} is described as one of shape [{}]", to_string(shape), fmt::join(wrapper.shape, ", ")));
+  if (wrapper.block.empty()) return;
+  const std::size_t rank = shape.rank(), first = rank - std::min(rank, wrapper.block.size());
+  bool fits = wrapper.block.size() <= rank && std::ranges::find(wrapper.block, 0u) == wrapper.block.end();
+  std::uint64_t blocks = 1;
+  for (std::size_t i = 0; fits && i < rank; ++i) {
+    const std::uint64_t block = i < first ? 1 : wrapper.block[i - first];
+    blocks *= shape[i] / block + (shape[i] % block != 0);  // fits: no more than there are elements
+  }
+  fits = fits && scale.numel() == blocks;
+  if (!fits)
+    module.complain(fmt::format("of shape {} has scales of shape {} for blocks of [{}]", to_string(shape),
+                                to_string(scale.shape()), fmt::join(wrapper.block, ", ")));
+}
 
 Wrapper described_by(const PackedModule& module, const std::string& text) {
   try {
@@ -62,6 +102,9 @@ Wrapper described_by(const PackedModule& module, const std::string& text) {
     const Json* elements = data.find("elem_dtype");  // FP6 has no dtype of torch's: its name is a text
     if (elements != nullptr && elements->is_object()) elements = elements->find("_data");
     if (elements != nullptr && elements->is_text()) wrapper.elements = elements->text();
+    wrapper.block = sizes_at(data, "block_size");
+    wrapper.shape = sizes_at(data, "shape");
+    for (const Json& name : json.at("_tensor_data_names").list()) check_attribute(module, wrapper.type, name.text());
     const Json* swizzled = data.find("is_swizzled_scales");
     wrapper.is_swizzled = swizzled != nullptr && !(*swizzled == Json(false));
     return wrapper;
@@ -76,7 +119,10 @@ Wrapper wrapper_of(PackedModule& module) {
     const Composite& composite = *found;
     const std::string type = last_component(composite.layout);
     const auto end = type.find(' ');  // what is special about it follows
-    return {type.substr(0, end), composite.dtype.value_or(DType::bf16), end != std::string::npos, {}};
+    for (const std::string& part : composite.parts) check_attribute(module, type, last_component(part));
+    return {.type = type.substr(0, end),
+            .dtype = composite.dtype.value_or(DType::bf16),
+            .is_swizzled = end != std::string::npos};
   }
   const auto found = module.checkpoint().metadata.find(module.weight());
   if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + std::string(module.weight())};
@@ -88,11 +134,6 @@ Wrapper wrapper_of(PackedModule& module) {
 Tensor read_torchao(PackedModule& module) {
   const bool is_attribute = module.find(".qdata") != nullptr;
   const std::string mark = is_attribute ? "." : "_";
-  if (!is_attribute) {
-    const auto dot = module.base().rfind('.') + 1;
-    if (module.base().substr(dot).starts_with("_"))
-      module.set_weight(module.base().substr(0, dot), module.base().substr(dot + 1));
-  }
   const Tensor data = module.need(mark + "qdata"), scale = module.need(mark + "scale");
   const Wrapper wrapper = wrapper_of(module);
   const auto row = std::ranges::find(kClasses, std::string_view(wrapper.type), &Class::name);
@@ -108,6 +149,7 @@ Tensor read_torchao(PackedModule& module) {
   const Shape shape = is_fp4 && data.dtype() == DType::u8 ? widened(module, data.shape(), 2) : data.shape();
   PackedRows rows{.codes = is_fp4 ? fp4_codes() : element_codes(data.dtype())};
   rows.dtype = wrapper.dtype;
+  check_blocks(module, wrapper, shape, scale);
   rows.scale = numbers_by_shape(module, mark + "scale", scale, shape);
   if (scale.dtype() == DType::u8 && wrapper.type == "MXTensor") rows.scale.exponent_bias = 127;
   if (const Tensor* all = module.find(mark + "per_tensor_scale")) {
