@@ -74,9 +74,10 @@ std::string summary_of(const ScannedFile& file) {
   if (file.dangerous != 0) parts.push_back(plural(file.dangerous, "dangerous name"));
   if (file.unknown != 0) parts.push_back(fmt::format("{} that Ballast does not know", plural(file.unknown, "name")));
   if (file.findings != 0) parts.push_back(plural(file.findings, "finding"));
-  if (parts.empty() && file.known != 0)
-    parts.push_back(fmt::format("{} known, in {}", plural(file.known, "name"), plural(file.pickles, "pickle")));
-  return parts.empty() ? "no pickles" : fmt::format("{}", fmt::join(parts, ", "));
+  if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
+  if (file.pickles == 0) return "no pickles";
+  const std::string names = file.known == 0 ? "no names" : plural(file.known, "name") + " known";
+  return fmt::format("{}, in {}", names, plural(file.pickles, "pickle"));
 }
 
 void write_details(Session& session, const ScanReport& report, const ScannedFile& file) {

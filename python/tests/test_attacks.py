@@ -71,33 +71,33 @@ def test_an_opaque_object_answers_no_protocol(tmp_path):
 # --- pickles
 
 DEEP = 1_000_000
+# name: (the pickle, what comes of it)
 BOMBS = {
-    "a deep tuple as a key": b"\x80\x02}K\x01" + b"\x85" * DEEP + b"K\x02s.",
-    "a deep tuple in a set": b"\x80\x04\x8f(K\x01" + b"\x85" * DEEP + b"\x90.",
-    "a tuple of itself twice, sixty times, as a key": b"\x80\x02}K\x01" + b"\x85q\x00h\x00h\x00\x86" * 60 + b"K\x02s.",
-    "a list of itself twice as a key": b"\x80\x02}]" + b"q\x00]q\x01(h\x00h\x00e0h\x01" * 40 + b"K\x02s.",
-    "a bytearray of many bytes": b"\x80\x02cbuiltins\nbytearray\nJ\x00\x00\x00\x7f\x85R.",
-    "a list of a range": b"\x80\x02cbuiltins\nlist\ncbuiltins\nrange\nJ\x00\x00\x00\x7f\x85R\x85R.",
-    "a set of a range": b"\x80\x02cbuiltins\nset\ncbuiltins\nrange\nJ\x00\x00\x00\x7f\x85R\x85R.",
-    "a fraction of a power": b"\x80\x02cfractions\nFraction\nX\x0c\x00\x00\x001e1000000000\x85R.",
+    "a deep tuple as a key": (b"\x80\x02}K\x01" + b"\x85" * DEEP + b"K\x02s.", "dict 1"),
+    "a deep tuple in a set": (b"\x80\x04\x8f(K\x01" + b"\x85" * DEEP + b"\x90.", "set 1"),
+    "a tuple of itself twice, sixty times, as a key": (b"\x80\x02}K\x01" + b"q\x00h\x00\x86" * 60 + b"K\x02s.", "dict 1"),
+    "a list of itself twice, forty times, as a key": (b"\x80\x02}]q\x000" + b"](h\x00h\x00eq\x000" * 40 + b"h\x00K\x02s.", "dict 1"),
+    "a bytearray of many bytes": (b"\x80\x02cbuiltins\nbytearray\nJ\x00\x00\x00\x7f\x85R.", "Opaque"),
+    "a list of a range": (b"\x80\x02cbuiltins\nlist\ncbuiltins\nrange\nJ\x00\x00\x00\x7f\x85R\x85R.", "Opaque"),
+    "a set of a range": (b"\x80\x02cbuiltins\nset\ncbuiltins\nrange\nJ\x00\x00\x00\x7f\x85R\x85R.", "Opaque"),
+    "a fraction of a power": (b"\x80\x02cfractions\nFraction\nX\x0c\x00\x00\x001e1000000000\x85R.", "Opaque"),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_pickle_cannot_take_long_or_much(tmp_path, name):
-    (tmp_path / "bomb.pkl").write_bytes(BOMBS[name])
+    bomb, result = BOMBS[name]
+    (tmp_path / "bomb.pkl").write_bytes(bomb)
     code = f"""
 import resource, ballast
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-try:
-    ballast.load({str(tmp_path / "bomb.pkl")!r})
-except ballast.Error as error:
-    print(error.code)
+loaded = ballast.load({str(tmp_path / "bomb.pkl")!r})
+print(type(loaded).__name__, *([len(loaded)] if hasattr(loaded, "__len__") else []))
 """
     before = os.times()
     done = run(code)
     after = os.times()
-    assert done.returncode == 0, done.stderr[-500:]
+    assert (done.returncode, done.stdout) == (0, result + "\n"), done.stderr[-500:]
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     assert spent < 20
 
@@ -243,7 +243,7 @@ def test_exceptions_say_what_they_are_about(path, tmp_path):
         ballast.meta.get(path, "nothing")
     with pytest.raises(FileExistsError) as caught:
         ballast.convert(path, path)
-    assert caught.value.errno == 17 or caught.value.code
+    assert caught.value.errno == 17
     with pytest.raises(FileNotFoundError) as caught:
         ballast.open(tmp_path / "nothing")
     assert caught.value.errno == 2
@@ -338,7 +338,7 @@ except ballast.Error as error:
     print(error.code)
 """
     done = run(code)
-    assert "KeyboardInterrupt" in done.stderr or done.stdout.strip() in ("interrupted", "cancelled")
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
 def test_a_fortran_order_is_not_claimed(path):

@@ -121,9 +121,11 @@ class FaultFinder {
     for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
       const auto& [name, tensor] = checkpoint_.tensors[i];
       if (packed && (packed->has_part(i) || packed->has_of_activations(i))) continue;
-      const bool is_alone = packed && (packed->is_orphan(i) || holds_codes(name, tensor));
-      if (is_alone) missing(std::string(name), "holds codes of a quantized weight, whose other parts are not there");
-      take(name, is_alone ? nullptr : &tensor);
+      const std::string orphan = packed ? packed->orphan_of(i) : std::string();
+      const bool is_alone = !orphan.empty() || (packed && holds_codes(name, tensor));
+      const std::string weight = orphan.empty() ? std::string(name) : orphan;
+      if (is_alone) missing(weight, "holds codes of a quantized weight, whose other parts are not there");
+      take(weight, is_alone ? nullptr : &tensor);
     }
     if (!packed) return;
     for (const PackedWeight& weight : packed->all()) {

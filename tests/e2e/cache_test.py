@@ -20,9 +20,9 @@ class Cache(TestCase):
         self.models.mkdir(mode=0o700)
         self.write_deflated(self.models / "model.pt")
 
-    def write_deflated(self, path, padding=0):
+    def write_deflated(self, path, padding=0, of=PT):
         """Packs the example again, deflated, so that its tensors cannot be mapped."""
-        with zipfile.ZipFile(PT) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        with zipfile.ZipFile(of) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
             for member in old.namelist():
                 new.writestr(member, old.read(member))
             if padding:
@@ -85,8 +85,14 @@ class Cache(TestCase):
         self.assertIn("no conversion cache was made", result.err)
 
     def test_a_compressed_cache_gives_the_same_answers(self):
+        self.write("plain.safetensors", {"w": ("F32", [1 << 18], [i % 7 for i in range(1 << 18)])})
+        self.ballast("convert", "plain.safetensors", "plain.pt", "-q")
+        self.write_deflated(self.models / "model.pt", of=self.folder / "plain.pt")
         before = self.ballast("stats", "models/model.pt", "--json").out
         self.assertEqual(self.ballast("stats", "models/model.pt", "--json", "--cache", "--compress-cache").out, before)
+        self.assertTrue(self.made())
+        self.assertLess((self.models / CACHE).stat().st_size, 1 << 18, "a quarter of the bytes in it")
+        self.assertEqual([each["valid"] for each in self.ballast("cache", "list", "--json").json()["caches"]], [True])
         self.assertEqual(self.ballast("stats", "models/model.pt", "--json").out, before)
 
     def test_a_source_that_changed_is_converted_anew(self):

@@ -149,14 +149,21 @@ class Dequantize(TestCase):
 
     def test_an_adapter_is_merged_into_the_numbers(self):
         prefix = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
+        a, b = [j % 5 - 2 for j in range(128)], [i % 3 - 1 for i in range(64)]
         self.write("adapter/adapter_model.safetensors",
-                   {prefix + "A.weight": ("F32", [1, 128], bytes(512)), prefix + "B.weight": ("F32", [64, 1], bytes(256))})
+                   {prefix + "A.weight": ("F32", [1, 128], a), prefix + "B.weight": ("F32", [64, 1], b)})
         (self.folder / "adapter/adapter_config.json").write_text(json.dumps(
             {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"], "task_type": None}))
         arguments = ["adapter", "merge", model("fp8-fbgemm-row"), "adapter", "-o", "merged.safetensors"]
         self.refused(*arguments, code=UNSUPPORTED, says="cannot be merged into", hint="--dequantize")
         self.ballast(*arguments, "--dequantize")
-        self.ballast("diff", "merged.safetensors", expected("fp8-fbgemm-row"))
+        of_bf16 = lambda tensor, at: struct.unpack("<f", b"\0\0" + tensor[2][2 * at:2 * at + 2])[0]
+        merged, plain = (read_safetensors(path)[0] for path in (self.folder / "merged.safetensors", expected("fp8-fbgemm-row")))
+        changed = "model.layers.0.self_attn.q_proj.weight"
+        self.assertEqual(merged[changed][:2], ("BF16", [64, 128]))
+        for i, j in ((0, 0), (2, 0), (2, 3), (4, 2), (62, 127), (63, 126)):
+            self.assertAlmostEqual(of_bf16(merged[changed], i * 128 + j), of_bf16(plain[changed], i * 128 + j) + b[i] * a[j], delta=0.02)
+        self.assertEqual({name for name in plain if plain[name] != merged[name]}, {changed})
 
 
 if __name__ == "__main__":
