@@ -25,6 +25,10 @@ template <class T>
 std::vector<T> of_all(Team& team, const T& mine) {
   std::vector<T> all;
   for (const auto& message : team.exchange(std::as_bytes(std::span(&mine, 1)))) {
+    if (message.size() != sizeof(T)) {
+      throw Error(Errc::mismatch, "the processes of this job do not carry out the same")
+          .hint("give all of them the same arguments, and the same version of this program");
+    }
     all.emplace_back();
     std::memcpy(&all.back(), message.data(), sizeof(T));
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -159,7 +161,16 @@ void Communicator::agree_or_throw(const std::exception_ptr& mine) const {
   if (found == 0) return;
   const auto failed = static_cast<unsigned>(size_ - found);
   const Bytes packed = broadcast(rank_ == failed ? pack_failure(mine) : Bytes(), failed);
+  has_agreed_ = true;
   throw_failure(packed, failed, size_, rank_ == failed ? mine : nullptr);
+}
+
+void Communicator::end_the_job(const std::exception_ptr& cause) const noexcept {
+  const Error error = as_error(cause);
+  std::fprintf(stderr, "ballast: %s (on rank %u of %u); the other ranks cannot be told, so the job ends\n",
+               error.what(), rank_, size_);
+  MPI_Abort(comm_, info(error.code()).exit_code);
+  std::abort();  // MPI_Abort comes back only if it fails
 }
 
 void Communicator::agree_or_throw(const std::optional<Error>& mine) const {

@@ -79,6 +79,21 @@ class Communicator {
     agree_or_throw(failure_of(std::forward<Work>(work)));
   }
 
+  // Does work in which ranks also exchange messages outside of together(). Whatever is thrown that the ranks have not
+  // agreed on, a fault of MPI or too little memory, leaves the others waiting for a message that will never come: it
+  // ends the job (MPI_Abort), with a sentence on stderr.
+  template <class Work>
+  auto or_end_the_job(Work&& work) const {
+    has_agreed_ = false;
+    try {
+      return std::forward<Work>(work)();
+    } catch (...) {
+      if (!has_agreed_) end_the_job(std::current_exception());
+      throw;
+    }
+  }
+  [[noreturn]] void end_the_job(const std::exception_ptr& cause) const noexcept;
+
  private:
   Communicator(MPI_Comm owned, bool may_use_threads);
   void free() noexcept;
@@ -87,6 +102,7 @@ class Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   unsigned rank_ = 0, size_ = 1;
   bool may_use_threads_ = false;
+  mutable bool has_agreed_ = false;  // whether the ranks threw a failure together
 };
 
 }  // namespace ballast::mpi

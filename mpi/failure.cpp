@@ -15,20 +15,6 @@ namespace {
 
 enum Kind : std::uint64_t { kError, kStateDictError };
 
-Error as_error(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::limit, "there is not enough memory");
-  } catch (const std::exception& other) {
-    return Error(Errc::io, other.what()).because(failure);
-  } catch (...) {
-    return Error(Errc::io, "something was thrown that is no exception of C++").because(failure);
-  }
-}
-
 // A hint keeps its remedies by name only in this process; as a text it is the same everywhere.
 void pack_error(Packer& out, const Error& error) {
   out.number(static_cast<std::uint64_t>(error.code()));
@@ -69,6 +55,20 @@ const StateDictError* state_dict_error(const std::exception_ptr& failure, std::e
 }
 
 }  // namespace
+
+Error as_error(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::limit, "there is not enough memory");
+  } catch (const std::exception& other) {
+    return Error(Errc::io, other.what()).because(failure);
+  } catch (...) {
+    return Error(Errc::io, "something was thrown that is no exception of C++").because(failure);
+  }
+}
 
 std::vector<std::byte> pack_failure(const std::exception_ptr& failure) {
   Packer out;

@@ -6,7 +6,12 @@
 #include <span>
 #include <vector>
 
+#include <ballast/error.hpp>
+
 namespace ballast::mpi {
+
+// Whatever was thrown, as an Error.
+Error as_error(const std::exception_ptr& failure);
 
 std::vector<std::byte> pack_failure(const std::exception_ptr& failure);
 

@@ -3,10 +3,13 @@
 #include <ballast/scan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "communicator.hpp"
@@ -25,9 +28,19 @@ const Note kNoSharedMemory = {"/dev/shm",
                               "the system gives too little memory to be shared, so every rank has its own copy",
                               Note::Kind::remark, "make /dev/shm larger, or do not share"};
 
+// What has to be the same on all ranks before they send each other bytes: each by its digest.
+enum Same : std::size_t { kSameRules, kSameTensors, kSameOptions, kSameCount };
+using SameDigests = std::array<std::uint64_t, kSameCount>;
+
+constexpr std::string_view kDiffers[kSameCount] = {
+    "the rules are not those of rank 0",
+    "the checkpoint is not the one that rank 0 has opened",
+    "the options (memory_bytes, share, read_once) are not those of rank 0",
+};
+
 class Loading {
  public:
-  Loading(MPI_Comm ranks, const LoadOptions& options) : all_(ranks), node_(all_.node()), options_(options) {}
+  Loading(const Communicator& all, const LoadOptions& options) : all_(all), node_(all_.node()), options_(options) {}
 
   Loaded run(const std::function<std::vector<BoundTensor>()>& bind_model, const std::string& target,
              const std::vector<RankRule>& rules) {
@@ -42,7 +55,12 @@ class Loading {
       if (!options_.load.allow_dangerous) refuse_dangerous(checkpoint);
     });
     options_.load.allow_dangerous = true;
-    all_.together([&] { plan(rules); });
+    SameDigests mine{};
+    all_.together([&] {
+      plan(rules);
+      mine = same_digests(rules);
+    });
+    compare_with_others(mine);
     find_demand();
     receive();
     Loaded loaded;
@@ -60,6 +78,47 @@ class Loading {
     extents_ = extents_of(opened_.checkpoint);
     fields_ = find_needs(model_, opened_.checkpoint, sliced_, options_.load);
     number_tensors();
+  }
+
+  SameDigests same_digests(const std::vector<RankRule>& rules) const {
+    Packer packed_rules, tensors, options;
+    for (const RankRule& rule : rules) {
+      packed_rules.text(rule.match);
+      packed_rules.number(static_cast<std::uint64_t>(rule.split));
+      packed_rules.number(rule.unit);
+    }
+    for (std::size_t i = 0; i < plan_.tensors.size(); ++i) {
+      const RankedTensor& tensor = plan_.tensors[i];
+      tensors.text(tensor.name);
+      tensors.text(name(tensor.dtype));
+      tensors.number(tensor.shape.rank());
+      for (const std::uint64_t dim : tensor.shape) tensors.number(dim);
+      const TensorPlace& place = extents_.tensors[i];
+      for (const std::uint64_t number : {std::uint64_t{place.extent}, place.first, place.bytes}) tensors.number(number);
+    }
+    for (const Extent& extent : extents_.all) {
+      for (const std::uint64_t number : {extent.offset, extent.size, extent.granule}) tensors.number(number);
+    }
+    options.number(piece_bytes(options_.memory_bytes));
+    options.number(options_.share ? 1 : 0);
+    options.number(static_cast<std::uint64_t>(options_.read_once));
+    return {digest_of(packed_rules.take()), digest_of(tensors.take()), digest_of(options.take())};
+  }
+
+  // From here on the ranks send each other bytes, and nothing that says what these are.
+  void compare_with_others(const SameDigests& mine) const {
+    const std::vector<Bytes> all = all_.exchange(std::as_bytes(std::span(mine)));
+    all_.together([&] {
+      const auto first = Unpacker(all.front()).raw(sizeof mine);
+      const auto own = std::as_bytes(std::span(mine));
+      for (std::size_t i = 0; i < kSameCount; ++i) {
+        const std::size_t at = i * sizeof(std::uint64_t);
+        if (std::ranges::equal(first.subspan(at, sizeof(std::uint64_t)), own.subspan(at, sizeof(std::uint64_t))))
+          continue;
+        throw Error(Errc::mismatch, std::string(kDiffers[i]))
+            .hint("give all ranks the same arguments, and the same files");
+      }
+    });
   }
 
   // The tensors of the slice are some of the checkpoint's, in the same order.
@@ -89,11 +148,6 @@ class Loading {
       node_of_.push_back(static_cast<unsigned>(Unpacker(number).number()));
     for (const Bytes& number : group().exchange(packed_number(all_.rank())))
       readers_.push_back(static_cast<unsigned>(Unpacker(number).number()));
-    all_.together([&] {
-      for (const auto& needs : needs_) {
-        if (needs.size() != mine.size()) throw Error(Errc::mismatch, "the ranks have opened different checkpoints");
-      }
-    });
   }
 
   static Bytes packed_number(std::uint64_t number) {
@@ -230,7 +284,8 @@ class Loading {
     return report;
   }
 
-  Communicator all_, node_;
+  const Communicator& all_;
+  Communicator node_;
   LoadOptions options_;
   std::vector<BoundTensor> model_;
   OpenedTogether opened_;
@@ -253,7 +308,9 @@ class Loading {
 
 Loaded load_bound(MPI_Comm ranks, const std::function<std::vector<BoundTensor>()>& bind_model,
                   const std::string& target, const std::vector<RankRule>& rules, const LoadOptions& options) {
-  return Loading(ranks, options).run(bind_model, target, rules);
+  const Communicator all(ranks);
+  std::optional<Loading> loading;  // outlives a failure: the destructor is collective
+  return all.or_end_the_job([&] { return loading.emplace(all, options).run(bind_model, target, rules); });
 }
 
 }  // namespace ballast::mpi

@@ -13,6 +13,13 @@
 
 namespace ballast::mpi {
 
+// A number that differs if the bytes do, for ranks that compare what they have: FNV-1a.
+inline std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const std::byte byte : bytes) digest = (digest ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3;
+  return digest;
+}
+
 class Packer {
  public:
   void number(std::uint64_t value) { raw(std::as_bytes(std::span(&value, 1))); }

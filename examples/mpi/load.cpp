@@ -42,8 +42,8 @@ int run(const char* path, const char* rules) try {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Model model;
   const ballast::mpi::LoadOptions options{.load = {.ignore_unexpected = {"lm_head.weight"}}};
-  const auto loaded =
-      ballast::mpi::load_state_dict(MPI_COMM_WORLD, model, path, ballast::load_rank_rules(rules), options);
+  const auto parsed = ballast::mpi::load_rank_rules(MPI_COMM_WORLD, rules);  // on all ranks or on none
+  const auto loaded = ballast::mpi::load_state_dict(MPI_COMM_WORLD, model, path, parsed, options);
   if (rank == 0) std::fputs(to_string(loaded.ranks).c_str(), stdout);
   return 0;
 } catch (const ballast::Error& error) {

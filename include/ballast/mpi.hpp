@@ -8,14 +8,18 @@
 // after MPI_Finalize.
 //
 // If a rank fails, all ranks throw: the StateDictError, or the Error of the first rank that failed, which names the
-// rank.
+// rank. What the ranks cannot agree on, a fault of MPI itself or too little memory for a message, ends the job: the
+// rank says it on stderr and calls MPI_Abort.
+//
+// A rank that throws before it calls a function leaves the others waiting in it. So read the rules by load_rank_rules()
+// of this namespace, which fails on all ranks or on none.
 //
 // Example:
 //   struct Linear { Tensor weight, bias; };
 //   BALLAST_FIELDS(Linear, weight, bias)
 //
 //   Linear layer;
-//   const auto rules = load_rank_rules("ranks.json");
+//   const auto rules = mpi::load_rank_rules(MPI_COMM_WORLD, "ranks.json");
 //   const mpi::Loaded loaded = mpi::load_state_dict(MPI_COMM_WORLD, layer, "model.safetensors", rules);
 //   std::cout << to_string(loaded.ranks);
 #pragma once
@@ -76,8 +80,12 @@ struct Loaded {
   RankReport ranks;
 };
 
+// The rules of ballast::load_rank_rules(path), which rank 0 reads for all ranks.
+std::vector<RankRule> load_rank_rules(MPI_Comm ranks, const std::string& path);
+
 // Fills the model of each rank with its parts of the tensors, as plan_ranks() cuts them for as many ranks as the
-// communicator has. Every byte that some rank needs is read once. Like ballast::load_state_dict, it checks everything
+// communicator has. Every byte that some rank needs is read once. Ranks that were given other rules or options, or that
+// opened another checkpoint, are Errc::mismatch. Like ballast::load_state_dict, it checks everything
 // before a model changes, on all ranks.
 //
 // Memory: what the model holds in the end, and `memory_bytes`. A rank that reads a tensor that lies strided in its file

@@ -11,6 +11,7 @@
 
 #include "../../cli/command_line.hpp"
 #include "../../cli/interrupt.hpp"
+#include "../failure.hpp"
 #include "rank_team.hpp"
 
 namespace {
@@ -46,6 +47,18 @@ std::string members_of(std::span<const ballast::TeamWork> work) {
                             report.imbalance(&ballast::mpi::RankTraffic::written));
 }
 
+// The other ranks may wait for a message of this one that will never come. After a signal they end by themselves; to
+// end MPI, one would wait for all of them.
+[[noreturn]] void end_the_job(const ballast::mpi::RankTeam& team, int exit_code) {
+  if (ballast::cli::interrupted() != 0) _exit(exit_code);
+  if (!team.is_first()) {  // which has said it
+    fmt::print(stderr, "ballast: {} (on rank {} of {})\n", ballast::mpi::as_error(team.broken_by()).what(), team.rank(),
+               team.size());
+  }
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  _exit(exit_code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -68,7 +81,7 @@ int main(int argc, char** argv) {
                                         .rank_table = table_of,
                                         .rank_members = members_of};
     team.serve([&] { exit_code = ballast::cli::run(argc, argv, program); });
-    if (team.is_broken()) _exit(exit_code);  // to end MPI, one waits for all ranks
+    if (team.broken_by() != nullptr) end_the_job(team, exit_code);
   }
   MPI_Finalize();
   return exit_code;

@@ -49,6 +49,7 @@ void RankTeam::serve(const std::function<void()>& work) {
     }
     lock.lock();
     if (asked == nullptr) continue;  // what cannot be looked for now shows at the next exchange
+    if (failure != nullptr) broken_by_ = failure;
     answer_ = std::move(answer);
     failure_ = failure;
     asked_ = nullptr;
@@ -99,10 +100,8 @@ void RankTeam::wait_for(MPI_Request& request) {
     pass_warnings();
     const auto now = Clock::now();
     if (stopped == Clock::time_point{} && is_stopped_()) stopped = now;
-    if (stopped != Clock::time_point{} && now - stopped > kPatience) {
-      is_broken_ = true;
+    if (stopped != Clock::time_point{} && now - stopped > kPatience)
       throw Error(Errc::cancelled, "another process of this job is gone");
-    }
     pause(now - begin);
   }
 }

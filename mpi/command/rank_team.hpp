@@ -20,15 +20,15 @@ namespace ballast::mpi {
 
 class RankTeam final : public Team {
  public:
-  // Collective over `comm`. `is_stopped` says whether a signal wants this process to end; it is asked by the thread of
-  // MPI.
+  // Collective over `comm`. `is_stopped` says whether a signal wants this process to end; any thread asks it.
   RankTeam(MPI_Comm comm, std::function<bool()> is_stopped);
 
   // Runs `work` in a thread of its own, and serves it until it ends.
   void serve(const std::function<void()>& work);
 
-  // Whether an exchange was abandoned, because another rank is gone: then MPI cannot be ended in an orderly way.
-  bool is_broken() const noexcept { return is_broken_; }
+  // Why an exchange was abandoned: another rank is gone, or MPI failed. Then the other ranks may wait for this one, and
+  // MPI cannot be ended in an orderly way. Null if none was.
+  const std::exception_ptr& broken_by() const noexcept { return broken_by_; }
 
   unsigned rank() const noexcept override { return all_.rank(); }
   unsigned size() const noexcept override { return all_.size(); }
@@ -37,7 +37,8 @@ class RankTeam final : public Team {
   // Called by the verb's thread.
   Messages swap(std::span<const std::byte> mine) override;
   void warn(std::uint64_t failure) noexcept override { own_warning_ = failure; }
-  std::uint64_t newest_warning() const noexcept override { return newest_warning_; }
+  // A signal counts like the failure of another rank: nothing that is under way is wanted any more.
+  std::uint64_t newest_warning() const noexcept override { return is_stopped_() ? UINT64_MAX : newest_warning_.load(); }
 
   // Called by the thread of MPI.
   void pass_warnings();
@@ -57,7 +58,7 @@ class RankTeam final : public Team {
   std::atomic<std::uint64_t> own_warning_ = 0, newest_warning_ = 0;
   std::uint64_t passed_warning_ = 0;
   std::vector<MPI_Request> sending_;
-  std::atomic<bool> is_broken_ = false;
+  std::exception_ptr broken_by_;
 };
 
 }  // namespace ballast::mpi

@@ -28,6 +28,7 @@
 #include "save/engine.hpp"
 #include "save/plan.hpp"
 #include "save/plan_key.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -177,6 +178,7 @@ std::vector<OutputFormat> output_formats() {
 }
 
 SavePlan plan_save(const Checkpoint& checkpoint, const std::string& path, const SaveOptions& options) {
+  check_same_files(team_of(options.team), checkpoint);
   if (!options.allow_dangerous) refuse_dangerous(checkpoint);
   if (!options.allow_empty) refuse_empty(checkpoint);
   if (checkpoint.quantization) refuse_unread_parts(checkpoint);

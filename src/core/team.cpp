@@ -5,8 +5,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <typeinfo>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "core/host_name.hpp"
 #include "core/team_error.hpp"
 #include "core/wanted.hpp"
 
@@ -14,6 +20,9 @@ namespace ballast {
 namespace {
 
 constexpr std::byte kMessage{0}, kFailure{1};
+
+// Calls of attempt_together() that this thread is in: their failures are no errors yet.
+thread_local unsigned attempts = 0;
 
 class Alone final : public Team {
  public:
@@ -23,6 +32,22 @@ class Alone final : public Team {
  private:
   Messages swap(std::span<const std::byte> mine) override { return {{mine.begin(), mine.end()}}; }
 };
+
+// The error of one member, for all of them.
+Error naming(const Error& error, std::size_t rank, std::size_t members, std::string_view host) {
+  return error.saying(fmt::format("{} (on rank {} of {}, host {})", error.message(), rank, members, host));
+}
+
+// Whether the exception is an Error and no kind of it, so that nothing is lost if another takes its place.
+bool is_plain_error(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return typeid(error) == typeid(Error);
+  } catch (...) {
+    return false;
+  }
+}
 
 std::vector<std::byte> framed(std::byte kind, std::span<const std::byte> bytes) {
   std::vector<std::byte> frame(1 + bytes.size(), kind);
@@ -70,17 +95,23 @@ Team::Messages Team::exchange(std::span<const std::byte> mine) {
 // The failure that counts among those that members sent: the first that is not a mere stop, or the first.
 std::exception_ptr Team::failure_in(Messages& frames, const std::exception_ptr& own) {
   std::optional<Error> chosen;
-  std::size_t of = 0;
+  std::size_t of = 0, alike = 0;
+  std::string host;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     if (frames[i].empty() || frames[i].front() != kFailure) continue;
     Cursor in(std::span(frames[i]).subspan(1));
     Error error = read_error(in);
+    if (chosen && std::string_view(chosen->what()) == error.what()) ++alike;
     const bool is_better = !chosen || (chosen->code() == Errc::cancelled && error.code() != Errc::cancelled);
-    if (is_better) of = i, chosen = std::move(error);
+    if (is_better) of = i, alike = 1, host = read_text(in), chosen = std::move(error);
   }
   if (!chosen) return nullptr;
   ++failures_;
-  return own && of == rank() ? own : std::make_exception_ptr(*chosen);
+  const bool is_own = own && of == rank();
+  const bool is_named = attempts == 0 && alike != frames.size() && chosen->code() != Errc::cancelled;
+  if (!is_named || (is_own && !is_plain_error(own))) return is_own ? own : std::make_exception_ptr(*chosen);
+  if (is_own) chosen = error_for_others(own);  // with its cause
+  return std::make_exception_ptr(naming(*chosen, of, frames.size(), host));
 }
 
 // This member has failed: tells the others, and hears whether an error of theirs comes first.
@@ -88,6 +119,7 @@ std::exception_ptr Team::agree_on(std::exception_ptr own) {
   if (agreed_) return own;  // it came from the others, or from here to them
   Message failure;
   add_error(failure, error_for_others(own));
+  failure.text(host_name());
   warn(failures_ + 1);
   try {
     auto frames = swap(framed(kFailure, failure));
@@ -98,13 +130,16 @@ std::exception_ptr Team::agree_on(std::exception_ptr own) {
 }
 
 std::exception_ptr attempt_together(Team& team, const std::function<void()>& work) {
+  std::exception_ptr failure;
+  ++attempts;
   try {
     together(team, work);
-    return nullptr;
   } catch (...) {
+    failure = std::current_exception();
     team.agreed_ = nullptr;  // all members go on
-    return std::current_exception();
   }
+  --attempts;
+  return failure;
 }
 
 void together(Team& team, const std::function<void()>& work) {

@@ -12,6 +12,7 @@
 #include "kernels/digest.hpp"
 #include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -125,7 +126,10 @@ HashReport hash_all(const Checkpoint& checkpoint, const HashOptions& options) {
 
 HashReport hash(const Checkpoint& checkpoint, const HashOptions& options) {
   HashReport report;
-  together(team_of(options.team), [&] { report = hash_all(checkpoint, options); });
+  together(team_of(options.team), [&] {
+    check_same_sources(team_of(options.team), checkpoint);
+    report = hash_all(checkpoint, options);
+  });
   return report;
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/digest.hpp"
 #include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -147,7 +148,10 @@ Manifest make_manifest(const Checkpoint& checkpoint, std::span<const TensorDiges
       works.push_back({&tensor, &manifest.tensors.back().digest, {}});
     }
   }
-  together(team_of(options.team), [&] { take_digests(works, options); });
+  together(team_of(options.team), [&] {
+    check_same_sources(team_of(options.team), checkpoint);
+    take_digests(works, options);
+  });
   return manifest;
 }
 

@@ -13,6 +13,7 @@
 #include "inspect/pattern.hpp"
 #include "inspect/value_pass.hpp"
 #include "tensor/repeated_bytes.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -198,7 +199,10 @@ std::uint64_t ProblemReport::errors() const noexcept {
 
 ProblemReport find_problems(const Checkpoint& checkpoint, const ProblemOptions& options) {
   ProblemReport report;
-  together(team_of(options.team), [&] { report = problems_of(checkpoint, options); });
+  together(team_of(options.team), [&] {
+    check_same_sources(team_of(options.team), checkpoint);
+    report = problems_of(checkpoint, options);
+  });
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include "inspect/quantiles.hpp"
 #include "inspect/value_pass.hpp"
 #include "tensor/repeated_bytes.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -199,6 +200,7 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
   together(team_of(options.team), [&] {
     if (const auto error = why_no_statistics(tensor)) throw *error;
     check_quantiles(options.quantiles);
+    check_same_sources(team_of(options.team), tensor);
     const Tensor numbers = numbers_of(tensor);
     if (options.axis) channel_dimension(numbers, *options.axis);
     RepeatedBytes(options.limits).add("", numbers);
@@ -209,7 +211,10 @@ Stats stats(const Tensor& tensor, const StatsOptions& options) {
 
 std::vector<TensorStats> stats(const Checkpoint& checkpoint, const StatsOptions& options) {
   std::vector<TensorStats> results;
-  together(team_of(options.team), [&] { results = stats_of_all(checkpoint, options); });
+  together(team_of(options.team), [&] {
+    check_same_sources(team_of(options.team), checkpoint);
+    results = stats_of_all(checkpoint, options);
+  });
   return results;
 }
 

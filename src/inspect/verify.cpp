@@ -5,6 +5,7 @@
 #include <ballast/verify.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "tensor/packed_storage.hpp"
 #include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
+#include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
@@ -65,29 +67,34 @@ class Verifier {
     } else {
       check_index(contents.index);
     }
-    try {
-      look_into(manifest);
-    } catch (const Error& error) {
-      if (error.code() == Errc::cancelled || says_it_is_no_checkpoint(error)) throw;
-      const bool is_known = error.code() == Errc::not_found && lacks_shards_;  // each of them is a finding already
-      if (!is_known) find(error.where(), describe(error));
-    }
+    look_into(manifest);
     return std::move(report_);
   }
 
  private:
-  // What one member of a team cannot read is a finding of all.
   void look_into(const std::optional<Manifest>& manifest) {
-    const auto failure = attempt_together(team_, [&] {
-      const Checkpoint checkpoint = open(target_, options_.open);
-      report_.tensors = checkpoint.size();
+    Checkpoint checkpoint;
+    if (!attempt([&] { checkpoint = open(target_, options_.open); })) return;
+    check_same_sources(team_, checkpoint);
+    report_.tensors = checkpoint.size();
+    attempt([&] {
       if (options_.read_data) {
         read_everything(checkpoint);
         check_sums(checkpoint);
       }
       if (manifest) check_manifest(checkpoint, *manifest);
     });
-    if (failure) std::rethrow_exception(failure);
+  }
+
+  // Whether the work succeeded. What one member of a team cannot read is a finding of all.
+  bool attempt(const std::function<void()>& work) try {
+    if (const auto failure = attempt_together(team_, work)) std::rethrow_exception(failure);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == Errc::cancelled || says_it_is_no_checkpoint(error)) throw;
+    const bool is_known = error.code() == Errc::not_found && lacks_shards_;  // each of them is a finding already
+    if (!is_known) find(error.where(), describe(error));
+    return false;
   }
 
   // A shard that Ballast cannot read is damage to the set; a file that is something else altogether is not damaged.

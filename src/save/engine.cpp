@@ -40,12 +40,13 @@ std::set<const Storage*> storages_of(const SavePlan& plan) {
 // Nobody may write what another member would not.
 void check_that_plans_agree(const SavePlan& plan, Team& team) {
   if (team.size() == 1) return;
-  std::uint64_t first = plan_digest(plan);
+  const SourceList sources = sources_of(plan);
+  sources.check_files(team);
+  std::uint64_t first = plan_digest(plan, sources);
   const std::uint64_t own = first;
   tell(team, std::span(&first, 1));
   if (own != first)
-    throw Error(Errc::mismatch,
-                "the processes of this job would not write the same: what they read or were told differs")
+    throw Error(Errc::mismatch, "the processes of this job would not write the same: what they were told differs")
         .in(plan.files.front().path)
         .hint("give all of them the same arguments, the same version of this program, and files that all of them see");
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/digest.hpp"
+#include "kernels/fact_hash.hpp"
 #include "tensor/ancestors.hpp"
 
 namespace ballast {
@@ -14,26 +15,11 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;  // to be raised if this program makes other bytes from the same input
 
-// A digest of texts and numbers.
-class Hash {
- public:
-  // The length comes first, so that "ab" "c" differs from "a" "bc".
-  void add(std::string_view text) {
-    add(text.size());
-    hash_.update(std::as_bytes(std::span(text)));
-  }
-  void add(std::uint64_t number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
-  void add(const SavePlan::File& file) {
-    add(file.path);
-    add(file.size_bytes);
-    add(std::string_view(reinterpret_cast<const char*>(file.head.data()), file.head.size()));
-  }
-
-  std::uint64_t digest() const noexcept { return hash_.digest_64(); }
-
- private:
-  kernels::Xxh3 hash_;
-};
+void add_file(kernels::FactHash& hash, const SavePlan::File& file) {
+  hash.add(file.path);
+  hash.add(file.size_bytes);
+  hash.add(std::string_view(reinterpret_cast<const char*>(file.head.data()), file.head.size()));
+}
 
 class KeyMaker {
  public:
@@ -49,7 +35,7 @@ class KeyMaker {
   }
 
   void add(const SavePlan::File& file) {
-    hash_.add(file);
+    add_file(hash_, file);
     for (const SavePlan::Item& item : file.items) {
       hash_.add(item.offset);
       for_each_ancestor(item.tensor, [this](const Tensor& tensor, const auto& derivation) { add(tensor, derivation); });
@@ -85,7 +71,7 @@ class KeyMaker {
     is_complete_ = is_complete_ && (is_known || tensor.nbytes() == 0);
   }
 
-  Hash hash_;
+  kernels::FactHash hash_;
   std::set<std::string, std::less<>> known_;
   bool is_complete_ = true;
 };
@@ -98,19 +84,23 @@ std::string plan_key(const SavePlan& plan, std::span<const CheckpointFile> sourc
   return key.finish();
 }
 
-std::uint64_t plan_digest(const SavePlan& plan) {
-  Hash hash;
+std::uint64_t plan_digest(const SavePlan& plan, const SourceList& sources) {
+  kernels::FactHash hash;
   hash.add(plan.key.empty() ? 0 : 1);  // the key itself names devices, which have other numbers on other machines
+  hash.add(sources.tensors_digest());
   for (const SavePlan::File& file : plan.files) {
-    hash.add(file);
-    for (const SavePlan::Item& item : file.items) {
-      hash.add(item.name);
-      hash.add(item.offset);
-      hash.add(name(item.tensor.dtype()));
-      hash.add(item.tensor.nbytes());
-    }
+    add_file(hash, file);
+    for (const SavePlan::Item& item : file.items) hash.add(item.offset);
   }
   return hash.digest();
+}
+
+SourceList sources_of(const SavePlan& plan) {
+  SourceList sources;
+  for (const SavePlan::File& file : plan.files) {
+    for (const SavePlan::Item& item : file.items) sources.add(item.name, item.tensor);
+  }
+  return sources;
 }
 
 }  // namespace ballast

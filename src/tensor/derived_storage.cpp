@@ -7,8 +7,11 @@
 #include <functional>
 #include <utility>
 
+#include <ballast/error.hpp>
+
 #include "core/overflow_counter.hpp"
 #include "core/scratch.hpp"
+#include "core/wanted.hpp"
 
 namespace ballast {
 namespace {
@@ -155,6 +158,7 @@ Overflows BlockwiseStorage::read_in_steps(std::uint64_t offset, std::span<std::b
   const std::uint64_t step = std::min(std::max<std::uint64_t>(worth / in_block_, 1) * in_block_, range.size);
   const Scratch buffer(static_cast<std::size_t>(step));
   for (std::uint64_t done = 0; done < range.size; done += step) {
+    if (!is_wanted()) throw Error(Errc::cancelled, "cancelled");  // a range may take seconds to be encoded
     const auto in = buffer.bytes().first(static_cast<std::size_t>(std::min(step, range.size - done)));
     source().read(range.offset + done, in);
     const std::uint64_t first = (range.offset + done) / in_block_ * out_block_;

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "core/deal.hpp"
+#include "core/host_name.hpp"
 #include "core/team_error.hpp"
 #include "core/wanted.hpp"
 #include "support/expect_error.hpp"
@@ -61,12 +62,21 @@ TEST(Team, ThrowsTheFirstErrorWithAllItsFactsInEveryMember) {
     ASSERT_NE(one, nullptr);
     const Error error = error_in(one);
     EXPECT_EQ(error.code(), Errc::malformed);
-    EXPECT_STREQ(error.what(), "m.gguf: is cut (byte 23)");
+    EXPECT_EQ(error.message(), "is cut (on rank 1 of 3, host " + host_name() + ")");
+    EXPECT_EQ(error.where(), "m.gguf");
+    EXPECT_EQ(error.offset(), 23u);
     EXPECT_EQ(error.name(), "w");
     EXPECT_EQ(error.system_code(), 5);
     EXPECT_EQ(error.hint().text(), "take cast() to F32");
     EXPECT_EQ(error.hint().text([](Remedy, std::string_view) { return "--dtype"; }), "take --dtype");
   }
+}
+
+TEST(Team, NamesNoMemberIfAllFailedAlike) {
+  test::ThreadTeam team(3);
+  for (const auto& thrown : team.run(
+           [](Team& member) { together(member, [] { throw Error(Errc::not_found, "is not there").in("m.gguf"); }); }))
+    EXPECT_STREQ(error_in(thrown).what(), "m.gguf: is not there");
 }
 
 TEST(Team, PrefersAnErrorToAMereStop) {
@@ -75,7 +85,7 @@ TEST(Team, PrefersAnErrorToAMereStop) {
          together(member,
                   [&] { throw member.rank() == 0 ? Error(Errc::cancelled, "cancelled") : Error(Errc::io, "burns"); });
        }))
-    EXPECT_EQ(error_in(thrown).message(), "burns");
+    EXPECT_TRUE(error_in(thrown).message().starts_with("burns (on rank 1 of 2"));
 }
 
 TEST(Team, TellsOthersOfExceptionsThatAreNoErrors) {
@@ -98,7 +108,7 @@ TEST(Team, EndsThoseThatWaitForAMessageOfAMemberThatFailed) {
            for (int i = 0; i < 5; ++i) member.exchange({});
          });
        }))
-    EXPECT_EQ(error_in(thrown).message(), "is not here");
+    EXPECT_TRUE(error_in(thrown).message().starts_with("is not here (on rank 2 of 3"));
 }
 
 TEST(Team, AgreesOnceHoweverDeeplyCallsAreNested) {
@@ -116,7 +126,7 @@ TEST(Team, AgreesOnceHoweverDeeplyCallsAreNested) {
              }
            });
          }))
-      EXPECT_STREQ(error_in(thrown).what(), "added outside: inside");
+      EXPECT_TRUE(std::string(error_in(thrown).what()).starts_with("added outside: inside (on rank 1"));
   }
 }
 
@@ -127,12 +137,12 @@ TEST(Team, GoesOnAfterAnAttemptThatFailed) {
            const auto failure = attempt_together(member, [&] {
              if (member.rank() == 0) throw Error(Errc::io, "once");
            });
-           EXPECT_NE(failure, nullptr);
+           EXPECT_EQ(error_in(failure).message(), "once") << "no error yet, so no member is named";
            if (member.rank() == 1) throw Error(Errc::io, "twice");
            member.exchange({});
          });
        }))
-    EXPECT_EQ(error_in(thrown).message(), "twice");
+    EXPECT_TRUE(error_in(thrown).message().starts_with("twice (on rank 1"));
 }
 
 TEST(Team, StopsTheWorkOfOthersAtOnce) {
@@ -148,7 +158,7 @@ TEST(Team, StopsTheWorkOfOthersAtOnce) {
       throw Error(Errc::cancelled, "cancelled");
     });
   });
-  EXPECT_EQ(error_in(thrown[0]).message(), "early");
+  EXPECT_TRUE(error_in(thrown[0]).message().starts_with("early (on rank 1"));
 }
 
 TEST(Team, ShowsTheProgressOfAll) {

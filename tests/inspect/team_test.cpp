@@ -184,6 +184,57 @@ TEST(TeamVerify, FindsWhatOneProcessFinds) {
   expect_same_findings(folder / "m.safetensors.index.json");
 }
 
+// Two files of one layout with other values: what two machines may see under one name.
+TEST(TeamOfReaders, RefusesFilesThatDiffer) {
+  const test::TempDir folder;
+  for (const unsigned rank : {0u, 1u}) {
+    Checkpoint one;
+    one.tensors.insert("w", noise(40, 50, rank + 1));
+    save(one, folder / std::to_string(rank) + ".safetensors");
+  }
+  const std::vector<std::function<void(const std::string&, Team&)>> calls = {
+      [](const std::string& file, Team& team) { hash(open(file), {.team = &team}); },
+      [](const std::string& file, Team& team) { stats(open(file), {.team = &team}); },
+      [](const std::string& file, Team& team) { stats(open(file).at("w"), {.team = &team}); },
+      [](const std::string& file, Team& team) { find_problems(open(file), {.team = &team}); },
+      [](const std::string& file, Team& team) { make_manifest(open(file), {}, {.team = &team}); },
+      [](const std::string& file, Team& team) { verify(file, {.team = &team}); },
+  };
+  for (std::size_t call = 0; call < calls.size(); ++call) {
+    test::ThreadTeam team(3);
+    for (const auto& thrown : team.run(
+             [&](Team& member) { calls[call](folder / (member.rank() == 2 ? "1" : "0") + ".safetensors", member); })) {
+      ASSERT_NE(thrown, nullptr) << call;
+      EXPECT_EQ(error_for_others(thrown).code(), Errc::mismatch) << call;
+      EXPECT_EQ(error_for_others(thrown).where(), folder / "1.safetensors") << call;
+      EXPECT_NE(error_for_others(thrown).message().find("rank 2 of 3, host "), std::string::npos) << call;
+    }
+  }
+}
+
+TEST(TeamOfReaders, TakesCopiesThatKeepTheirTimes) {
+  const test::TempDir folder;
+  save(select(model(), {.exclude = {"blocks"}}), folder / "0.safetensors");
+  const std::filesystem::path first = folder / "0.safetensors", second = folder / "1.safetensors";
+  std::filesystem::copy_file(first, second);
+  std::filesystem::last_write_time(second, std::filesystem::last_write_time(first));
+  test::ThreadTeam team(2);
+  for (const auto& thrown : team.run([&](Team& member) {
+         hash(open(folder / std::to_string(member.rank()) + ".safetensors"), {.team = &member});
+       }))
+    EXPECT_EQ(thrown, nullptr) << error_for_others(thrown).what();
+}
+
+TEST(TeamOfReaders, RefusesTensorsThatDiffer) {
+  test::ThreadTeam team(2);
+  for (const auto& thrown : team.run([&](Team& member) {
+         hash(select(model(), {.exclude = {member.rank() == 0 ? "odd" : "zeros"}}), {.team = &member});
+       })) {
+    ASSERT_NE(thrown, nullptr);
+    EXPECT_EQ(error_for_others(thrown).code(), Errc::mismatch);
+  }
+}
+
 TEST(TeamVerify, ThrowsInEveryMemberForATargetThatIsNotThere) {
   test::ThreadTeam team(3);
   for (const auto& thrown : team.run([&](Team& member) { verify("/nowhere/at/all", {.team = &member}); })) {

@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,9 @@ from support import *
 COMMAND_MPI = os.environ["BALLAST_MPI_COMMAND"]
 MPIRUN = os.environ["BALLAST_MPIRUN"].split()
 FAIL_LIB = os.environ["BALLAST_FAIL_LIB"]
+FAIL_MPI_LIB = os.environ["BALLAST_FAIL_MPI_LIB"]
 SECONDS = 10  # after a failure, no process lives longer
+MPIRUN_INTERRUPTED = 1  # the exit code of mpirun after Ctrl-C, whatever its processes end with
 
 
 def numbers(count, seed):
@@ -29,6 +32,14 @@ def numbers(count, seed):
 def model(layers=6, rows=256, columns=256):
     return safetensors({f"layers.{i}.weight": ("F32", [rows, columns], numbers(rows * columns, i)) for i in range(layers)} |
                        {f"layers.{i}.bias": ("F32", [rows], numbers(rows, 100 + i)) for i in range(layers)})
+
+
+def write_lora(test, layer, rows, columns):
+    test.write("lora/adapter_model.safetensors",
+               {f"base_model.model.{layer}.lora_A.weight": ("F32", [8, columns], numbers(8 * columns, 2)),
+                f"base_model.model.{layer}.lora_B.weight": ("F32", [rows, 8], numbers(rows * 8, 3))})
+    test.write("lora/adapter_config.json", json.dumps(
+        {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": [layer]}).encode())
 
 
 def own_lines(text):
@@ -97,11 +108,7 @@ class Writing(Ranks):
 
     def test_a_merged_adapter(self):
         self.write("base.safetensors", {"layer.weight": ("F32", [512, 384], numbers(512 * 384, 1))})
-        self.write("lora/adapter_model.safetensors",
-                   {"base_model.model.layer.lora_A.weight": ("F32", [8, 384], numbers(8 * 384, 2)),
-                    "base_model.model.layer.lora_B.weight": ("F32", [512, 8], numbers(512 * 8, 3))})
-        self.write("lora/adapter_config.json", json.dumps(
-            {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": ["layer"]}).encode())
+        write_lora(self, "layer", 512, 384)
         self.writes_the_same("adapter", "merge", "base.safetensors", "lora", "-o", "{out}", out="merged.safetensors")
 
 
@@ -188,16 +195,33 @@ class Refusals(Ranks):
         self.assertEqual(self.names_in_folder(), ["in.safetensors"])
 
     def test_of_a_plan_that_differs(self):
-        self.write("in-0.safetensors", model(2))
-        self.write("in-1.safetensors", model(3))
-        result = self.ranks(2, "convert", "in.safetensors", "out.safetensors", code=NO, wrapper=self.own_input())
+        self.write("in.safetensors", model(2))
+        result = self.ranks(2, "convert", "in.safetensors", "out.safetensors", code=NO,
+                            wrapper=on_rank(1, 'set -- "$@" --dtype BF16'))
         self.assertIn("would not write the same", result.err)
         self.assertNotIn("out.safetensors", self.names_in_folder())
 
-    @staticmethod
-    def own_input():
-        """Each rank opens the file with its own number."""
-        return 'set -- "$1" "in-$OMPI_COMM_WORLD_RANK.safetensors" "$3"'
+    def test_of_files_that_differ_under_one_name(self):
+        """What two machines see whose files are copies, of which one is out of date."""
+        for rank in (0, 1):
+            self.write(f"in-{rank}.safetensors", safetensors({"w.weight": ("F32", [64, 64], numbers(64 * 64, rank))}))
+        write_lora(self, "w", 64, 64)
+        own_input = ('for word; do shift; [ "$word" = in.safetensors ] && word=in-$OMPI_COMM_WORLD_RANK.safetensors; '
+                     'set -- "$@" "$word"; done')
+        for verb in (["convert", "in.safetensors", "out.safetensors", "--dtype", "BF16"],
+                     ["adapter", "merge", "in.safetensors", "lora", "-o", "out.safetensors"],
+                     ["hash", "in.safetensors"], ["verify", "in.safetensors"], ["stats", "in.safetensors"],
+                     ["stats", "in.safetensors", "w.weight"], ["stats", "in.safetensors", "--problems"]):
+            with self.subTest(verb=verb):
+                result = self.ranks(2, *verb, code=NO, wrapper=own_input)
+                self.assertEqual(result.out, "")
+                self.assertRegex(own_lines(result.err)[0], r"^ballast: in-1\.safetensors: the processes of this job read "
+                                 r"different files: .* \(rank 1 of 2, host .+\)$")
+                self.assertNotIn("out.safetensors", self.names_in_folder())
+        # Copies that keep their times are the same files.
+        shutil.copy2(self.folder / "in-0.safetensors", self.folder / "in-1.safetensors")
+        self.assertEqual(self.ranks(2, "hash", "in.safetensors", wrapper=own_input).raw,
+                         self.ballast("hash", "in-0.safetensors").raw)
 
 
 def on_rank(rank, what):
@@ -212,15 +236,18 @@ class Faults(Ranks):
         self.write("in.safetensors", model(12))
         self.write("out.safetensors", b"old")
 
-    def ends(self, *args, code, says, wrapper, ranks=3):
+    def ends(self, *args, code, says, wrapper, ranks=3, is_aborted=False):
         result = self.ranks(ranks, *args, code=code, wrapper=wrapper)
         self.assertLess(self.seconds, SECONDS)
         lines = own_lines(result.err)
+        if is_aborted:  # by MPI, which asks the other ranks to end, as Ctrl-C does
+            lines = [line for line in lines if line != "ballast: interrupted"]
         self.assertEqual(len([line for line in lines if line.startswith("ballast:")]), 1, result)
         self.assertIn(says, lines[0])
         self.assertEqual(result.out, "")
         self.assertEqual((self.folder / "out.safetensors").read_bytes(), b"old")
-        self.assertEqual([name for name in self.names_in_folder() if ".ballast-" in name], [])
+        if not is_aborted:
+            self.assertEqual([name for name in self.names_in_folder() if ".ballast-" in name], [])
 
     def convert(self, *more):
         return ("convert", "in.safetensors", "out.safetensors", "--force", "--threads", "1", *more)
@@ -229,8 +256,18 @@ class Faults(Ranks):
         for rank in (0, 1, 2):
             self.ends(*self.convert(), code=IO, says="nowhere.safetensors: cannot be opened",
                       wrapper=on_rank(rank, 'shift 2; set -- convert nowhere.safetensors "$@"'))
-            self.ends("hash", "in.safetensors", code=IO, says="nowhere.safetensors: cannot be opened",
+            self.ends("hash", "in.safetensors", code=IO, says=f"(on rank {rank} of 3, host {socket.gethostname()})",
                       wrapper=on_rank(rank, "set -- hash nowhere.safetensors"))
+
+    def test_of_all_alike_names_no_rank(self):
+        self.assertNotIn("on rank", self.ranks(3, "hash", "nowhere.safetensors", code=IO).err)
+
+    def test_of_mpi_itself(self):
+        """An exchange fails for one rank alone, and the others wait for it."""
+        for args in (self.convert(), ("hash", "in.safetensors")):
+            for rank in (0, 1):
+                self.ends(*args, code=IO, says="MPI failed at exchanging", is_aborted=True,
+                          wrapper=on_rank(rank, f"export LD_PRELOAD={FAIL_MPI_LIB} BALLAST_FAIL_EXCHANGE=4"))
 
     def test_while_it_plans(self):
         self.ends(*self.convert(), code=USAGE, says="--dtype",
@@ -284,19 +321,26 @@ class Faults(Ranks):
         self.assertTrue(self.bytes_in(self.folder / "killed") == self.bytes_in(self.folder / "alone"))
 
     def test_of_an_interrupt(self):
-        self.write("large.safetensors", model(40, 1024, 1024))
-        process = subprocess.Popen([*MPIRUN, "-n", "3", COMMAND_MPI, "convert", "large.safetensors", "out.safetensors",
-                                    "--force", "--dtype", "Q6_K", "--threads", "1"],
+        """Encoding IQ3_S takes seconds a job, and mpirun kills a process a second after it has asked it to end."""
+        self.write("large.safetensors", model(2, 4096, 4096))
+        self.write("out.gguf", b"old")
+        process = subprocess.Popen([*MPIRUN, "-n", "3", COMMAND_MPI, "convert", "large.safetensors", "out.gguf",
+                                    "--force", "--dtype", "IQ3_S", "--threads", "1"], text=True,
                                    cwd=self.folder, env=environment(), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while not list(self.folder.glob(".out*")) and time.monotonic() < deadline:
+        while not list(self.folder.glob(".out.gguf.ballast-*")) and time.monotonic() < deadline:
             time.sleep(0.01)
+        time.sleep(1)  # into the first jobs
+        self.assertIsNone(process.poll(), "it has ended before the signal")
+        self.assertNotEqual(list(self.folder.glob(".out.gguf.ballast-*")), [])
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
-        process.communicate(timeout=60)
+        said = process.communicate(timeout=60)[1]
         self.assertLess(time.monotonic() - begin, SECONDS)
-        self.assertNotEqual(process.returncode, 0)
-        self.assertEqual((self.folder / "out.safetensors").read_bytes(), b"old")
+        self.assertEqual(own_lines(said), ["ballast: interrupted"], said)
+        self.assertEqual(process.returncode, MPIRUN_INTERRUPTED, said)
+        self.assertEqual((self.folder / "out.gguf").read_bytes(), b"old")
+        self.assertEqual([name for name in self.names_in_folder() if ".ballast-" in name], [])
 
 
 if __name__ == "__main__":
