@@ -13,6 +13,7 @@
 #include <ballast/remote.hpp>
 
 #include "checkpoint/quantization/find_packed.hpp"
+#include "checkpoint/quantization/scheme_table.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "llamacpp/config/model_config.hpp"
@@ -479,8 +480,11 @@ std::vector<ModelFault> find_model_faults(const Checkpoint& checkpoint, const Op
       return not_compared("config.json", fmt::format("no tensor is one of {}", config->architecture));
     const Json* scheme = config->raw.find("quantization_config");
     const bool says_quantized = scheme != nullptr && scheme->is_object();
-    if (says_quantized && !checkpoint.quantization && checkpoint.dequantized.empty() && !finder.knows_all_tensors())
-      return not_compared("config.json", "the weights are quantized in a way that Ballast does not know");
+    const auto& packed = checkpoint.quantization;
+    const bool is_decoded =
+        !checkpoint.dequantized.empty() || (packed && undecoded_scheme(packed->scheme, packed->config).empty());
+    if (says_quantized && !is_decoded && !finder.knows_all_tensors())
+      return not_compared("config.json", "the weights are quantized in a way that Ballast does not decode");
     return faults;
   } catch (const Error& error) {
     return {{Kind::unreadable, {}, "config.json: " + error.message()}};

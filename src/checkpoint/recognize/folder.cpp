@@ -129,7 +129,7 @@ std::vector<std::string> other_models(const std::vector<std::string>& names, con
     }
   }
   std::ranges::sort(others);
-  others.erase(std::ranges::unique(others).begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end()), others.end());
   return others;
 }
 
