@@ -168,8 +168,8 @@ void Table::say_left_out(const std::vector<std::size_t>& widths) {
   const auto header = std::ranges::find_if(rows_, &Row::header);
   for (const std::size_t i : droppable(widths)) {
     if (widths[i] != kLeftOut) continue;
-    const bool has_title = header != rows_.end() && i < header->cells.size();
-    titles.append(titles.empty() ? "" : ", ").append(has_title ? header->cells[i] : columns_[i].title);
+    const bool is_in_header = columns_[i].title.empty() && header != rows_.end() && i < header->cells.size();
+    titles.append(titles.empty() ? "" : ", ").append(is_in_header ? header->cells[i] : columns_[i].title);
   }
   if (titles.empty() || terminal_.quiet) return;
   out_.line(terminal_.paint(Color::dim, labelled(terminal_, indent_ + "left out: ", titles + "; -v shows all")));

@@ -28,7 +28,7 @@ class Table {
     unsigned drop = 0;          // 0: the column always stays
     std::size_t narrowest = 0;  // of the column with names, how far it is cut; if none says it, the first one, to 24
     bool wraps = false;         // sentences; only the last column can wrap
-    std::string_view title{};   // what a column that may be left out is called, if the table has no header
+    std::string_view title{};   // what a column that is left out is called, unless that is its cell in the header
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");

@@ -321,17 +321,37 @@ void write_choices_json(JsonWriter& json, const std::string& folder, const std::
   json.end();
 }
 
+// "safetensors, 12 tensors, 8.58 kB", or why it cannot be opened.
+std::string text_of(const Terminal& screen, const Choice& choice) {
+  if (choice.error) return escape_for_terminal(choice.error->what());
+  return fmt::format("{}, {}, {}", choice.format, screen.plural(choice.summary.tensors, "tensor"),
+                     screen.bytes_in_words(choice.summary.bytes));
+}
+
+// A name is what people give back to us, and is never cut: what is said of it stands below if it does not fit beside.
+void write_choices_to_terminal(Session& session, const std::vector<Choice>& choices) {
+  std::size_t names = 0, widest = 0;
+  for (const Choice& choice : choices) {
+    names = std::max(names, columns_of(escape_for_terminal(choice.target)));
+    if (!choice.error) widest = std::max(widest, columns_of(text_of(session.screen, choice)));
+  }
+  const bool is_beside = 2 + names + 2 + widest <= session.screen.width;
+  for (const Choice& choice : choices) {
+    const std::string shown = escape_for_terminal(choice.target), text = text_of(session.screen, choice);
+    const std::string name = "  " + (session.screen.utf8 ? shown : in_ascii(shown));
+    const std::string gap(is_beside && !choice.error ? names - columns_of(shown) + 2 : 0, ' ');
+    const Color color = choice.error ? Color::red : Color::plain;
+    if (gap.empty()) session.out.line(name);
+    session.out.line(labelled(session.screen, gap.empty() ? "      " : name + gap, session.screen.paint(color, text)));
+  }
+}
+
 void write_choices_text(Session& session, const std::string& folder, const std::vector<Choice>& choices) {
   session.out.line(labelled(
       session.screen, "",
       fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size())));
-  Table table(session.out, session.screen,
-              {{},
-               {.drop = 2, .title = "format"},
-               {.right = true, .drop = 1, .title = "tensors"},
-               {.right = true, .color = Color::green},
-               {.color = Color::red, .wraps = session.screen.interactive}},
-              "  ");
+  if (session.screen.interactive) return write_choices_to_terminal(session, choices);
+  Table table(session.out, session.screen, std::vector<Table::Column>(5), "  ");
   for (const auto& [target, format, summary, error] : choices) {
     const std::string shown = escape_for_terminal(target);
     if (error)
