@@ -105,18 +105,22 @@ unsigned rank_argument(const std::string& text) {
   throw Error(Errc::invalid_argument, fmt::format("--rank: \"{}\" is no number of a rank", text));
 }
 
+// Rules are for the whole model, whatever part of it is selected.
+void say_unused(const Session& session, const RankPlan& plan) {
+  for (const std::string& match : plan.unused)
+    session.note(
+        fmt::format("the rule \"{}\" cuts nothing: no tensor matches it, or an earlier rule comes first", match));
+}
+
 int run_plan(Session& session, Arguments& arguments) {
   if (arguments.ranks == 0) throw Error(Errc::invalid_argument, "nothing says for how many ranks").hint("--ranks 8");
   if (arguments.rank_text) arguments.rank = rank_argument(*arguments.rank_text);
   const std::vector<RankRule> rules =
       arguments.rules.empty() ? std::vector<RankRule>() : load_rank_rules(arguments.rules);
-  Checkpoint checkpoint = open_data(session, arguments.target);
+  const Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
-  checkpoint = select_tensors(session, std::move(checkpoint));
-  const RankPlan plan = plan_ranks(checkpoint, arguments.ranks, rules);
-  for (const std::string& match : plan.unused)
-    session.note(
-        fmt::format("the rule \"{}\" cuts nothing: no tensor matches it, or an earlier rule comes first", match));
+  const RankPlan plan = plan_ranks(select_tensors(session, checkpoint), arguments.ranks, rules);
+  if (!plan.unused.empty()) say_unused(session, plan_ranks(checkpoint, arguments.ranks, rules));
   if (arguments.rank) static_cast<void>(plan.rank(*arguments.rank));  // throws if there is no such rank
   session.json ? write_json(session, plan, arguments) : write_text(session, plan, arguments);
   return 0;

@@ -135,14 +135,14 @@ TEST(LoadedAdapter, OfAnyDialectHasItsNamesMapped) {
                                      .tensor("lora_unet_k.lora_down.weight", "F32", {1, 3})
                                      .tensor("lora_unet_k.lora_up.weight", "F32", {4, 1})
                                      .text());
-  const Adapter adapter = load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"^q\\.", "model.query."}}});
+  const Adapter adapter = load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"^unet\\.q\\.", "model.query."}}});
   EXPECT_EQ(sorted_names(adapter.tensors),
-            Names({"base_model.model.k.lora_A.weight", "base_model.model.k.lora_B.weight",
-                   "base_model.model.model.query.lora_A.weight", "base_model.model.model.query.lora_B.weight"}));
+            Names({"base_model.model.model.query.lora_A.weight", "base_model.model.model.query.lora_B.weight",
+                   "base_model.model.unet.k.lora_A.weight", "base_model.model.unet.k.lora_B.weight"}));
   EXPECT_EQ(lora_rank(adapter.config, "model.query"), 2) << "the configuration names the modules as the tensors do";
-  EXPECT_EQ(lora_rank(adapter.config, "k"), 1);
-  EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"^[qk]\\.", "x."}}}), Errc::invalid_argument,
-               "two modules of the adapter would be called \"x\"");
+  EXPECT_EQ(lora_rank(adapter.config, "unet.k"), 1);
+  EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"[qk]\\.", "x."}}}), Errc::invalid_argument,
+               "two modules of the adapter would be called \"unet.x\"");
   EXPECT_ERROR(load_adapter(dir / "kohya.safetensors", {.key_mapping = {{"weight", "x"}}}), Errc::invalid_argument,
                "change more of");
   for (const RenameRule& wrong : {RenameRule{"(", ""}, RenameRule{"q", "\\7"}})
