@@ -100,8 +100,9 @@ void refuse_packed_weights(const Checkpoint& checkpoint, const WeightRule& rule)
   for (const PackedWeight& weight : weights.all()) {
     const std::string name = weight.name();
     if (checkpoint.contains(name)) continue;  // a part of that name is refused if the rule changes it
+    const auto& [part, tensor] = checkpoint.tensors[weight.number];
     if (std::ranges::any_of(from, [&](const NamePattern& pattern) { return pattern.match(name).has_value(); }))
-      packed.refuse_weight(name, "changed by a map");
+      packed.refuse(part, tensor, "changed by a map");
   }
 }
 

@@ -36,7 +36,9 @@ class Conversions(TestCase):
 
     def test_are_chosen_by_the_config_and_can_be_undone(self):
         self.mixtral()
-        self.ballast("convert", "published", "fused/", "--map", "transformers")
+        done = self.ballast("convert", "published", "fused/", "--map", "transformers")
+        self.assertIn("config.json", done.err)
+        self.assertNotIn("what is written has others", done.err, "they are transformers' names")
         self.assertEqual(self.listed("fused"), {
             "model.layers.0.mlp.experts.gate_up_proj": [2, 6, 2],
             "model.layers.0.mlp.experts.down_proj": [2, 2, 3],

@@ -379,7 +379,7 @@ TEST(Conversions, RefuseExpertsThatAreKeptInPartsOfOtherNames) {
   const test::TempDir folder;
   save(checkpoint, folder / "model.safetensors");
   EXPECT_ERROR(with_conversions(open(folder / "model.safetensors"), "mixtral"), Errc::unsupported,
-               "is a weight that is quantized with gptq: it cannot be changed by a map");
+               "is a part of a weight that is quantized with gptq: it cannot be changed by a map");
   const Checkpoint whole = with_conversions(open(folder / "model.safetensors", {.dequantize = true}), "mixtral");
   EXPECT_EQ(whole.at("model.layers.0.mlp.experts.gate_up_proj").shape(), (Shape{2, 64, 32}));
 }
@@ -399,6 +399,35 @@ TEST(Conversions, ArePartOfLoadingAModel) {
   EXPECT_TRUE(report.notes.empty());
   EXPECT_EQ(model.gate_up.shape(), Shape({3, 8, 2}));
   EXPECT_ERROR(load_state_dict(model, checkpoint, {.conversions = "llama"}), Errc::invalid_argument, "\"llama\"");
+
+  const test::TempDir folder;
+  save(checkpoint, folder / "model.safetensors");
+  folder.write("config.json", R"({"model_type":"qwen3_moe","num_experts":3,"limit":Infinity})");
+  EXPECT_TRUE(load_state_dict(model, open(folder.path()), {.conversions = "auto"}).ok()) << "its config.json says so";
+}
+
+TEST(Conversions, ArePartOfLoadingAModelThatIsDequantized) {
+  struct Model {
+    Tensor gate_up, down;
+    auto fields() {
+      return ballast::fields(field("l.0.mlp.experts.gate_up_proj", gate_up), field("l.0.mlp.experts.down_proj", down));
+    }
+  } model;
+  Checkpoint checkpoint;
+  for (int i = 0; i < 2; ++i) {
+    const std::string expert = "l.0.mlp.experts." + std::to_string(i) + ".";
+    for (const char* word : {"gate_proj", "up_proj", "down_proj"}) {
+      checkpoint.tensors.insert(expert + word + ".weight", numbers({4, 4}).to(DType::f8_e4m3));
+      checkpoint.tensors.insert(expert + word + ".weight_scale_inv", numbers({1, 1}));
+    }
+  }
+  const test::TempDir folder;
+  save(checkpoint, folder / "model.safetensors");
+  folder.write("config.json", R"({"model_type":"deepseek_v3","n_routed_experts":2})");
+  EXPECT_ERROR(load_state_dict(model, open(folder.path()), {.conversions = "auto"}), Errc::unsupported,
+               "is a part of a weight that is quantized");
+  EXPECT_TRUE(load_state_dict(model, open(folder.path(), {.dequantize = true}), {.conversions = "auto"}).ok());
+  EXPECT_EQ(model.gate_up.shape(), Shape({2, 8, 4}));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "core/text.hpp"
 #include "kernels/packed/scatter.hpp"
 #include "tensor/derived_storage.hpp"
+#include "tensor/packed/weight_error.hpp"
 
 namespace ballast {
 namespace {
@@ -112,9 +113,7 @@ class BitmaskStorage final : public DerivedStorage {
     }
   }
 
-  [[noreturn]] void complain(const std::string& what) const {
-    throw Error(Errc::malformed, fmt::format("the quantized weight {} {}", quote(weight_), what));
-  }
+  [[noreturn]] void complain(const std::string& what) const { throw weight_error(weight_, what, mask()); }
 
   std::string weight_;
   std::uint64_t rows_, columns_;

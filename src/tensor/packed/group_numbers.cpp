@@ -11,6 +11,7 @@
 
 #include "core/text.hpp"
 #include "kernels/cast.hpp"
+#include "tensor/packed/weight_error.hpp"
 
 namespace ballast {
 namespace {
@@ -55,8 +56,7 @@ std::vector<std::uint32_t> read_groups(const Tensor& group_of, std::uint64_t in_
   groups.reserve(raw.size());
   for (const std::int64_t group : raw) {
     if (group < -count || group >= count)
-      throw Error(Errc::malformed, fmt::format("the quantized weight {} has an input of group {}, of {} groups",
-                                               quote(weight), group, count));
+      throw weight_error(weight, fmt::format("has an input of group {}, of {} groups", group, count), group_of);
     groups.push_back(static_cast<std::uint32_t>(group < 0 ? group + count : group));
   }
   return groups;

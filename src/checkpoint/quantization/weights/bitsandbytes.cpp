@@ -36,9 +36,9 @@ struct QuantState {
 std::uint64_t block_at(const PackedModule& module, const Json& json, std::string_view key) {
   const Json& value = json.at(key);
   const std::uint64_t block = value.is_integer() && value.number() > 0 ? value.count() : 0;
-  if (block < 2 || block > kMostBlock || (block & (block - 1)) != 0)
-    module.complain(fmt::format("has a {} of {}", key, value.is_number() ? to_string(value) : quote(to_string(value))));
-  return block;
+  if (block >= 2 && block <= kMostBlock && (block & (block - 1)) == 0) return block;
+  const std::string said = value.is_text() ? value.text() : to_string(value);
+  module.complain(fmt::format("has a {} of {}", key, value.is_number() ? said : quote(said)));
 }
 
 DType dtype_at(const PackedModule& module, const Json& json) {

@@ -42,13 +42,21 @@ GroupNumbers scales_of_elements(const PackedModule& module, std::string_view end
   return numbers;
 }
 
+// Compressed-tensors' groups in the order of activations. A first group of -1 says that there are none.
+void refuse_groups_of_columns(PackedModule& module) {
+  const Tensor* group_of = module.find("_g_idx");
+  if (group_of != nullptr && group_of->numel() != 0 && module.number("_g_idx", *group_of) >= 0)
+    module.refuse("has groups of columns that do not follow each other (\"_g_idx\")");
+}
+
 Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_view ending, const Tensor& scale) {
   PackedRows rows{.codes = element_codes(weight.dtype())};
   rows.scale = scales_of_elements(module, ending, scale, weight.shape());
   rows.dtype = dtype_of_scaled(module, scale.dtype());
-  module.check_weight_settings(weight.shape(), scale, module.find("_zero_point") != nullptr);
+  const Tensor* zero = module.find("_zero_point");
+  module.check_weight_settings(weight.shape(), scale, zero != nullptr);
   if (module.scheme() == "gemma") rows.scale.rounded = rows.dtype;
-  if (const Tensor* zero = module.find("_zero_point")) {
+  if (zero != nullptr) {
     rows.zero = numbers_by_shape(module, "_zero_point", *zero, weight.shape(), block_size(module));
     rows.rounded = rows.dtype;
   }
@@ -68,9 +76,7 @@ Tensor read_scaled(PackedModule& module) {
   const Tensor* inverse = module.find("_scale_inv");
   const std::string_view ending = inverse != nullptr ? "_scale_inv" : "_scale";
   const Tensor weight = module.need(""), scale = inverse != nullptr ? *inverse : module.need(ending);
-  if (const Tensor* group_of = module.find("_g_idx");
-      group_of != nullptr && group_of->numel() != 0 && module.number("_g_idx", *group_of) >= 0)
-    module.refuse("has groups of columns that do not follow each other (\"_g_idx\")");
+  if (!module.weight_settings().empty()) refuse_groups_of_columns(module);
   if (inverse == nullptr || weight.dtype() != DType::i8) return read_elements(module, weight, ending, scale);
   const Shape shape = widened(module, weight.shape(), 2);
   PackedRows rows{.codes = fp4_codes()};
