@@ -24,7 +24,7 @@ struct AdapterComparison {
 };
 
 // `options` are for the tensors that are compared as they are. Errc::unsupported if one of the two is no LoRA, or has a
-// rank above 1024.
+// rank above 1024; Errc::mismatch if the two matrices of a module do not fit each other, or one of them is missing.
 AdapterComparison diff_adapters(const Adapter& a, const Adapter& b, const DiffOptions& options = {});
 
 }  // namespace ballast

@@ -16,7 +16,8 @@ FetchReport into_cache(const HubJob& job) {
 
   cache.make_folders();
   cache.set_ref(job.revision.address.revision_or_main(), commit);
-  cache.write_tree(commit, job.revision.listing->entries);
+  // A tree says that these are all files: it is what a later reader of the commit believes.
+  if (report.left_out.empty()) cache.write_tree(commit, job.revision.listing->entries);
   std::vector<net::Download> downloads;
   std::set<std::string> digests;  // two paths may have the same bytes
   for (const hub::Entry& entry : job.entries) {

@@ -198,7 +198,7 @@ TEST(Deal, IsFairForManyEqualItems) {
 TEST(Deal, SharesWhatEveryMemberFoundOut) {
   test::ThreadTeam team(3);
   const std::uint64_t sizes[] = {5, 5, 5, 1, 1};
-  team.run([&](Team& member) {
+  team.run_all([&](Team& member) {
     const Deal deal(member, sizes);
     std::vector<std::uint32_t> found(5);
     for (const std::size_t i : deal.mine()) found[i] = static_cast<std::uint32_t>(i * 10 + member.rank());

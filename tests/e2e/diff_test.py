@@ -315,7 +315,12 @@ class Loras(TestCase):
         self.lora("a", 1, 2, 4)
         self.write("b/adapter_model.safetensors", {"base_model.model.layers.0.q_proj.lora_A.weight": ("F32", [2, 5], [0.0] * 10)})
         shutil.copy(self.folder / "a/adapter_config.json", self.folder / "b")
-        self.assertIn("tensor", self.ballast("diff", "a", "b", code=NO).err + self.ballast("diff", "a", "b", code=NO).out)
+        for one, other, only in (("a", "b", "only_in_a"), ("b", "a", "only_in_b")):
+            result = self.ballast("diff", one, other, "--json", code=NO)
+            self.assertEqual(result.err, 'note: compared tensor by tensor: "layers.0.q_proj" of "b" has only one of its two matrices\n')
+            report = result.json()
+            self.assertEqual([change["name"] for change in report["changed"]], ["base_model.model.layers.0.q_proj.lora_A.weight"])
+            self.assertEqual([tensor["name"] for tensor in report[only]], ["base_model.model.layers.0.q_proj.lora_B.weight"])
 
 
 class OnATerminal(TestCase):

@@ -3,7 +3,8 @@
 A block marked ```console is a session: lines that begin with "$ ballast", "$ ./dev run" or "$ python3 examples/" are run in a folder that has
 the repository's examples/ in it and lasts as long as the document; the lines below must be what a terminal shows, where
 a line "..." stands for any number of lines. "$ echo $?" shows the exit code. Other commands (git, cd,
-apt) are for the reader and are not run. A block whose output is not shown must only succeed.
+apt) are for the reader and are not run, so no output is shown below them. A block whose output is not shown, or is
+only "...", must only succeed.
 """
 
 import shutil
@@ -14,8 +15,11 @@ from support import *
 
 def sessions(path):
     """(line number, command, expected lines) of every command in every console block."""
-    inside, current = False, None
+    inside, current, indent = False, None, 0
     for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            indent = len(line) - len(line.lstrip())  # of a block in a list
+        line = line[indent:] if not line[:indent].strip() else line
         if line.startswith("```"):
             inside = line.strip() == "```console"
             if current:
@@ -68,10 +72,12 @@ class Documents(TestCase):
                 self.assertEqual(expected, [str(self.last_code)], where)
             elif re.match(r"(ballast|\./dev run|python3 examples/make_\w+\.py)\b", command):
                 actual = self.run_line(command)
-                if not expected:
+                if all(line.strip() == "..." for line in expected):
                     self.assertEqual(self.last_code, OK, where + "\n" + "\n".join(actual))
                 elif not matches(expected, actual):
                     self.fail("\n".join([where, "--- the document shows", *expected, "--- the command prints", *actual]))
+            else:
+                self.assertEqual(expected, [], where + "\nshows output, but is not run")
 
 
 def add_test(path):

@@ -277,6 +277,16 @@ class Http(unittest.TestCase):
         self.lies("compressed", headers=[("Content-Encoding", "gzip")])
 
     def test_another_range_than_asked_for_is_refused(self):
+        def shifted(handler):
+            body = handler.server.files["model.safetensors"]
+            first, last = handler.wanted(len(body))
+            handler.send(206, body[first:last + 1], [("ETag", '"1"'), ("Content-Range", f"bytes {first + 1}-{last + 1}/{len(body) + 1}")])
+            return True
+
+        self.server.fault = shifted
+        self.fails(IO, "the server's answer to bytes=0-98303 makes no sense: it is for bytes 1-98304")
+
+    def test_two_ranges_in_one_answer_are_refused(self):
         self.lies("two different things", headers=[("Content-Range", "bytes 5-10/100")])
 
     def test_more_bytes_than_said_are_refused(self):

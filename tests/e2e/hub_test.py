@@ -361,11 +361,25 @@ class Fetching(HubCase):
         (snapshot / "dangling.safetensors").symlink_to("../../blobs/nothing")
         self.assertEqual(self.names("hf://org/model", HF_HUB_OFFLINE="1"), sorted(TENSORS))
 
-    def test_a_commit_in_the_cache_asks_nobody(self):
+    def test_a_whole_commit_in_the_cache_asks_nobody(self):
         self.succeeds("fetch", "hf://org/model")
         self.hub.requests.clear()
-        self.names(f"hf://org/model@{self.commit()}/model.safetensors")
-        self.assertEqual([path for path, _ in self.hub.requests if "resolve" in path], [])
+        self.hub.cdn.requests.clear()
+        at = f"hf://org/model@{self.commit()}"
+        for target in (at, at + "/model.safetensors"):
+            self.assertEqual(self.names(target), sorted(TENSORS))
+        self.succeeds("fetch", at)
+        self.fails(IO, "has no file", "ls", at + "/nothing.safetensors")
+        self.assertEqual(self.hub.requests + self.hub.cdn.requests, [])
+
+    def test_the_hub_is_asked_what_a_commit_has_that_the_cache_has_not(self):
+        self.succeeds("fetch", "hf://org/model", "--include", "*.safetensors")
+        tree = self.repository / "trees" / f"{self.commit()}.json"
+        for content in (tree.read_text(), "[]", "no JSON", '{"files": {"../../x": {"size": 1, "blob_id": ""}}}'):
+            tree.write_text(content)
+            self.hub.requests.clear()
+            self.assertEqual(self.names(f"hf://org/model@{self.commit()}"), sorted(TENSORS))
+            self.assertEqual(len([path for path, _ in self.hub.requests if "/tree/" in path]), 1, content)
 
     def test_without_the_network_the_cache_is_used_with_a_note(self):
         self.succeeds("fetch", "hf://org/model")
@@ -381,12 +395,16 @@ class Fetching(HubCase):
         deadline = time.monotonic() + 60
         while not any(b"1" in path.read_bytes().split(b"\n")[-1] for path in blobs.glob("*.pieces")) and time.monotonic() < deadline:
             time.sleep(0.05)
+        self.assertIsNone(command.poll(), "the fetch was over before it could be interrupted")
         command.send_signal(signal.SIGKILL)
         command.wait()
         self.hub.cdn.fault = None
         self.hub.cdn.requests.clear()
         self.succeeds("fetch", "hf://org/big")
-        self.assertNotIn("bytes=0-16777215", [text for _, text in self.hub.cdn.requests])
+        ranges = [re.fullmatch(r"bytes=(\d+)-(\d+)", text).groups() for _, text in self.hub.cdn.requests]
+        self.assertNotIn(("0", "16777215"), ranges)
+        asked_for = sum(int(last) + 1 - int(first) for first, last in ranges)
+        self.assertTrue(0 < asked_for < len(data), f"{asked_for} of {len(data)} bytes")
         self.check_layout("org/big")
 
     def test_bytes_that_are_not_those_of_the_listing_are_refused_and_not_kept(self):

@@ -133,6 +133,7 @@ class Nginx(unittest.TestCase):
         deadline = time.monotonic() + 60
         while not any(b"1" in path.read_bytes()[-500:].split(b"\n")[-1] for path in out.parent.glob(f".{out.name}.ballast-*")) and time.monotonic() < deadline:
             time.sleep(0.02)
+        self.assertIsNone(first.poll(), "the conversion was over before it could be interrupted")
         first.send_signal(how)
         _, err = first.communicate(timeout=60)
         self.assertFalse(out.exists())
@@ -153,6 +154,7 @@ class Nginx(unittest.TestCase):
                     out = self.folder / f"{how}" / name
                     out.parent.mkdir(exist_ok=True)
                     asked_for, err = self.interrupted_and_continued(out, how, *options)
+                    self.assertGreater(asked_for, 0)
                     self.assertLess(asked_for, big.stat().st_size * 0.95)
                     if how == signal.SIGINT:
                         self.assertIn("goes on from there", err)

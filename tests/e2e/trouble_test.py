@@ -17,6 +17,11 @@ def random_model(tensors, each, seed):
     return safetensors({f"layers.{i}.weight": ("F32", [each // 4], generator.randbytes(each)) for i in range(tensors)})
 
 
+def finished_files(folder):
+    """The files of a conversion that are whole, but do not have their names yet."""
+    return [path for path in folder.iterdir() if re.search(r"-[0-9a-f]{16}\.tmp$", path.name)]
+
+
 class Killed(TestCase):
     def names(self, folder=None):
         return sorted(path.name for path in (folder or self.folder).iterdir())
@@ -59,20 +64,21 @@ class Killed(TestCase):
         self.assertEqual(self.names(), ["in.safetensors", "out.safetensors"], "nothing is left of those that were killed")
 
     def test_is_resumed_shard_by_shard(self):
-        model = random_model(12, 1 << 20, seed=4)
-        self.write("in.safetensors", model)
-        args = ("convert", "in.safetensors", "out/", "--max-shard-size", "1MiB")
+        self.write("in.safetensors", random_model(24, 2 << 20, seed=4))
+        args = ("convert", "in.safetensors", "out/", "--max-shard-size", "2MiB", "--threads", "1")
         (self.folder / "out").mkdir()
         moments = random.Random(5)
-        for _ in range(60):
-            if not self.kill_at(moments.uniform(0, 0.15), *args):
-                break
-            names = self.names(self.folder / "out")
-            if "model.safetensors.index.json" in names:  # killed after the last step
-                self.assertEqual(len([n for n in names if n.startswith("model-")]), 12, "the index comes last")
-                break
-        if not (self.folder / "out" / "model.safetensors.index.json").exists():
-            self.ballast(*args, "--force")  # shards may have their names before the index has its own
+        for shards in (3, 6, 9, 12):
+            process = subprocess.Popen([COMMAND, *args], cwd=self.folder, stderr=subprocess.DEVNULL, env=environment())
+            while len(finished_files(self.folder / "out")) < shards and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(moments.uniform(0, 0.005))
+            self.assertIsNone(process.poll(), "the run was over before it could be killed")
+            process.kill()
+            process.wait()
+        self.assertFalse((self.folder / "out" / "model.safetensors.index.json").exists(), "the index comes last")
+        finished = len(finished_files(self.folder / "out"))
+        self.assertIn(f"{finished} files had been written by a run that was stopped", self.ballast(*args).err)
         self.assertEqual([n for n in self.names(self.folder / "out") if n.startswith(".")], [])
         self.assertEqual(self.ballast("hash", "out", "--json").json()["digest"],
                          self.ballast("hash", "in.safetensors", "--json").json()["digest"])
@@ -83,7 +89,7 @@ class Interrupted(TestCase):
         self.write("in.safetensors", random_model(40, 4 << 20, seed=8))
         (self.folder / "out").mkdir()
         args = ("convert", "in.safetensors", "out/", "--max-shard-size", "4MiB", "--threads", "1")
-        kept = lambda: [path for path in (self.folder / "out").iterdir() if re.search(r"-[0-9a-f]{16}\.tmp$", path.name)]
+        kept = lambda: finished_files(self.folder / "out")
         process = subprocess.Popen([COMMAND, *args], cwd=self.folder, stderr=subprocess.PIPE, env=environment())
         while len(kept()) < 3 and process.poll() is None:
             time.sleep(0.001)
@@ -182,7 +188,7 @@ class Resharded(TestCase):
         self.convert("in.safetensors", "out/", "--max-shard-size", "100")
         before = self.names()
         (self.folder / "out/model-00002-of-00002.safetensors").mkdir()
-        self.run_raw("convert", "in.safetensors", "out/", "--max-shard-size", "300", "--force")
+        self.refused("convert", "in.safetensors", "out/", "--max-shard-size", "300", "--force", code=USAGE, says="out/model-00002-of-00002.safetensors: is a directory")
         self.assertEqual(self.names(), sorted(before + ["model-00002-of-00002.safetensors"]))
 
     def test_left_parts_of_a_gguf_are_reported(self):

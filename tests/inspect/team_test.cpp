@@ -115,7 +115,7 @@ TEST(TeamHash, ReadsEachByteOnce) {
   Checkpoint many;
   for (unsigned i = 0; i < 1000; ++i) many.tensors.insert("t" + std::to_string(i), noise(1, 250, i));
   test::ThreadTeam team(3);
-  team.run([&](Team& member) { hash(many, {.team = &member}); });
+  team.run_all([&](Team& member) { hash(many, {.team = &member}); });
   std::uint64_t all = 0, most = 0;
   for (unsigned rank = 0; rank < 3; ++rank) {
     all += team[rank].work().read;

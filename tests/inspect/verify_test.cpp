@@ -108,14 +108,15 @@ TEST(Verify, FindsAnIndexThatLeadsOutside) {
 
 TEST(Verify, FindsAnIndexThatIsNotJson) {
   const TwoShards set("{");
-  EXPECT_EQ(findings(set.folder.path()).size(), 1u);
+  EXPECT_EQ(findings(set.folder.path()), Found{"model.safetensors.index.json: the text ends early (byte 1)"});
 }
 
 TEST(Verify, FindsOneNameInTwoShardsWithoutAnIndex) {
   const TempDir folder;
   SafetensorsFile().tensor("w", "U8", {1}).write(folder, "m-00001-of-00002.safetensors");
   SafetensorsFile().tensor("w", "U8", {1}).write(folder, "m-00002-of-00002.safetensors");
-  EXPECT_EQ(findings(folder.path()).size(), 1u);
+  EXPECT_EQ(findings(folder.path()),
+            Found{": tensor \"w\" is in \"m-00001-of-00002.safetensors\" and in \"m-00002-of-00002.safetensors\""});
 }
 
 TEST(Verify, FindsWhatIsWrongWithOneFile) {
@@ -124,7 +125,7 @@ TEST(Verify, FindsWhatIsWrongWithOneFile) {
             Found{"tail: 3 bytes follow the last tensor (byte 10)"});
   EXPECT_EQ(findings(SafetensorsFile(" {}").write(folder, "space")), Found{"space: the header begins with spaces"});
   EXPECT_EQ(findings(folder.write("empty", "")), Found{"empty: the file is empty"});
-  EXPECT_EQ(findings(folder.write("zip", "PK\x03\x04")).size(), 1u);
+  EXPECT_EQ(findings(folder.write("zip", "PK\x03\x04")), Found{"zip: a zip archive without its end record (byte 4)"});
 }
 
 TEST(Verify, ThrowsOnlyForATargetThatIsNotThere) {

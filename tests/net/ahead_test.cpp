@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/expect_error.hpp"
+
 namespace ballast::net {
 namespace {
 
@@ -97,7 +99,7 @@ TEST(Ahead, GivesAnErrorToWhoeverAsksAndTriesAgain) {
   Server server;
   server.is_broken = true;
   announce(ahead, {{0, 100}});
-  EXPECT_THROW(taken(ahead, server, 0, 10), Error);
+  EXPECT_ERROR(taken(ahead, server, 0, 10), Errc::io, "broken");
   server.is_broken = false;
   EXPECT_EQ(taken(ahead, server, 0, 10), 0u);  // not announced any more
   announce(ahead, {{0, 100}});

@@ -15,6 +15,7 @@
 #include "support/counting_source.hpp"
 #include "support/expect_error.hpp"
 #include "support/fake_storages.hpp"
+#include "support/peak_memory.hpp"
 
 namespace ballast {
 namespace {
@@ -148,7 +149,29 @@ TEST(Engine, InflatesAStreamOnceForAStridedView) {
   EXPECT_ERROR(save(views, folder / "no.safetensors", options), Errc::limit, "from a compressed stream");
 }
 
-TEST(Engine, KeepsToItsMemory) {
+// As large as one likes, and in nobody's memory.
+struct NowhereStorage final : Storage {
+  std::uint64_t size_bytes() const override { return 32 << 20; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::fill(out.begin(), out.end(), static_cast<std::byte>(offset >> 16));
+  }
+};
+
+TEST(Engine, TakesNoMoreMemoryThanItMay) {
+  constexpr std::size_t kRest = 8 << 20;  // threads, names, and what malloc keeps
+  for (const DType dtype : {DType::u8, DType::f32}) {
+    const test::TempDir folder;
+    const Checkpoint large = [&] {
+      Checkpoint checkpoint;
+      checkpoint.tensors.insert("t", whole_storage(std::make_shared<NowhereStorage>()));
+      return dtype == DType::u8 ? checkpoint : cast(checkpoint, dtype);
+    }();
+    const SaveOptions options{.durable = false, .threads = 2, .memory_bytes = 4 << 20};
+    EXPECT_LE(test::peak_memory_of([&] { save(large, folder / "out.safetensors", options); }), (4 << 20) + kRest);
+  }
+}
+
+TEST(Engine, PlansNoMoreMemoryThanItMay) {
   SaveOptions options;
   options.threads = 2;
   const SavePlan plan = plan_save(Fakes().checkpoint(), "out.safetensors", options);

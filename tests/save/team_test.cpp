@@ -134,10 +134,9 @@ TEST(TeamOfSavers, MergesAnAdapterLikeOneProcess) {
   save(merged(), folder / "alone.safetensors");
   for (const unsigned size : {2u, 3u}) {
     test::ThreadTeam team(size);
-    team.run([&](Team& member) {
-      save(merged(), folder / "shared.safetensors", {.overwrite = true, .durable = false, .team = &member});
-    });
-    EXPECT_TRUE(folder.read("shared.safetensors") == folder.read("alone.safetensors")) << size;
+    const std::string name = "shared by " + std::to_string(size) + ".safetensors";
+    team.run_all([&](Team& member) { save(merged(), folder / name, {.durable = false, .team = &member}); });
+    EXPECT_TRUE(folder.read(name) == folder.read("alone.safetensors")) << size;
   }
 }
 
@@ -148,7 +147,7 @@ TEST(TeamOfSavers, SharesOneThousandEqualTensorsEvenly) {
     for (unsigned i = 0; i < 1000; ++i) many.tensors.insert("t" + std::to_string(i), floats(1, columns, i));
     for (const unsigned size : {2u, 3u, 4u}) {
       test::ThreadTeam team(size);
-      team.run([&](Team& member) {
+      team.run_all([&](Team& member) {
         save(many, folder / "out.safetensors", {.overwrite = true, .durable = false, .team = &member});
       });
       std::uint64_t all = 0, most = 0;
@@ -193,7 +192,7 @@ TEST(TeamOfSavers, LeavesATensorThatIsMadeAsAWholeToOneMember) {
   }
   EXPECT_EQ(parts, 1u) << "all of it is one part of one job";
   test::ThreadTeam team(3);
-  team.run([&](Team& member) {
+  team.run_all([&](Team& member) {
     save(checkpoint, folder / "out.safetensors", {.overwrite = true, .durable = false, .team = &member});
   });
   EXPECT_EQ(made, 1u);

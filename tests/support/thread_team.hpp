@@ -20,7 +20,7 @@ class ThreadTeam {
   }
 
   // Calls `work` in a thread for each member. What each of them threw, or null.
-  std::vector<std::exception_ptr> run(const std::function<void(Team& team)>& work) {
+  [[nodiscard]] std::vector<std::exception_ptr> run(const std::function<void(Team& team)>& work) {
     std::vector<std::exception_ptr> thrown(members_.size());
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
@@ -34,6 +34,13 @@ class ThreadTeam {
     }
     for (std::thread& thread : threads) thread.join();
     return thrown;
+  }
+
+  // The same for work that must succeed: throws what the first of them threw.
+  void run_all(const std::function<void(Team& team)>& work) {
+    for (const std::exception_ptr& thrown : run(work)) {
+      if (thrown) std::rethrow_exception(thrown);
+    }
   }
 
   Team& operator[](std::size_t rank) { return *members_[rank]; }

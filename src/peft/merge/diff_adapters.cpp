@@ -71,12 +71,16 @@ Side side_of(const Adapter& adapter) {
   Parts parts = take_apart(adapter, type);
   for (const Module& module : parts.modules) {
     const Tensor *a = module.find("lora_A.weight"), *b = module.find("lora_B.weight");
-    const bool is_embedding = a == nullptr && module.find("lora_embedding_A") != nullptr;
+    const bool is_embedding = a == nullptr && b == nullptr;
     if (is_embedding) {
       a = module.find("lora_embedding_A");
       b = module.find("lora_embedding_B");
     }
     const bool is_update = a != nullptr && b != nullptr;
+    // One matrix alone adds nothing, and is no tensor of the base either: there is nothing to compare it with.
+    if (!is_update && a != b)
+      throw Error(Errc::mismatch,
+                  fmt::format("{} of {} has only one of its two matrices", quote(module.name), quote(adapter.source)));
     if (is_update)
       side.updates.emplace(module.name + ".weight", update_of(module, *a, *b, adapter.config, is_embedding));
     for (const auto& [part, tensor] : module.parts) {

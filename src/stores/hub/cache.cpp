@@ -121,6 +121,21 @@ std::optional<std::string> HubCache::find_blob(const std::string& digest, std::u
   return is_whole ? std::optional(blob(digest)) : std::nullopt;
 }
 
+std::optional<std::vector<Entry>> HubCache::whole_snapshot(const std::string& commit) const try {
+  const auto text = read_small_file(tree_path(commit));
+  if (!text) return std::nullopt;
+  const Json tree = Json::parse(*text);
+  std::vector<Entry> entries;
+  for (const auto& [path, facts] : tree.at("files").members()) {
+    const Json* sha256 = facts.find("lfs_sha256");
+    entries.push_back({path, facts.at("size").count(), facts.at("blob_id").text(), sha256 ? sha256->text() : ""});
+    if (!is_inner_path(path) || !find(commit, entries.back())) return std::nullopt;
+  }
+  return entries;
+} catch (const Error&) {  // the tree is of another program, or damaged: then the Hub is asked
+  return std::nullopt;
+}
+
 bool HubCache::is_known_missing(const std::string& commit, const std::string& path) const {
   return is_file(folder_ + "/.no_exist/" + commit + "/" + path);
 }
@@ -189,7 +204,7 @@ void HubCache::write_tree(const std::string& commit, const std::vector<Entry>& e
     files.emplace_back(entry.path, Json(std::move(facts)));
   }
   const Json tree(Json::Members{{"format_version", 1}, {"files", Json(std::move(files))}});
-  write_small_file(folder_ + "/trees/" + commit + ".json", to_string(tree));
+  write_small_file(tree_path(commit), to_string(tree));
 }
 
 }  // namespace ballast::hub

@@ -41,6 +41,8 @@ class HubCache {
   std::optional<std::string> find(const std::string& commit, const std::string& path) const;  // a file that is there
   std::optional<std::string> find(const std::string& commit, const Entry& entry) const;       // and has that size
   std::optional<std::string> find_blob(const std::string& digest, std::uint64_t size) const;
+  // Every file of a commit; nothing unless all of them are there, with their sizes.
+  std::optional<std::vector<Entry>> whole_snapshot(const std::string& commit) const;
   bool is_known_missing(const std::string& commit, const std::string& path) const;
 
   // The files and folders in a folder of a snapshot; nothing if there is no such folder.
@@ -48,6 +50,7 @@ class HubCache {
 
   std::string snapshot(const std::string& commit) const { return folder_ + "/snapshots/" + commit; }
   std::string blob(const std::string& digest) const { return folder_ + "/blobs/" + digest; }
+  std::string tree_path(const std::string& commit) const { return folder_ + "/trees/" + commit + ".json"; }
   std::string lock_path(const std::string& digest) const;
 
   // Each makes the folders that it needs.

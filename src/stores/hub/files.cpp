@@ -48,6 +48,20 @@ std::shared_ptr<const Revision> HubFiles::from_cache(const HubAddress& address, 
                                              std::move(note)});
 }
 
+// A commit never changes, so nobody has to be asked what a whole one has.
+std::shared_ptr<const Revision> HubFiles::whole_commit(const HubAddress& address) const {
+  if (!is_commit(address.revision)) return nullptr;
+  HubCache cache(settings_, address.repository);
+  auto entries = cache.whole_snapshot(address.revision);
+  if (!entries) return nullptr;
+  return std::make_shared<Revision>(Revision{{address.repository, address.revision, {}},
+                                             std::move(cache),
+                                             address.revision,
+                                             Listing{address.revision, {}, *std::move(entries), {}, {}},
+                                             access_to(settings_, address, *client_),
+                                             {}});
+}
+
 Error HubFiles::not_cached(const Revision& revision, const std::string& path) const {
   const std::string what = path.empty() ? revision.address.repository : revision.address.repository + "/" + path;
   if (!revision.commit.empty() && revision.cache.is_known_missing(revision.commit, path))
@@ -62,6 +76,7 @@ std::shared_ptr<const Revision> HubFiles::look_up(const HubAddress& address) con
     if (auto cached = from_cache(address, {})) return cached;
     throw not_cached({address, HubCache(settings_, address.repository), {}, {}, {}, {}}, {}).in(address.text());
   }
+  if (auto whole = whole_commit(address)) return whole;
   const auto cached = from_cache(address, {});
   auto found = std::make_shared<Revision>(
       Revision{address, HubCache(settings_, address.repository), {}, {}, access_to(settings_, address, *client_), {}});

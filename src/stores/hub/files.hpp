@@ -38,8 +38,8 @@ class HubFiles final : public Files {
   bool prefers_whole(const std::string&) const override { return true; }  // as transformers does
   unsigned opens_at_once() const override { return 16; }
 
-  // Asks the Hub, once for each repository and revision, unless this is offline or the Hub does not answer and the
-  // cache knows the revision. Throws Errc::not_found, with what to do, if nobody knows it.
+  // Asks the Hub, once for each repository and revision, unless this is offline, the cache has a whole commit, or the
+  // Hub does not answer and the cache knows the revision. Throws Errc::not_found, with what to do, if nobody knows it.
   std::shared_ptr<const Revision> revision(const HubAddress& address) const;
 
   net::Remote remote_of(const Revision& revision, const Entry& entry) const;
@@ -48,6 +48,7 @@ class HubFiles final : public Files {
   HubAddress address_of(const std::string& name) const;
   std::shared_ptr<const Revision> look_up(const HubAddress& address) const;
   std::shared_ptr<const Revision> from_cache(const HubAddress& address, std::string note) const;
+  std::shared_ptr<const Revision> whole_commit(const HubAddress& address) const;
   Error not_cached(const Revision& revision, const std::string& path) const;
 
   std::shared_ptr<net::HttpClient> client_;
