@@ -177,6 +177,16 @@ void refuse_existing(const Session& session, const std::string& path) {
       .hint(Advice::mention(Remedy::overwrite) + " overwrites it");
 }
 
+void refuse_own_files(const std::string& path, std::span<const CheckpointFile> files) {
+  std::error_code ignored;  // an address is no file, and a file that is not there yet is none of these
+  for (const CheckpointFile& file : files) {
+    if (std::filesystem::equivalent(file.path, path, ignored))
+      throw Error(Errc::invalid_argument, "this is a file of the checkpoint itself, which would be lost")
+          .in(path)
+          .hint("write to another name");
+  }
+}
+
 int write(Session& session, const WriteJob& job, const SavePlan& plan, SaveOptions options) {
   if (job.dry_run) {
     say_notes(session, plan.notes);

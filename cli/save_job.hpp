@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include <ballast/checkpoint.hpp>
 #include <ballast/save.hpp>
 
 #include "json_writer.hpp"
@@ -23,6 +25,9 @@ void say_written(Session& session, std::string_view schema, const SavePlan& plan
 
 // Refuses an existing file at once, which a long job would otherwise find only at its end.
 void refuse_existing(const Session& session, const std::string& path);
+
+// Refuses to write something else over one of the files that it is made of, by whatever name the path reaches it.
+void refuse_own_files(const std::string& path, std::span<const CheckpointFile> files);
 
 // The folder of an output. It is made if it does not exist, and removed again if nothing could be written into it.
 class OutputFolder {

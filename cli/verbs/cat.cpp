@@ -19,6 +19,7 @@
 #include "../interrupt.hpp"
 #include "../json_writer.hpp"
 #include "../options.hpp"
+#include "../save_job.hpp"
 #include "verbs.hpp"
 
 namespace ballast::cli {
@@ -275,6 +276,9 @@ int run_cat(Session& session, const Arguments& arguments) {
   const Checkpoint checkpoint = open_data(session, arguments.target);
   say_notes(session, checkpoint);
   const std::vector<std::string> names = chosen_names(checkpoint, arguments);
+  // An array, or an archive of all arrays, may take its own place: it is still a checkpoint, of the same tensors.
+  const bool holds_all = names.size() == checkpoint.size() && (arguments.makes_npy() || arguments.makes_archive());
+  if (!arguments.output.empty() && !holds_all) refuse_own_files(arguments.output, checkpoint.files);
   if (arguments.makes_archive()) {
     StateDict tensors;
     for (const std::string& name : names) tensors.insert(name, wanted_tensor(checkpoint, name, arguments));

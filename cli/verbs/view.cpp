@@ -1,7 +1,9 @@
 // view: a page that shows a checkpoint, or the difference of two, in a browser or in one HTML file.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,22 +25,48 @@ constexpr std::uint64_t kMostPort = 65535;
 
 struct Arguments {
   std::vector<std::string> targets;
-  std::string html, base;
+  std::optional<std::string> html;
+  std::string base;
   std::uint64_t sample = 0, port = 0;
   bool no_browser = false;
 };
 
-int write_report(Session& session, const Subject& subject, const Arguments& arguments) {
+// An option that would do nothing is a mistake.
+void check_options(const Arguments& arguments) {
+  const bool is_report = arguments.html.has_value();
+  if (is_report && arguments.html->empty())
+    throw Error(Errc::invalid_argument, "--html: there is no file without a name")
+        .hint("--html report.html; --html - writes to standard output");
+  if (arguments.sample != 0 && !is_report)
+    throw Error(Errc::invalid_argument, "--sample is for a report").hint("add --html FILE, or leave --sample out");
+  if (is_report && arguments.port != 0)
+    throw Error(Errc::invalid_argument, "--port is for a page that is served").hint("leave --html out, or --port");
+  if (arguments.port > kMostPort)
+    throw Error(Errc::invalid_argument, fmt::format("--port: there is no port {}", arguments.port))
+        .hint("a number from 1 to 65535, or 0 for any that is free");
+}
+
+// A report over a model of its own would be all that is left of it.
+void check_place(const Session& session, const Subject& subject, const std::string& path) {
+  for (const Checkpoint& side : subject.originals) refuse_own_files(path, side.files);
+  if (subject.base) refuse_own_files(path, subject.base->files);
+  refuse_existing(session, path);
+}
+
+int write_report(Session& session, Subject subject, const Arguments& arguments) {
+  const std::string& path = *arguments.html;
+  if (path != "-") check_place(session, subject, path);
   auto bar = session.progress_bar();
-  const std::string page = make_report(session, subject, arguments.sample, bar.callback());
+  const Report report = make_report(session, std::move(subject), arguments.sample, bar.callback());
   bar.clear();
-  if (arguments.html == "-") {
-    session.out.write(page);
+  for (const std::string& note : report.notes) session.note(note);
+  if (path == "-") {
+    session.out.write(report.page);
     return 0;
   }
-  const auto bytes = std::as_bytes(std::span(page));
-  save_raw(Tensor::from_bytes(DType::u8, {bytes.size()}, bytes), arguments.html, session.save_options());
-  session.say(fmt::format("wrote {}: {}", arguments.html, format_bytes(page.size())));
+  const auto bytes = std::as_bytes(std::span(report.page));
+  save_raw(Tensor::from_bytes(DType::u8, {bytes.size()}, bytes), path, session.save_options());
+  session.say(fmt::format("wrote {}: {}", path, format_bytes(bytes.size())));
   return 0;
 }
 
@@ -47,12 +75,10 @@ int run_view(Session& session, const Arguments& arguments) {
   if (arguments.targets.size() > 2)
     throw Error(Errc::invalid_argument, "a page shows one checkpoint, or the difference of two")
         .hint("name one target, or two");
-  if (arguments.port > kMostPort)
-    throw Error(Errc::invalid_argument, fmt::format("--port: there is no port {}", arguments.port))
-        .hint("a number from 1 to 65535, or 0 for any that is free");
-  if (!arguments.html.empty() && arguments.html != "-") refuse_existing(session, arguments.html);
-  const Subject subject = open_subject(session, arguments.targets, arguments.base);
-  if (!arguments.html.empty()) return write_report(session, subject, arguments);
+  check_options(arguments);
+  if (arguments.html && *arguments.html != "-") refuse_existing(session, *arguments.html);
+  Subject subject = open_subject(session, arguments.targets, arguments.base);
+  if (arguments.html) return write_report(session, std::move(subject), arguments);
   serve(session, subject, {static_cast<std::uint16_t>(arguments.port), !arguments.no_browser});
   return 0;
 }

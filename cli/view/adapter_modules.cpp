@@ -1,10 +1,24 @@
 #include "adapter_modules.hpp"
 
+#include <vector>
+
 #include <ballast/adapter_changes.hpp>
+#include <ballast/error.hpp>
 
 #include "../json_writer.hpp"
 
 namespace ballast::cli {
+
+namespace {
+
+std::vector<AdapterChange> changes_of(const Session& session, const Subject& subject, const Progress& progress) try {
+  return adapter_changes(*subject.adapter, subject.base ? &*subject.base : nullptr, progress, session.threads);
+} catch (const Error& error) {
+  // Without the hint: it is of the verbs that merge and convert, and names options that are theirs.
+  throw Error(error.code(), error.what());
+}
+
+}  // namespace
 
 std::string modules_document(const Session& session, const Subject& subject, const Progress& progress) {
   std::string text;
@@ -12,8 +26,7 @@ std::string modules_document(const Session& session, const Subject& subject, con
   JsonWriter json(out, "ballast.view.modules/1");
   json.key("modules");
   json.begin_array(JsonWriter::Layout::lines);
-  const Checkpoint* base = subject.base ? &*subject.base : nullptr;
-  for (const AdapterChange& change : adapter_changes(*subject.adapter, base, progress, session.threads)) {
+  for (const AdapterChange& change : changes_of(session, subject, progress)) {
     json.begin_object();
     json.field("name", change.module);
     json.field("rank", change.rank);

@@ -53,8 +53,8 @@ bool open_browser(std::string address) {
   return is_started;
 }
 
-void say_address(const Session& session, const Gate& gate, std::uint16_t port, bool is_opened) {
-  const std::string line = fmt::format("{} {}", is_opened ? "opened" : "open", gate.address());
+void say_address(const Session& session, const Gate& gate, std::uint16_t port, bool is_asked) {
+  const std::string line = "open " + gate.address();
   // Neither -q nor another program that keeps what is said may keep the address from who needs it.
   if (session.quiet || session.host != nullptr) write_to_stderr(line + "\n");
   session.say(line);
@@ -64,6 +64,7 @@ void say_address(const Session& session, const Gate& gate, std::uint16_t port, b
     session.say(
         fmt::format("on your own machine, first: ssh -L {0}:127.0.0.1:{0} {1}", port, is_known ? host.data() : "HOST"));
   }
+  if (is_asked) session.say("a browser was asked to open it");
   session.say("Ctrl-C ends it");
 }
 
@@ -84,8 +85,8 @@ void serve(const Session& session, const Subject& subject, const ServeOptions& o
   server.always_send(usual_headers());
   const Gate gate(server.port());
   Service service(session, subject);
-  const bool is_opened = options.opens_browser && may_have_browser() && open_browser(gate.address());
-  say_address(session, gate, server.port(), is_opened);
+  const bool is_asked = options.opens_browser && may_have_browser() && open_browser(gate.address());
+  say_address(session, gate, server.port(), is_asked);
   const auto handle = [&](const HttpRequest& request, HttpReply& reply) {
     switch (gate.judge(request)) {
       case Gate::Verdict::enter:
@@ -100,6 +101,11 @@ void serve(const Session& session, const Subject& subject, const ServeOptions& o
     if (session.host != nullptr && session.host->keep_going) return session.host->keep_going();
     return interrupted() == 0;
   });
+  if (!service.spectra().is_busy()) return;
+  // LAPACK cannot be told to stop, and must not go on while what it uses is taken down. Nobody should wait for that
+  // after Ctrl-C; a program that runs this verb has more to do, and waits.
+  if (session.host == nullptr) std::_Exit(0);
+  service.spectra().wait();
 }
 
 }  // namespace ballast::cli

@@ -10,16 +10,15 @@
 #include <fmt/format.h>
 #include <ballast/adapter_changes.hpp>
 #include <ballast/error.hpp>
-#include <ballast/singular_values.hpp>
 
 #include "../array_printer.hpp"
 #include "../json_writer.hpp"
-#include "../remedies.hpp"
 #include "../verbs/stats_documents.hpp"
 #include "adapter_modules.hpp"
 #include "heat_map.hpp"
 #include "model_document.hpp"
 #include "page.hpp"
+#include "refusal.hpp"
 #include "texts.hpp"
 
 namespace ballast::cli {
@@ -57,18 +56,6 @@ std::string_view word(const HttpRequest& request, std::string_view name) {
   return found->second;
 }
 
-std::string refusal(const Error& error) {
-  std::string text;
-  Output out(&text);
-  JsonWriter json(out);
-  json.begin_object();
-  json.field("error", error.what());
-  error.hint().empty() ? json.field("hint", nullptr) : json.field("hint", worded(error.hint()));
-  json.finish();
-  out.flush();
-  return text;
-}
-
 Region region_of(const HttpRequest& request, const Tensor& tensor) {
   Region region;
   std::string_view axes = word(request, "axes");
@@ -88,6 +75,16 @@ Region region_of(const HttpRequest& request, const Tensor& tensor) {
   return region;
 }
 
+Slice place_in(const Tensor& tensor, const std::vector<std::uint64_t>& at) {
+  if (at.size() != tensor.rank()) throw NotThere();
+  Slice place;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    if (at[i] >= tensor.shape()[i]) throw NotThere();
+    place.push_back(SliceIndex::at(static_cast<std::int64_t>(at[i])));
+  }
+  return place;
+}
+
 void send_values(const HttpRequest& request, const Tensor& tensor, HttpReply& reply) {
   const std::string_view how = word(request, "how");
   const Cells what = how == "mean" ? Cells::mean : how == "rms" ? Cells::rms : Cells::extreme;
@@ -100,10 +97,11 @@ void send_values(const HttpRequest& request, const Tensor& tensor, HttpReply& re
               {"X-Skipped", map.is_partial ? "1" : "0"}});
 }
 
-// The corner of a tensor as `ballast cat` prints it.
-std::string first_values(const Tensor& tensor) {
+// The corner of a tensor as `ballast cat` prints it, or the value at one place.
+std::string values_document(const Tensor& tensor, const std::vector<std::uint64_t>& at) {
   const bool is_packed = info(tensor.dtype()).kind == DTypeKind::ggml || info(tensor.dtype()).block_elements > 1;
   Tensor corner = is_packed ? tensor.to(DType::f32) : tensor;
+  if (!at.empty()) corner = corner.slice(place_in(tensor, at));
   while (corner.rank() > 2) corner = corner.slice({SliceIndex::at(0)});
   if (corner.rank() > 0)
     corner = corner.slice({SliceIndex::range(0, static_cast<std::int64_t>(corner.rank() == 1 ? 64 : kFirstRows))});
@@ -122,8 +120,7 @@ std::string first_values(const Tensor& tensor) {
   return document;
 }
 
-std::string spectrum_document(const Tensor& tensor, const Progress& progress) {
-  const SingularValues found = singular_values(tensor, progress);
+std::string spectrum_document(const SingularValues& found) {
   std::string text;
   Output out(&text);
   JsonWriter json(out, "ballast.view.spectrum/1");
@@ -158,10 +155,10 @@ void Service::answer(const HttpRequest& request, HttpReply& reply) {
     reply.send(404, "text/plain", "there is nothing here");
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled && !reply.is_wanted()) return;
-    reply.has_begun() ? reply.stream(kJson, refusal(error)) : reply.send(400, kJson, refusal(error));
+    reply.has_begun() ? reply.stream(kJson, refusal_document(error)) : reply.send(400, kJson, refusal_document(error));
   } catch (const std::exception& error) {
     const Error told(Errc::io, error.what());
-    reply.has_begun() ? reply.stream(kJson, refusal(told)) : reply.send(500, kJson, refusal(told));
+    reply.has_begun() ? reply.stream(kJson, refusal_document(told)) : reply.send(500, kJson, refusal_document(told));
   }
 }
 
@@ -185,14 +182,27 @@ std::shared_ptr<void> Service::turn_for(HttpReply& reply) {
   return {&work_, [](std::counting_semaphore<2>* work) { work->release(); }};
 }
 
+Service::Document Service::made_before(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = documents_.find(name);
+  return found == documents_.end() ? nullptr : found->second;
+}
+
+// The longest document by far: several tabs that open at once share it.
+Service::Document Service::model() {
+  const std::lock_guard lock(model_mutex_);
+  Document document = model_.lock();
+  if (!document) {
+    document = std::make_shared<const std::string>(model_document(session_, subject_, PageKind::served));
+    model_ = document;
+  }
+  return document;
+}
+
 // Lines of progress, a few a second, and then the document. A document that was made before is sent at once.
 void Service::document(const std::string& name, Cost cost, HttpReply& reply,
                        const std::function<std::string(const Progress&)>& make) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = documents_.find(name); found != documents_.end())
-      return reply.send(200, kJson, found->second);
-  }
+  if (const Document made = made_before(name)) return reply.send(200, kJson, *made);
   const auto turn = cost == Cost::job ? turn_for(reply) : nullptr;
   if (cost == Cost::job && !turn) return;
   auto last = std::chrono::steady_clock::now();
@@ -205,7 +215,7 @@ void Service::document(const std::string& name, Cost cost, HttpReply& reply,
   });
   if (!name.empty()) {
     const std::lock_guard lock(mutex_);
-    documents_[name] = text;
+    documents_[name] = std::make_shared<const std::string>(text);
   }
   reply.has_begun() ? reply.stream(kJson, text) : reply.send(200, kJson, text);
 }
@@ -252,9 +262,7 @@ void Service::answer_api(const HttpRequest& request, const Parts& parts, HttpRep
   const std::string name(request.path);
   const std::string_view what = parts[1];
   if (parts.size() == 2) {
-    if (what == "model")
-      return document("", Cost::little, reply,
-                      [&](const Progress&) { return model_document(session_, subject_, PageKind::served); });
+    if (what == "model") return reply.send(200, kJson, *model());
     if (what == "diff" && subject_.sides.size() == 2)
       return document(name, Cost::job, reply,
                       [&](const Progress& progress) { return diff_document(session_, subject_, progress); });
@@ -270,7 +278,9 @@ void Service::answer_api(const HttpRequest& request, const Parts& parts, HttpRep
     if (what == "info")
       return document(name, Cost::little, reply, [&](const Progress&) { return info_document(subject_, side); });
     if (what == "scan")
-      return document(name, Cost::job, reply, [&](const Progress&) { return scan_document(session_, subject_, side); });
+      return document(name, Cost::job, reply, [&](const Progress&) {
+        return scan_document(session_, subject_.targets[side], subject_.targets[side]);
+      });
     if (what == "texts")
       return document(name, Cost::little, reply,
                       [&](const Progress&) { return texts_document(session_, subject_, side, kMostTextBytes); });
@@ -282,10 +292,13 @@ void Service::answer_api(const HttpRequest& request, const Parts& parts, HttpRep
   const Tensor& tensor = tensor_of(side, parts[3]);
   if (parts.size() != 4) throw NotThere();
   if (what == "values") return send_values(request, tensor, reply);
-  if (what == "first") return document("", Cost::little, reply, [&](const Progress&) { return first_values(tensor); });
+  if (what == "first") {
+    const auto at = request.query.contains("at") ? numbers_in(word(request, "at"), ',') : std::vector<std::uint64_t>();
+    return document("", Cost::little, reply, [&](const Progress&) { return values_document(tensor, at); });
+  }
   if (what == "spectrum")
-    return document(name, Cost::job, reply,
-                    [&](const Progress& progress) { return spectrum_document(tensor, progress); });
+    return document(name, Cost::little, reply,
+                    [&](const Progress& progress) { return spectrum_document(spectra_.compute(tensor, progress)); });
   throw NotThere();
 }
 

@@ -15,6 +15,7 @@
 
 #include "http.hpp"
 #include "kept_stats.hpp"
+#include "spectrum_jobs.hpp"
 #include "subject.hpp"
 
 namespace ballast::cli {
@@ -26,11 +27,18 @@ class Service {
   // Answers one request that may be answered. Everything is by number: no name and no path reaches a file.
   void answer(const HttpRequest& request, HttpReply& reply);
 
+  // Of these jobs, one may go on when nobody waits for it any more.
+  const SpectrumJobs& spectra() const noexcept { return spectra_; }
+
  private:
   using Parts = std::vector<std::string_view>;
 
   void answer_api(const HttpRequest& request, const Parts& parts, HttpReply& reply);
+  using Document = std::shared_ptr<const std::string>;
+
   enum class Cost : std::uint8_t { little, job };
+  Document model();
+  Document made_before(const std::string& name);  // null if it was not
   std::shared_ptr<void> turn_for(HttpReply& reply);
   void document(const std::string& name, Cost cost, HttpReply& reply,
                 const std::function<std::string(const Progress&)>& make);
@@ -42,9 +50,12 @@ class Service {
   const Subject& subject_;
   const std::string page_, policy_;
   std::mutex mutex_;
-  std::map<std::string, std::string, std::less<>> documents_;  // that were made already
-  std::vector<std::vector<KeptStats>> statistics_;             // of each side, by number
-  std::counting_semaphore<2> work_{2};                         // jobs that read data, at a time
+  std::map<std::string, Document, std::less<>> documents_;  // that were made already
+  std::mutex model_mutex_;                                  // one at a time makes the document of the tensors
+  std::weak_ptr<const std::string> model_;                  // while somebody is sent it: it is long
+  std::vector<std::vector<KeptStats>> statistics_;          // of each side, by number
+  std::counting_semaphore<2> work_{2};                      // jobs that read data, at a time
+  SpectrumJobs spectra_;
 };
 
 }  // namespace ballast::cli

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <ballast/error.hpp>
 #include <ballast/stats.hpp>
 
 #include "../json_writer.hpp"
@@ -15,6 +18,8 @@ namespace ballast::cli {
 namespace {
 
 constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+
+constexpr std::uint64_t kFewestRuns = 16;  // of neighbours, in a sample
 
 struct Column {
   const char* name;
@@ -60,26 +65,70 @@ std::string column_text(const std::vector<TensorStats>& results, double Stats::*
   return text;
 }
 
-}  // namespace
+SliceIndex up_to(std::uint64_t end) { return SliceIndex::range(0, static_cast<std::int64_t>(end)); }
 
-Tensor sample_of(const Tensor& tensor, std::uint64_t values) {
-  if (values == 0 || tensor.numel() <= values || tensor.rank() == 0 || !tensor.has_data()) return tensor;
-  const std::uint64_t rows = tensor.shape()[0], row = tensor.numel() / rows;
-  const std::uint64_t wanted = std::max<std::uint64_t>(1, values / std::max<std::uint64_t>(1, row));
-  const std::uint64_t step = std::max<std::uint64_t>(1, rows / wanted);
-  const bool in_blocks = tensor.rank() == 1 && info(tensor.dtype()).block_elements > 1;  // a block is not cut
-  if (in_blocks || step == 1) return tensor;
-  return tensor.slice({SliceIndex::range(0, std::nullopt, static_cast<std::int64_t>(step))});
+SliceIndex every(std::uint64_t step) { return SliceIndex::range(0, std::nullopt, static_cast<std::int64_t>(step)); }
+
+// Of a tensor whose values do not lie in a row: fewer indices of one dimension after the other, the last one last.
+Tensor sample_of_view(const Tensor& tensor, std::uint64_t values) {
+  Tensor part = tensor;
+  for (std::size_t k = tensor.rank(); k-- > 0 && part.numel() > values;) {
+    const std::size_t axis = k == 0 ? tensor.rank() - 1 : k - 1;
+    Slice slice(axis, SliceIndex::range(0, std::nullopt));
+    slice.push_back(every(std::min((part.numel() + values - 1) / values, part.shape()[axis])));
+    part = part.slice(slice);
+  }
+  return part;
 }
 
-std::string stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
-                          const Progress& progress) {
-  StateDict tensors;
+// Statistics of all that can be read: what fails is halved until the tensors are found that it is about.
+void add_stats(std::span<const StateDict::Entry> tensors, const StatsOptions& options,
+               std::vector<TensorStats>& results, std::size_t& unreadable) {
+  try {
+    StateDict together;
+    together.reserve(tensors.size());
+    for (const auto& [name, tensor] : tensors) together.insert(name, tensor);
+    for (TensorStats& one : stats(Checkpoint(std::move(together)), options)) results.push_back(std::move(one));
+  } catch (const Error& error) {
+    // The others are about all of them: a server that fails, or a limit on everything together.
+    if (error.code() != Errc::malformed && error.code() != Errc::unsupported && error.code() != Errc::mismatch) throw;
+    if (tensors.size() == 1) {
+      results.push_back({std::string(tensors[0].name), std::nullopt, error.what()});
+      ++unreadable;
+      return;
+    }
+    add_stats(tensors.first(tensors.size() / 2), options, results, unreadable);
+    add_stats(tensors.subspan(tensors.size() / 2), options, results, unreadable);
+  }
+}
+
+}  // namespace
+
+// Of a tensor whose values lie in a row, whatever its shape: runs of neighbours, with the same odd number of runs
+// between them, so that they do not meet the same columns of a matrix each time.
+Tensor sample_of(const Tensor& tensor, std::uint64_t values) {
+  if (values == 0 || tensor.numel() <= values || tensor.rank() == 0 || !tensor.has_data()) return tensor;
+  if (!tensor.is_contiguous()) return sample_of_view(tensor, values);
+  const std::uint64_t block = info(tensor.dtype()).block_elements;
+  const std::uint64_t run = std::max<std::uint64_t>(1, values / kFewestRuns / block) * block;
+  const std::uint64_t runs = tensor.numel() / run, wanted = std::max<std::uint64_t>(1, values / run);
+  const std::uint64_t step = (runs + wanted - 1) / wanted | 1;
+  const Tensor row = tensor.reshape({tensor.numel()});
+  const Tensor whole_runs = runs * run == tensor.numel() ? row : row.slice({up_to(runs * run)});
+  return whole_runs.reshape({runs, run}).slice({every(step)});
+}
+
+StatsColumns stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
+                           const Progress& progress) {
+  const StatsOptions options{
+      .bins = sample.bins, .threads = session.threads, .progress = progress, .limits = session.limits};
+  std::vector<StateDict::Entry> tensors;
   tensors.reserve(checkpoint.size());
-  for (const auto& [name, tensor] : checkpoint) tensors.insert(name, sample_of(tensor, sample.values));
-  const std::vector<TensorStats> results =
-      stats(Checkpoint(std::move(tensors)),
-            {.bins = sample.bins, .threads = session.threads, .progress = progress, .limits = session.limits});
+  for (const auto& [name, tensor] : checkpoint) tensors.push_back({name, sample_of(tensor, sample.values)});
+  StatsColumns columns;
+  std::vector<TensorStats> results;
+  results.reserve(tensors.size());
+  add_stats(tensors, options, results, columns.unreadable);
 
   std::string text;
   Output out(&text);
@@ -106,7 +155,8 @@ std::string stats_columns(const Session& session, const Checkpoint& checkpoint, 
   json.field("histograms", letters);
   json.finish();
   out.flush();
-  return text;
+  columns.document = std::move(text);
+  return columns;
 }
 
 }  // namespace ballast::cli

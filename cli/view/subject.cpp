@@ -76,11 +76,10 @@ std::string info_document(const Subject& subject, std::size_t side) {
   return run_for(host, {"info", "--json", "--", subject.targets[side]}).out;
 }
 
-std::string scan_document(const Session& session, const Subject& subject, std::size_t side) {
+std::string scan_document(const Session& session, const std::string& target, const std::string& shown) {
   std::string text;
   Output out(&text);
-  const std::string target = session.target_in(subject.targets[side]);
-  write_scan_json(out, {target}, scan(target, {session.open_options(), {}}));
+  write_scan_json(out, {session.target_in(shown)}, scan(session.target_in(target), {session.open_options(), {}}));
   out.flush();
   return text;
 }

@@ -30,7 +30,8 @@ Subject open_subject(Session& session, const std::vector<std::string>& targets, 
 
 // Each writes the document that the verb writes with --json.
 std::string info_document(const Subject& subject, std::size_t side);
-std::string scan_document(const Session& session, const Subject& subject, std::size_t side);
+// `target` is scanned, and called `shown` in the document.
+std::string scan_document(const Session& session, const std::string& target, const std::string& shown);
 std::string diff_document(const Session& session, const Subject& subject, const Progress& progress);
 std::string adapter_document(const Subject& subject);
 

@@ -24,11 +24,21 @@ bool is_text(std::string_view name) {
          std::ranges::any_of(kTextEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+// What is left of the beginning of a text without the half of a character at its end.
+std::string_view whole_characters(std::string_view text) {
+  const auto byte = [&] { return static_cast<unsigned char>(text.back()); };
+  while (!text.empty() && (byte() & 0xC0) == 0x80) text.remove_suffix(1);
+  if (!text.empty() && byte() >= 0xC0) text.remove_suffix(1);
+  return text;
+}
+
 void write_text(JsonWriter& json, std::string_view name, std::string_view text, std::uint64_t whole_bytes) {
+  const bool is_cut = text.size() < whole_bytes;
   json.begin_object();
   json.field("name", name);
-  json.field("text", text);
+  json.field("text", is_cut ? whole_characters(text) : text);
   json.field("bytes", whole_bytes);
+  if (is_cut) json.field("cut", true);
   json.end();
 }
 

@@ -46,11 +46,16 @@ struct CodePointRange {
 // Code points beyond ASCII that move the cursor, reorder their neighbours or cannot be seen.
 constexpr std::array kHidden = {
     CodePointRange{0x80, 0x9F},        // C1 controls: 0x9B alone starts an escape sequence
+    CodePointRange{0x00AD, 0x00AD},    // soft hyphen
     CodePointRange{0x061C, 0x061C},    // Arabic letter mark
+    CodePointRange{0x115F, 0x1160},    // fillers of Hangul, which look like spaces
     CodePointRange{0x200B, 0x200F},    // zero widths and direction marks
     CodePointRange{0x2028, 0x202E},    // line and paragraph separators, bidirectional embeddings and overrides
     CodePointRange{0x2060, 0x206F},    // word joiner, bidirectional isolates
+    CodePointRange{0x2800, 0x2800},    // a Braille pattern without a dot
+    CodePointRange{0x3164, 0x3164},    // another filler of Hangul
     CodePointRange{0xFEFF, 0xFEFF},    // byte order mark
+    CodePointRange{0xFFA0, 0xFFA0},    // the same, of half the width
     CodePointRange{0xFFF9, 0xFFFB},    // interlinear annotations
     CodePointRange{0xE0000, 0xE007F},  // tags
 };

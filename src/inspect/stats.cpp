@@ -10,11 +10,14 @@
 #include "inspect/channels.hpp"
 #include "inspect/quantiles.hpp"
 #include "inspect/value_pass.hpp"
+#include "tensor/read_ahead.hpp"
 #include "tensor/repeated_bytes.hpp"
 #include "tensor/same_sources.hpp"
 
 namespace ballast {
 namespace {
+
+constexpr std::uint64_t kGroupBytes = std::uint64_t{4} << 20;
 
 bool has_dimension(const Tensor& tensor, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(tensor.rank());
@@ -162,13 +165,44 @@ std::uint64_t bytes_to_read(std::span<const Tensor> numbers, const StatsOptions&
   return bytes;
 }
 
+// Where groups of small tensors begin, and the end of the last one. What is not mapped is announced by the group, so
+// that tensors side by side are one request, and taken into memory, so that several passes read it once.
+std::vector<std::size_t> groups_of(std::span<const Tensor> numbers) {
+  std::vector<std::size_t> begins = {0};
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i > begins.back() && bytes + numbers[i].nbytes() > kGroupBytes) {
+      begins.push_back(i);
+      bytes = 0;
+    }
+    bytes += numbers[i].nbytes();
+  }
+  if (!numbers.empty()) begins.push_back(numbers.size());
+  return begins;
+}
+
 std::vector<Stats> stats_of_numbers(std::span<const Tensor> numbers, const StatsOptions& options) {
   ProgressMeter meter(progress_of(team_of(options.team), options.progress), "reading", bytes_to_read(numbers, options));
   const bool goes_together = options.bins == 0 && options.quantiles.empty() && !options.axis;
   if (goes_together && !numbers.empty()) return StatsJob(numbers, options, meter).run();
+  const bool is_alone = team_of(options.team).size() == 1;  // several processes read a part of each tensor
+  const auto is_taken = [&](const Tensor& tensor) {
+    return is_alone && tensor.nbytes() <= kGroupBytes && !tensor.is_mapped();
+  };
+  const std::vector<std::size_t> groups = groups_of(numbers);
+  ReadAhead ahead(groups.size() - 1, [&](std::size_t group, Announcement& reads) {
+    for (std::size_t i = groups[group]; i < groups[group + 1]; ++i) {
+      if (is_taken(numbers[i])) reads.add(numbers[i], {0, numbers[i].nbytes()});
+    }
+  });
   std::vector<Stats> all;
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    all.push_back(std::move(StatsJob(numbers.subspan(i, 1), options, meter).run()[0]));
+  for (std::size_t group = 0; group + 1 < groups.size(); ++group) {
+    ahead.begin(group);
+    for (std::size_t i = groups[group]; i < groups[group + 1]; ++i) {
+      const Tensor one = is_taken(numbers[i]) ? numbers[i].realize(1) : numbers[i];
+      all.push_back(std::move(StatsJob(std::span(&one, 1), options, meter).run()[0]));
+    }
+  }
   return all;
 }
 

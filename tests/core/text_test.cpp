@@ -24,6 +24,7 @@ TEST(EscapeForTerminal, ShowsWhatWouldMoveTheCursorReorderTheLineOrHide) {
   EXPECT_EQ(escape_for_terminal("\u009b31m"), "\\u{9b}31m");
   EXPECT_EQ(escape_for_terminal("a\u202eb\u2066c\u200f"), "a\\u{202e}b\\u{2066}c\\u{200f}");
   EXPECT_EQ(escape_for_terminal("a\u200bb\ufeff"), "a\\u{200b}b\\u{feff}");
+  EXPECT_EQ(escape_for_terminal("\u3164\u2800\u1160\uffa0\u00ad"), "\\u{3164}\\u{2800}\\u{1160}\\u{ffa0}\\u{ad}");
 }
 
 TEST(EscapeForTerminal, FindsWhatIsNotPlainAtEveryPositionOfALongName) {

@@ -4,9 +4,12 @@ import base64
 import ctypes.util
 import hashlib
 import json
+import math
+import os
 import pathlib
 import random
 import re
+import shutil
 import socket
 import struct
 import time
@@ -122,6 +125,76 @@ class TheReport(ViewTest):
         self.assertEqual(result.code, USAGE, result)
         self.assertEqual((self.folder / "there.html").read_text(), "mine")
 
+    def test_never_takes_the_place_of_what_it_shows(self):
+        tensors = {"w": ("F32", [1], [1]), "v": ("F32", [1], [2])}
+        for name in ("a.safetensors", "b.safetensors"):
+            self.write(name, tensors)
+        whole = (self.folder / "a.safetensors").read_bytes()
+        os.link(self.folder / "a.safetensors", self.folder / "same.html")
+        os.symlink("a.safetensors", self.folder / "link.html")
+        for words in (("view", "a.safetensors", "--html", "a.safetensors"), ("view", "a.safetensors", "--html", "./a.safetensors"), ("view", "a.safetensors", "--html", "same.html"),
+                      ("view", "a.safetensors", "--html", "link.html"), ("view", "b.safetensors", "a.safetensors", "--html", "a.safetensors"), ("cat", "a.safetensors", "w", "-o", "a.safetensors")):
+            self.refused(*words, "--force", code=USAGE, says="a file of the checkpoint itself")
+            self.assertEqual((self.folder / "a.safetensors").read_bytes(), whole, words)
+
+    def test_never_takes_the_place_of_the_base_of_what_it_shows(self):
+        adapter, base = VECTORS / "peft" / "lora_all_linear" / "adapter", self.folder / "base.safetensors"
+        base.write_bytes((VECTORS / "peft" / "lora_all_linear" / "base.safetensors").read_bytes())
+        self.refused("view", adapter, "--base", base, "--html", base, "--force", code=USAGE, says="a file of the checkpoint itself")
+
+    def test_says_what_cannot_be_read_and_shows_the_rest(self):
+        shutil.copytree(VECTORS / "quantized" / "gptq-4bit-g32-asym-actorder" / "in", self.folder / "model")
+        path = self.folder / "model" / "model.safetensors"
+        data = bytearray(path.read_bytes())
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + size])
+        groups = min(name for name in header if name.endswith("g_idx"))
+        at = 8 + size + header[groups]["data_offsets"][0]
+        data[at:at + 4] = (1 << 30).to_bytes(4, "little")
+        path.write_bytes(data)
+        result = self.ballast("view", "model", "--dequantize", "--html", "a.html")
+        self.assertIn("1 tensor of model could not be read: the page says why", result.err)
+        documents = documents_of((self.folder / "a.html").read_text())
+        columns, names = json.loads(documents["stats-0"]), json.loads(documents["model"])["sides"][0]["names"]
+        self.assertEqual([names[int(number)] for number in columns["why_not"]], [groups.replace("g_idx", "weight")])
+        self.assertEqual(columns["mean"].split(" ").count("null"), 1)
+
+    def test_of_an_adapter_whose_modules_cannot_be_compared_says_so(self):
+        result = self.ballast("view", VECTORS / "gguf" / "lora_adapter.gguf", "--html", "a.html")
+        self.assertIn("the page does not show how much each module changes", result.err)
+        documents = documents_of((self.folder / "a.html").read_text())
+        self.assertIn("attention.head_count", json.loads(documents["modules"])["error"])
+        self.assertNotIn(b"--heads", documents["modules"])
+
+    def test_says_which_texts_are_cut(self):
+        (self.folder / "model").mkdir()
+        (self.folder / "model" / "model.safetensors").write_bytes(TINY.read_bytes())
+        (self.folder / "model" / "README.md").write_text("é" * 40_000)
+        (self.folder / "model" / "config.json").write_text("{}")
+        files = {file["name"]: file for file in json.loads(documents_of(self.report(self.folder / "model"))["texts-0"])["files"]}
+        self.assertEqual((files["README.md"].get("cut"), set(files["README.md"]["text"]), files["README.md"]["bytes"]), (True, {"é"}, 80_000))
+        self.assertNotIn("cut", files["config.json"])
+
+    def test_refuses_options_that_would_do_nothing(self):
+        for words, says in ((("--html", ""), "without a name"), (("--sample", "9"), "--sample is for a report"), (("--html", "a.html", "--port", "9"), "--port is for a page")):
+            self.refused("view", TINY, *words, code=USAGE, says=says)
+
+    def test_takes_about_as_many_values_as_a_sample_has(self):
+        tensors = {"row": ("U8", [1, 100_000], bytes(100_000)), "experts": ("U8", [64, 40, 50], bytes(128_000)), "column": ("U8", [100_000, 1], bytes(100_000)),
+                   "vector": ("U8", [100_000], bytes(100_000)), "small": ("U8", [10, 10], bytes(100))}
+        side, columns = (json.loads(documents_of(self.report(self.write("a.safetensors", tensors), "--sample", "1000"))[name]) for name in ("model", "stats-0"))
+        names = side["sides"][0]["names"]
+        for number, count in columns["counts"].items():
+            self.assertTrue(500 <= count <= 1000 or names[int(number)] == "small", (names[int(number)], count))
+        self.assertEqual(columns["counts"][str(names.index("small"))], 100)
+
+    def test_samples_blocks_whole(self):
+        documents = documents_of(self.report(VECTORS / "gguf" / "tensors_all_types.gguf", "--sample", "300"))
+        side, columns = json.loads(documents["model"])["sides"][0], json.loads(documents["stats-0"])
+        for number, count in columns["counts"].items():
+            if side["dtypes"][side["dtype"][int(number)]].startswith(("Q", "IQ")):
+                self.assertEqual(count % 32, 0, side["names"][int(number)])
+
     def test_has_a_page_of_less_than_120_kilobytes(self):
         page = re.sub(r'<script type="text/plain".*?</script>', "", self.report(TINY), flags=re.DOTALL)
         self.assertLess(len(page.encode()), 120_000)
@@ -135,7 +208,7 @@ class TheReport(ViewTest):
         path = self.write("wide.safetensors", {"w": ("F32", [64, 8], list(range(512)))})
         columns = json.loads(documents_of(self.report(path, "--sample", "64"))["stats-0"])
         self.assertEqual(columns["sample"], 64)
-        self.assertEqual(columns["counts"], {"0": 64})
+        self.assertEqual(columns["counts"], {"0": 60})  # every 9th of 128 runs of 4
 
     def test_shows_an_adapter(self):
         config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q"], "base_model_name_or_path": "x"}
@@ -327,21 +400,67 @@ class TheServer(ViewTest):
         with Server(self.write("m.safetensors", {"w": ("F32", [2], [1.5, 2])})) as server:
             self.assertEqual(json.loads(server.document("/api/first/0/0"))["text"], self.run_raw("cat", self.folder / "m.safetensors", "w").out)
 
-    def test_stops_a_job_that_nobody_waits_for(self):
-        path = self.folder / "large.safetensors"
-        size = 1 << 28
-        header = json.dumps({"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
-        with path.open("wb") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            file.truncate(8 + len(header) + size)
+    def test_shows_one_value_as_it_is(self):
+        path = self.write("m.safetensors", {"i": ("I64", [1, 2], struct.pack("<2q", 5, 123456789)), "d": ("F64", [2], struct.pack("<2d", 1e300, 0.1))})
         with Server(path) as server:
-            for _ in range(4):
-                with socket.create_connection(("127.0.0.1", server.port)) as connection:
-                    connection.sendall(f"GET /api/stats/0?numbers=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie.split(';')[0]}\r\n\r\n".encode())
-                    time.sleep(0.05)
+            said = [json.loads(server.document(path))["text"].strip() for path in ("/api/first/0/0?at=0,1", "/api/first/0/1?at=0", "/api/first/0/1?at=1")]
+            self.assertEqual(sorted(said), sorted(["123456789", "1e+300", "0.1"]))
+            for at in ("2", "0,0", "x", "-1"):
+                self.assertEqual(server.ask("/api/first/0/1?at=" + at, Cookie=server.cookie.split(";")[0])[0], 404, at)
+
+    def ask_and_leave(self, server, path, pause=0.3):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie.split(';')[0]}\r\n\r\n".encode())
+            time.sleep(pause)
+
+    def sparse(self, name, tensors):
+        """A file of zeros that takes no room on the disk."""
+        header, at = {}, 0
+        for key, shape in tensors.items():
+            header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at := at + 4 * math.prod(shape)]}
+        text = json.dumps(header).encode()
+        with (self.folder / name).open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(8 + len(text) + at)
+        return self.folder / name
+
+    def seconds_of(self, server):
+        """Of processors, that the server has used."""
+        fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_ends_at_once_while_singular_values_are_computed(self):
+        path = self.write("m.safetensors", {"w": ("I8", [4000, 4000], random.Random(1).randbytes(16_000_000))})
+        with Server(path) as server:
+            self.ask_and_leave(server, "/api/spectrum/0/0", 1.0)
             start = time.monotonic()
-            server.get("/api/model")
+        self.assertEqual(server.code, OK)
+        self.assertLess(time.monotonic() - start, 3)
+
+    def test_computes_statistics_while_singular_values_are_computed(self):
+        large = ("I8", [4000, 4000], random.Random(1).randbytes(16_000_000))
+        path = self.write("m.safetensors", {"a": large, "b": large, "small": ("F32", [4], [1, 2, 3, 4])})
+        with Server(path) as server:
+            names = json.loads(server.document("/api/model"))["sides"][0]["names"]
+            for number in (0, 1):
+                self.ask_and_leave(server, f"/api/spectrum/0/{names.index('ab'[number])}")
+            start = time.monotonic()
+            server.document(f"/api/stats/0?numbers={names.index('small')}")
+            self.assertLess(time.monotonic() - start, 3)
+
+    def test_stops_a_job_that_nobody_waits_for(self):
+        path = self.sparse("large.safetensors", {"w": [1 << 34], "small": [4]})  # 64 GiB: a quarter of a minute for each job
+        with Server(path) as server:
+            names = json.loads(server.document("/api/model"))["sides"][0]["names"]
+            for _ in range(3):
+                self.ask_and_leave(server, f"/api/stats/0?numbers={names.index('w')}")
+            start = time.monotonic()
+            server.document(f"/api/stats/0?numbers={names.index('small')}")
             self.assertLess(time.monotonic() - start, 5)
+            time.sleep(0.5)
+            before = self.seconds_of(server)
+            time.sleep(1)
+            self.assertLess(self.seconds_of(server) - before, 0.2)
 
     def test_says_which_port_is_taken(self):
         with Server(TINY) as server:
@@ -358,10 +477,31 @@ class TheServer(ViewTest):
 
 @unittest.skipIf(ctypes.util.find_library("curl") is None, "libcurl is not installed")
 class OfARemoteCheckpoint(ViewTest):
+    def elsewhere(self):
+        server = web.Server()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def test_a_report_asks_for_many_tensors_at_a_time_and_once(self):
+        elsewhere = self.elsewhere()
+        elsewhere.files["model.safetensors"] = safetensors({f"w.{i}": ("U8", [100_000], bytes(100_000)) for i in range(100)})
+        self.ballast("view", elsewhere.url("model.safetensors"), "--html", "a.html")
+        self.assertLess(len(elsewhere.requests), 30)
+        read = sum(int(end) - int(begin) + 1 for begin, end in re.findall(r"bytes=(\d+)-(\d+)", " ".join(str(text) for _, text in elsewhere.requests)))
+        self.assertLess(read, 11_000_000)
+
+    def test_a_report_does_not_have_the_query_of_an_address(self):
+        elsewhere = self.elsewhere()
+        elsewhere.files["model.safetensors"] = safetensors({"w": ("F32", [1], [1])})
+        url = elsewhere.url("model.safetensors")
+        page = self.report(url + "?X-Amz-Signature=SECRET", url + "?X-Amz-Signature=SECRET2")
+        for name, document in ({"page": page.encode()} | documents_of(page)).items():
+            self.assertNotIn(b"SECRET", document, name)
+        self.assertEqual(json.loads(documents_of(page)["model"])["sides"][0]["target"], url)
+
     def test_reads_what_is_looked_at_and_no_more(self):
-        elsewhere = web.Server()
-        self.addCleanup(elsewhere.server_close)
-        self.addCleanup(elsewhere.shutdown)
+        elsewhere = self.elsewhere()
         elsewhere.files["model.safetensors"] = safetensors({"small": ("F32", [4], [1, 2, 3, 4]), "large": ("U8", [16_000_000], bytes(16_000_000))})
         with Server(elsewhere.url("model.safetensors")) as server:
             side = json.loads(server.document("/api/model"))["sides"][0]
