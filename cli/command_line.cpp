@@ -123,8 +123,9 @@ Error usage_error(const Program& program, const Command& root, const Parsed& par
   return result.hint(help);
 }
 
-// A word in the place of the verb that is a target: a path that is there, or anything that has a slash.
+// A word in the place of the verb that is a target: a path that is there, anything that has a slash, or standard input.
 bool is_target(const std::string& word) {
+  if (word == "-") return true;
   const bool is_verb = std::ranges::any_of(kVerbs, [&](const Verb& verb) { return verb.name == word; });
   return !is_verb && (word.find('/') != word.npos || access(word.c_str(), F_OK) == 0);
 }

@@ -1,6 +1,7 @@
 #include "progress_bar.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -64,19 +65,22 @@ void ProgressBar::draw(const ProgressState& state, double seconds) {
   const double share = total == 0 ? 0 : static_cast<double>(state.done_bytes) / static_cast<double>(total);
   const double rate = static_cast<double>(state.done_bytes) / seconds;
 
-  std::string left = fmt::format("{} {:3.0f} % ", state.phase, share * 100);
-  std::string right = fmt::format(" {} of {}", format_bytes(state.done_bytes), format_bytes(total));
+  const std::string left = fmt::format("{} {:3.0f} % ", state.phase, share * 100);
+  const std::string amount = fmt::format(" {} of {}", format_bytes(state.done_bytes), format_bytes(total));
+  std::string speed, rest;
   if (rate > 0) {
-    right += fmt::format("  {}/s  {}", format_bytes(static_cast<std::uint64_t>(rate)),
-                         time_left(static_cast<double>(total - state.done_bytes) / rate));
+    speed = fmt::format("  {}/s", format_bytes(static_cast<std::uint64_t>(rate)));
+    rest = "  " + time_left(static_cast<double>(total - state.done_bytes) / rate);
   }
+  // Text that does not fit would wrap, and then every frame would scroll. A number is left out rather than cut.
+  const std::string texts[] = {amount + speed + rest, amount + rest, rest, ""};
+  const auto fits = [&](const std::string& text) { return columns_of(left + text) < terminal_.width; };
+  const auto found = std::ranges::find_if(texts, fits);
+  const std::string right = found == std::end(texts) ? "" : *found;
 
   const std::size_t taken = columns_of(left) + columns_of(right) + 1;
   const std::size_t room = terminal_.width > taken ? std::min(terminal_.width - taken, kWidestBar) : 0;
   const std::string middle = room < 4 ? std::string() : terminal_.paint(Color::cyan, bar(terminal_, share, room));
-  // Text that does not fit would wrap, and then every frame would scroll.
-  if (columns_of(left + right) >= terminal_.width)
-    right = abbreviate(right, terminal_.width - std::min(columns_of(left) + 1, terminal_.width), terminal_.ellipsis());
   write_to_stderr(fmt::format("\r\x1b[K{}{}{}", left, middle, right));
   drawn_ = true;
 }

@@ -174,6 +174,7 @@ class WithoutAVerb(TestCase):
         self.assertEqual(self.ballast("--json", "m.safetensors").json()["tensors"], 12)
         self.refused("--threads", "m.safetensors", code=USAGE, says='--threads: "m.safetensors"')
         self.refused("-q", "lss", code=USAGE, says='there is no verb "lss"')
+        self.assertIn("12", self.ballast("-q", "-", stdin=TINY.read_bytes()).out)
 
     def test_a_place_without_an_ending_may_be_a_folder(self):
         self.refused("convert", TINY, "out", code=UNSUPPORTED, says='in which format "out"', hint='"out/" is a folder of safetensors')

@@ -159,6 +159,16 @@ class Progress(TestCase):
         self.assertEqual(code, INTERRUPTED)
         self.assertTrue(text.endswith("\r\x1b[K\x1b[31mballast:\x1b[0m interrupted\n"), text)
 
+    def test_fits_the_screen_without_a_number_that_is_cut(self):
+        for columns, shows in ((70, rb" of 25\.8 GB  [^ ]+ [kMG]B/s  .* left"), (56, rb" of 25\.8 GB  .* left"), (24, rb"hashing +\d+ % .*\r\x1b")):
+            terminal = Terminal("hash", "sparse.safetensors", cwd=self.folder, columns=columns)
+            self.assertTrue(terminal.read_until(shows), terminal.output)
+            terminal.press(b"\x03")
+            _, text = terminal.finish()
+            frames = without_colors(text.split("\x1b[K\x1b[31m")[0]).replace("^C", "").split("\r\x1b[K")  # ^C is what the terminal shows of the key
+            self.assertNotIn("…", "".join(frames))
+            self.assertLess(max(len(frame.strip("\r")) for frame in frames), columns, frames)
+
     def test_is_silent_with_q_and_in_a_pipe(self):
         terminal = Terminal("hash", "sparse.safetensors", "-q", cwd=self.folder)
         time.sleep(1.2)
