@@ -208,6 +208,10 @@ class Dequantizer {
       const bool is_read = std::ranges::any_of(
           wrapper.parts, [&](const std::string& part) { return is_there(part) && !is_untouched(part); });
       if (is_read || kept_.contains(wrapper.weight) || std::ranges::none_of(wrapper.parts, is_there)) continue;
+      if (const auto missing = std::ranges::find_if_not(wrapper.parts, is_there); missing != wrapper.parts.end()) {
+        keep(wrapper.weight, quote(*missing) + " is missing");
+        continue;
+      }
       if (!options_.lenient) refuse_scheme(wrapper.type);
       keep(wrapper.weight, "it is a " + wrapper.type);
     }
