@@ -93,7 +93,7 @@ class Dequantizer {
       // Each weight stands in the place of a part of its own, so that none is lost.
       const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
-      wholes_.push_back({std::string(module.weight()), std::move(whole)});
+      wholes_.push_back({module.take_name(), std::move(whole)});
       whole_of_weight_[number] = &wholes_.back();
       ++made_;
       for (const std::size_t part : module.parts())
