@@ -112,7 +112,8 @@ Wrapper described_by(const PackedModule& module, const std::string& text) {
     if (elements != nullptr && elements->is_text()) wrapper.elements = elements->text();
     wrapper.block = sizes_at(data, "block_size");
     wrapper.shape = sizes_at(data, "shape");
-    for (const Json& name : json.at("_tensor_data_names").list()) wrapper.attributes.push_back(name.text());
+    if (const Json* names = json.find("_tensor_data_names"))
+      for (const Json& name : names->list()) wrapper.attributes.push_back(name.text());
     const Json* swizzled = data.find("is_swizzled_scales");
     wrapper.is_swizzled = swizzled != nullptr && !(*swizzled == Json(false));
     return wrapper;
