@@ -88,11 +88,16 @@ inline std::vector<std::string> honest_quantized() {
       Input(12, 0).part({4, 8}, 1).part({4, 1}, 2),                                  // quanto
       Input(13, 0).part({2, 8}, 1).part({4, 1}, 2).part({4, 1}, 2).part({2}, 2),     // of 4 bits
       Input(14, 0, 0, 7).part({4, 8}, 1).part({4, 1}, 4).part({4, 1}, 1).missing(),  // torchao
+      Input(15, 0).part({64, 1}, 1).part({2}, 4).part({16}, 4).text(0),              // FP4
+      Input(16, 0).part({4, 8}, 1).part({1}, 4).missing(),                           // Mistral's FP8
+      Input(17, 0).part({4, 8}, 1).part({1}, 4).missing(),                           // ComfyUI's
+      Input(18, 0).part({4, 2, 16}, 1).part({4, 2}, 1),                              // OpenAI's gpt-oss
+      Input(19, 0).part({4, 8}, 1).part({4, 1}, 4).part({4, 1}, 1).missing(),        // torchao in a pickle
   };
 }
 
 inline std::vector<std::string> quantized() {
-  constexpr int kSchemes = 15, kInputs = 12, kBytes = 400;
+  constexpr int kSchemes = 20, kInputs = 12, kBytes = 400;
   std::vector<std::string> inputs = honest_quantized();
   inputs.emplace_back();
   std::mt19937 random(1);

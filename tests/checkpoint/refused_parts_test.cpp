@@ -43,12 +43,13 @@ SafetensorsFile gptq() {
                        .tensor("m.q.scales", "F16", {2, 32}));
 }
 
-SafetensorsFile torchao(const std::string& type, const std::string& names, const std::string& data = "{}") {
+SafetensorsFile torchao(const std::string& type, const std::string& names, const std::string& data = "{}",
+                        const char* dtype = "I8") {
   const std::string text =
       "{\\\"_type\\\": \\\"" + type + "\\\", \\\"_data\\\": " + data + ", \\\"_tensor_data_names\\\": [" + names + "]}";
   SafetensorsFile file;
   file.metadata({{"tensor_names", "[\\\"m.q.weight\\\"]"}, {"m.q.weight", text}})
-      .values("m.q._weight_qdata", "I8", {2, 8}, std::vector<std::int8_t>(16, 1))
+      .values("m.q._weight_qdata", dtype, {2, 8}, std::vector<std::int8_t>(16, 1))
       .values("m.q._weight_scale", "F32", {2, 1}, std::vector<float>{2, 3});
   return file;
 }
@@ -188,6 +189,17 @@ std::vector<Refused> refused() {
        groups(R"({"num_bits":4,"type":"float"})"), Errc::malformed, "for each group of 32"},
       {"scales of a square that lie across", ones("F8_E4M3", {4, 4}, "m.q.weight_scale", {1, 4}), quantized("fp8"),
        Errc::malformed, "has \"_scale\" of shape [1, 4]"},
+      {"scales of rows that lie across", ones("F8_E4M3", {4, 8}, "m.q.weight_scale", {1, 4}), quantized("fp8"),
+       Errc::malformed, "has \"_scale\" of shape [1, 4]"},
+      {"scales that are integers",
+       std::move(SafetensorsFile().tensor("m.q.weight", "F8_E4M3", {4, 8}).tensor("m.q.weight_scale", "I32", {4, 1})),
+       quantized("fp8"), Errc::malformed, "has scales of I32"},
+      {"words of another number of bits", packed_words(), groups(R"({"num_bits":8})"), Errc::malformed,
+       "which fit no number of bits in config_groups"},
+      {"GPTQ of another number of bits", gptq(), quantized("gptq", R"(,"bits":8)"), Errc::malformed,
+       "do not fit the 8 bits"},
+      {"torchao's integers without a sign", torchao("Int8Tensor", kData, "{}", "U8"), quantized("torchao"),
+       Errc::malformed, "is a Int8Tensor of torchao with elements of U8"},
       {"another strategy", ones("I8", {4, 4}, "m.q.weight_scale", {4, 1}),
        groups(R"({"num_bits":8,"strategy":"tensor"})"), Errc::malformed, "fit no strategy of config_groups"},
       {"other groups", ones("I8", {4, 8}, "m.q.weight_scale", {4, 2}),
@@ -330,6 +342,9 @@ TEST(RefusedParts, OfAWeightThatIsNotWholeAreSaid) {
       {"NF4 without absmax", file({{"weight", "U8", {64, 1}},
                                    {"weight.quant_map", "F32", {16}},
                                    {"weight.quant_state.bitsandbytes__nf4", "U8", {9}}})},
+      {"NF4 in floats without absmax", file({{"weight", "BF16", {64, 1}},
+                                             {"weight.quant_map", "F32", {16}},
+                                             {"weight.quant_state.bitsandbytes__nf4", "U8", {9}}})},
       {"MLX without scales", file({{"weight", "U32", {4, 4}}})},
       {"integers without a scale", file({{"weight", "I8", {4, 4}}})},
       {"BitNet without a scale", file({{"weight", "U8", {4, 4}}})},
@@ -374,6 +389,9 @@ TEST(RefusedParts, AreMissingIfTheConfigurationSpeaksOfThem) {
   EXPECT_NE(
       note(gptq(), quantized("gptq", R"(,"bits":4,"group_size":16,"desc_act":true)")).find("\"m.q.g_idx\" is missing"),
       std::string::npos);
+  EXPECT_NE(note(torchao("Int8Tensor", std::string(kData) + ", \\\"zero_point\\\""), quantized("torchao"))
+                .find("\"m.q._weight_zero_point\" is missing"),
+            std::string::npos);
   EXPECT_NE(
       note(packed_words(), groups(R"({"num_bits":4,"symmetric":false})")).find("\"m.q.weight_zero_point\" is missing"),
       std::string::npos);

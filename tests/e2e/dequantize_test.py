@@ -124,6 +124,15 @@ class Dequantize(TestCase):
         self.assertNotIn(name + "_scale", listed)
         self.assertNotIn("I8", set(listed.values()))
 
+    def test_codes_without_their_scale_never_get_into_a_gguf(self):
+        tensors, _ = read_safetensors(model("mxfp4-gpt-oss") / "model.safetensors")
+        name = "model.layers.0.self_attn.q_proj.weight"
+        tensors |= {name: ("F8_E4M3", [4, 4], bytes([0x38] * 16)), name + "_scale": ("F32", [], bytes(4))}
+        self.write("oss/model.safetensors", tensors)
+        shutil.copy(model("mxfp4-gpt-oss") / "config.json", self.folder / "oss")
+        for more in ((), ("--names", "gguf")):
+            self.refused("convert", "oss/model.safetensors", "oss.gguf", "--exclude", "*weight_scale", *more, code=UNSUPPORTED, says="is a part of a weight that is quantized")
+
     def test_files_that_openai_publishes_of_gpt_oss_become_those_of_transformers(self):
         before = "block.0.mlp.mlp1_weight."
         self.write("oss.safetensors", {before + "blocks": ("U8", [2, 4, 1, 16], bytes([0x22] * 128)), before + "scales": ("U8", [2, 4, 1], bytes([127] * 8))})

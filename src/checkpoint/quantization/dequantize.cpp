@@ -93,7 +93,7 @@ class Dequantizer {
       // Each weight stands in the place of a part of its own, so that none is lost.
       const auto is_used = [&](std::size_t part) { return whole_of_part_[part] != nullptr; };
       if (std::ranges::all_of(module.parts(), is_used)) return keep(module.weight(), "its parts are those of another");
-      wholes_.push_back({std::string(module.weight()), std::move(whole)});
+      wholes_.push_back({module.take_name(), std::move(whole)});
       whole_of_weight_[number] = &wholes_.back();
       ++made_;
       for (const std::size_t part : module.parts())
@@ -208,6 +208,10 @@ class Dequantizer {
       const bool is_read = std::ranges::any_of(
           wrapper.parts, [&](const std::string& part) { return is_there(part) && !is_untouched(part); });
       if (is_read || kept_.contains(wrapper.weight) || std::ranges::none_of(wrapper.parts, is_there)) continue;
+      if (const auto missing = std::ranges::find_if_not(wrapper.parts, is_there); missing != wrapper.parts.end()) {
+        keep(wrapper.weight, quote(*missing) + " is missing");
+        continue;
+      }
       if (!options_.lenient) refuse_scheme(wrapper.type);
       keep(wrapper.weight, "it is a " + wrapper.type);
     }

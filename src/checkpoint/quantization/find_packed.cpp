@@ -108,7 +108,7 @@ void PackedWeights::find_activations(const std::vector<std::size_t>& likely) {
     const std::string_view module = module_of(tensors[i].name);
     const bool is_inside = modules.contains(module);
     is_of_activations_[i] = is_of_activations(tensors[i].name)
-                                ? is_inside
+                                ? is_inside || bases_.contains(module)
                                 : (is_inside || around.contains(module)) && tensors[i].tensor.numel() == 1;
   }
 }
@@ -128,7 +128,8 @@ std::string PackedWeights::orphan_of(std::size_t number) const {
   const std::string weight = weight_of_partner(name);
   if (weight.empty()) return {};
   const Tensor* floats = checkpoint_.find(weight);
-  const bool is_whole = floats != nullptr && is_floating(floats->dtype()) && !is_packed_dtype(floats->dtype());
+  const bool is_whole =
+      floats != nullptr && !is_of_4_bits(name) && is_floating(floats->dtype()) && !is_packed_dtype(floats->dtype());
   return is_whole ? std::string() : weight;
 }
 

@@ -30,9 +30,13 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
 
 Neighbours::Neighbours(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
   for (const auto& [name, tensor] : checkpoint) {
-    has_factors_ = has_factors_ || ends_with_any(name, kFactors);
-    has_corrections_ = has_corrections_ || ends_with_any(name, kCorrections);
-    has_comfy_ = has_comfy_ || name.ends_with(kComfy);
+    // All of these end with one of four letters, and most names of large checkpoints with "inv" or "weight".
+    const char last = name.empty() ? '\0' : name.back();
+    if (last == 'e' || last == 'h') has_factors_ = has_factors_ || ends_with_any(name, kFactors);
+    if (last == 't' || last == 'A') {
+      has_corrections_ = has_corrections_ || ends_with_any(name, kCorrections);
+      has_comfy_ = has_comfy_ || name.ends_with(kComfy);
+    }
   }
 }
 

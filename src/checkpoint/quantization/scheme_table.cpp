@@ -16,8 +16,6 @@ constexpr DTypes kI8 = {D::i8}, kU8 = {D::u8}, kI32 = {D::i32}, kU32 = {D::u32};
 constexpr DTypes kWords = {D::i8, D::u8, D::i16, D::u16, D::i32, D::u32};
 constexpr DTypes kIndices = {D::i16, D::i32, D::i64};
 constexpr DTypes kCodes = {D::i8, D::u8, D::f4, D::f8_e4m3, D::f8_e5m2, D::f8_e4m3fnuz, D::f8_e5m2fnuz};
-constexpr DTypes kPacked = {D::i8, D::u8,      D::i16,     D::u16,     D::i32,         D::u32,
-                            D::f4, D::f8_e4m3, D::f8_e5m2, D::f8_e8m0, D::f8_e4m3fnuz, D::f8_e5m2fnuz};
 
 constexpr auto kModule = PackingScheme::Of::module, kParameter = PackingScheme::Of::parameter;
 constexpr PackingScheme kSchemes[] = {
@@ -68,7 +66,7 @@ constexpr std::string_view kOfParameter[] = {
 constexpr std::string_view kOfActivations[] = {
     ".input_scale", ".input_scale_ub", ".input_activation_scale", ".output_activation_scale", ".output_scale",
     ".input_global_scale", ".input_zero_point", ".activation_scale", ".qscale_act", ".scale_input", ".comfy_quant",
-    ".pre_quant_scale", ".act_pre_scale", ".smooth",
+    ".pre_quant_scale", ".act_pre_scale", ".smooth", "_act_per_tensor_scale", ".act_per_tensor_scale",
 };
 constexpr std::string_view kOfCachedKeys[] = {".k_scale", ".v_scale", ".kv_scale"};
 
@@ -111,13 +109,6 @@ std::string weight_by_ending(std::string_view name, std::span<const PartEnding> 
 
 std::span<const PackingScheme> packing_schemes() noexcept { return kSchemes; }
 
-bool is_packed_dtype(DType dtype) noexcept { return kPacked.contain(dtype); }
-
-// Codes of QuIP# are integers of 64 bits, as positions and counters of other models are.
-bool may_tell_scheme(std::string_view name, DType dtype) noexcept {
-  return kPacked.contain(dtype) || (dtype == DType::i64 && name.ends_with(".Qidxs"));
-}
-
 std::string undecoded_scheme(std::string_view scheme, const Json& config) {
   if (scheme.empty()) return {};
   const std::string layout = layout_of_kernel(config);
@@ -148,6 +139,10 @@ std::string layout_of_kernel(const Json& config) {
 std::string weight_of_codes(std::string_view name) { return weight_by_ending(name, kEndingsOfCodes); }
 
 std::string weight_of_partner(std::string_view name) { return weight_by_ending(name, kEndingsOfPartners); }
+
+bool is_of_4_bits(std::string_view name) noexcept {
+  return name.ends_with("absmax") || name.ends_with("quant_map") || name.find(".quant_state.") != name.npos;
+}
 
 std::span<const std::string_view> endings_of_parameters() noexcept { return kOfParameter; }
 

@@ -38,11 +38,17 @@ struct PackingScheme {
 
 std::span<const PackingScheme> packing_schemes() noexcept;
 
-// Whether weights may be packed in a dtype. In every scheme at least one part of a weight has such a dtype.
-bool is_packed_dtype(DType dtype) noexcept;
+// Whether weights may be packed in a dtype. In every scheme but one at least one part of a weight has such a dtype.
+inline constexpr DTypes kPackedDTypes = {DType::i8,      DType::u8,      DType::i16,         DType::u16,
+                                         DType::i32,     DType::u32,     DType::f4,          DType::f8_e4m3,
+                                         DType::f8_e5m2, DType::f8_e8m0, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz};
+constexpr bool is_packed_dtype(DType dtype) noexcept { return kPackedDTypes.contain(dtype); }
 
-// Whether a tensor may be one of the two that tell a scheme.
-bool may_tell_scheme(std::string_view name, DType dtype) noexcept;
+// Whether a tensor may be one of the two that tell a scheme. Codes of QuIP# are integers of 64 bits, as positions and
+// counters of other models are.
+inline bool may_tell_scheme(std::string_view name, DType dtype) noexcept {
+  return is_packed_dtype(dtype) || (dtype == DType::i64 && name.ends_with(".Qidxs"));
+}
 
 // The scheme, or the layout of one, that a configuration names and no reader knows; empty if there is none.
 std::string undecoded_scheme(std::string_view scheme, const Json& config);
@@ -55,6 +61,9 @@ std::string layout_of_kernel(const Json& config);
 // them. Empty if the ending tells nothing.
 std::string weight_of_codes(std::string_view name);
 std::string weight_of_partner(std::string_view name);
+
+// Whether such a name is that of a part of bitsandbytes, whose codes may lie in elements that are called floats.
+bool is_of_4_bits(std::string_view name) noexcept;
 
 // What may follow the name of a packed parameter in the name of a part.
 std::span<const std::string_view> endings_of_parameters() noexcept;

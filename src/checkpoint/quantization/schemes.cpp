@@ -85,6 +85,8 @@ void add_orphans(const Checkpoint& checkpoint, const PackedWeights& weights, Qua
     parts.add(i);
     names.insert(std::move(name));
   }
+  for (const std::string& name : names)
+    if (const auto number = Doors::number_of(checkpoint.tensors, name)) parts.add(*number);  // also one of floats
   quantization.modules += names.size();
 }
 

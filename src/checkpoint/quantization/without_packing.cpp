@@ -24,10 +24,14 @@ Checkpoint without_packing(Checkpoint checkpoint, Blocks blocks) {
   if (!checkpoint.quantization || has_only_blocks(checkpoint, blocks)) return checkpoint;
   const std::string scheme = checkpoint.quantization->scheme;
   checkpoint = dequantize(std::move(checkpoint), {}, blocks);
-  if (!checkpoint.dequantized.empty())
-    checkpoint.notes.push_back(
-        {"", fmt::format("the weights are quantized with {}: a GGUF gets the numbers that they stand for", scheme),
-         Note::Kind::remark});
+  if (checkpoint.dequantized.empty()) return checkpoint;
+  const bool has_blocks = scheme == "mxfp4" && checkpoint.quantization;
+  checkpoint.notes.push_back(
+      {"",
+       has_blocks
+           ? "a GGUF gets the numbers that quantized weights stand for, but for blocks of MXFP4"
+           : fmt::format("the weights are quantized with {}: a GGUF gets the numbers that they stand for", scheme),
+       Note::Kind::remark});
   return checkpoint;
 }
 

@@ -55,7 +55,7 @@ class Renaming {
     for (const auto& [name, tensor] : checkpoint_) take(name, tensor);
     make_tensors();
     take_names();
-    if (repacked_) checkpoint_.quantization.reset();
+    forget_repacked();
     say_notes();
   }
 
@@ -168,12 +168,24 @@ class Renaming {
   std::vector<Tensor> changed(const Group& group) {
     const Change change = group.match.change;
     const std::vector<Tensor> parts = complete_parts(group);
-    if (is_of_mxfp4(change)) repacked_ = true;
+    for (const auto& [place, part] : group.parts) {
+      if (is_of_mxfp4(change)) repacked_.emplace(part.second.storage().get(), part.second.offset());
+    }
     for (const auto& [place, part] : group.parts) check_changeable(part.first, part.second, change);
     if (change == Change::permute_queries || change == Change::permute_keys)
       return {reordered(parts.front(), group.match)};
     return style_ == NameStyle::gguf ? to_gguf(change, parts, numbers_, group.match.block)
                                      : to_huggingface(change, parts, numbers_, group.match.block);
+  }
+
+  // What became ggml's blocks is no part of a quantized weight any more.
+  void forget_repacked() {
+    if (repacked_.empty() || !checkpoint_.quantization) return;
+    StateDict left;
+    for (const auto& [name, tensor] : checkpoint_.quantization->parts)
+      if (!repacked_.contains({tensor.storage().get(), tensor.offset()})) left.insert(name, tensor);
+    checkpoint_.quantization->parts = std::move(left);
+    if (checkpoint_.quantization->parts.empty()) checkpoint_.quantization.reset();
   }
 
   // All parts that the row has on this side, in order; the numbers of a stack have no holes.
@@ -291,7 +303,7 @@ class Renaming {
   std::uint64_t main_blocks_;
   std::optional<std::uint64_t> query_rows_;
   std::size_t positions_ = 0;
-  bool repacked_ = false;  // parts of quantized weights became blocks of ggml's
+  std::set<std::pair<const Storage*, std::uint64_t>> repacked_;  // where parts lie that became blocks of ggml's
   std::map<Key, Group> groups_;
   std::map<std::size_t, std::pair<std::string_view, Tensor>>
       others_;  // by position: names that the table does not have

@@ -9,6 +9,8 @@
 //   is one of them
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 #include "tensor/packed/bitmask_storage.hpp"
@@ -42,6 +44,10 @@ Packing packing_of(const PackedModule& module, std::uint64_t columns, std::uint6
     if (bits == nullptr || !bits->is_integer() || bits->number() < 1 || bits->number() > kMostBits) continue;
     if (const auto packing = packing_of(static_cast<unsigned>(bits->count()), columns, words)) return *packing;
   }
+  const auto says_bits = [](const Json* weights) { return weights->find("num_bits") != nullptr; };
+  if (!module.weight_settings().empty() && std::ranges::all_of(module.weight_settings(), says_bits))
+    module.complain(
+        fmt::format("has {} columns in {} words, which fit no number of bits in config_groups", columns, words));
   std::optional<Packing> only;
   for (unsigned bits = 1; bits <= kMostBits; ++bits) {
     const auto packing = packing_of(bits, columns, words);

@@ -123,7 +123,14 @@ unsigned bits_of(const PackedModule& module, const Gptq& gptq, const Tensor* gro
   const std::uint64_t configured = module.quantization().bits.value_or(0);
   for (const unsigned bits : fitting)
     if (bits == configured) return bits;
-  if (fitting.size() == 1) return fitting.front();
+  const bool is_one_of_ours = configured == 2 || configured == 3 || configured == 4 || configured == 8;
+  const bool may_differ =
+      module.quantization().config.find("dynamic") != nullptr;  // modules with settings of their own
+  if (fitting.size() == 1 && (!is_one_of_ours || may_differ)) return fitting.front();
+  if (!fitting.empty() && is_one_of_ours && !may_differ)
+    module.complain(fmt::format(
+        "has zero points of shape {} for {} outputs, which do not fit the {} bits that its configuration says",
+        to_string(gptq.zeros.shape()), gptq.outputs, configured));
   if (!fitting.empty()) module.refuse("is packed in words, and no configuration says how many bits a value has");
   if (configured >= 5 && configured <= 7)
     module.refuse(fmt::format("has codes of {} bits, which only GPTQModel reads", configured));

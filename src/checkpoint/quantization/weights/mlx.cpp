@@ -96,6 +96,7 @@ Tensor read_mlx(PackedModule& module) {
   if (is_fp4) rows.scale = numbers_in_groups(module, ".scales", scales, shape, settings.mode == "nvfp4" ? 16 : 32);
   if (biases != nullptr) {
     module.check_shape(ending, *biases, scales.shape());
+    if (!is_floating(biases->dtype())) module.complain(fmt::format("has biases of {}", name(biases->dtype())));
     rows.bias = numbers_by_shape(module, ending, *biases, shape);
   } else if (is_fp4) {
     rows.codes = fp4_codes();

@@ -28,6 +28,18 @@ std::string what_readers_ask_for(const Json& weights) {
   return text;
 }
 
+bool fits_blocks(const Json& weights, const Shape& weight, const Shape& scale) {
+  const Json* block = weights.find("block_structure");
+  if (block == nullptr || !block->is_list() || block->list().size() != 2) return true;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json& size = block->list()[i];
+    if (!size.is_integer() || size.number() < 1) return true;
+    const std::uint64_t each = size.count(), blocks = weight[i] / each + (weight[i] % each != 0);
+    if (scale.rank() != 2 || scale[i] != blocks) return false;
+  }
+  return true;
+}
+
 // Whether scales of a matrix have the shape that compressed-tensors' "strategy" gives them. One that is not known may
 // give them any.
 bool fits_strategy(const Json& weights, const Shape& weight, const Shape& scale) {
@@ -36,7 +48,8 @@ bool fits_strategy(const Json& weights, const Shape& weight, const Shape& scale)
   if (strategy == nullptr || !strategy->is_text()) return true;
   const std::uint64_t count = scale.numel().value_or(0), rows = weight[0], columns = weight[1];
   if (strategy->text() == "tensor") return count == 1;
-  if (strategy->text() == "channel") return count == rows;
+  if (strategy->text() == "channel") return count == rows && scale[0] == rows;
+  if (strategy->text() == "block") return fits_blocks(weights, weight, scale);
   if (strategy->text() != "group" || size == nullptr || !size->is_integer()) return true;
   const std::uint64_t group = size->number() >= 1 ? size->count() : columns;
   const std::uint64_t groups = group == 0 ? 0 : columns / group + (columns % group != 0);
@@ -277,6 +290,17 @@ std::optional<std::uint64_t> block_of(std::uint64_t count, std::uint64_t blocks,
   return likely_block(count, blocks);
 }
 
+// Integers are no scales, unless they are exponents.
+void check_scales(const PackedModule& module, const GroupNumbers& scales) {
+  const auto is_float = [](const Tensor& numbers) { return info(numbers.dtype()).kind == DTypeKind::floating; };
+  const auto check = [&](const Tensor& numbers, bool is_right) {
+    if (!is_right) module.complain(fmt::format("has scales of {}", name(numbers.dtype())));
+  };
+  check(scales.values, scales.exponent_bias ? scales.values.dtype() == DType::u8 : is_float(scales.values));
+  if (scales.multiplier) check(*scales.multiplier, is_float(*scales.multiplier));
+  if (scales.divisor) check(*scales.divisor, is_float(*scales.divisor));
+}
+
 // Numbers for each index of the leading dimensions: everything below such an index shares its number.
 std::optional<GroupNumbers> leading_numbers(const Tensor& numbers, const Shape& weight) {
   std::uint64_t rows_each = 1;  // of rows, which the last dimension makes
@@ -304,19 +328,22 @@ GroupNumbers numbers_by_shape(const PackedModule& module, std::string_view endin
   const std::size_t rank = weight.rank();
   const bool is_alike = rank >= 2 && shape.rank() == rank && std::equal(shape.begin(), shape.end() - 2, weight.begin());
   const std::uint64_t rows = is_alike ? weight[rank - 2] : 0, columns = is_alike ? weight[rank - 1] : 0;
-  const auto rows_each = is_alike ? block_of(rows, shape[rank - 2], block ? block->rows : 0) : std::nullopt;
-  const auto columns_each = is_alike ? block_of(columns, shape[rank - 1], block ? block->columns : 0) : std::nullopt;
-  // A column of its own for each scale is no group: it is a list of scales for rows that lies the wrong way.
-  const bool lies_across = columns_each == 1 && columns > 1 && !(block && block->columns == 1);
-  if (!rows_each || !columns_each || lies_across)
+  const std::uint64_t rows_each = is_alike ? block_of(rows, shape[rank - 2], block ? block->rows : 0).value_or(0) : 0;
+  const std::uint64_t columns_each =
+      is_alike ? block_of(columns, shape[rank - 1], block ? block->columns : 0).value_or(0) : 0;
+  // One scale for each row, or for single columns, in a line: it is a list of scales that lies the wrong way.
+  const bool is_line = is_alike && rows > 1 && shape[rank - 2] == 1;
+  const bool is_said = block && rows_each == block->rows && columns_each == block->columns;
+  const bool lies_across = !is_said && ((is_line && shape[rank - 1] == rows) || (columns_each == 1 && columns > 1));
+  if (rows_each == 0 || columns_each == 0 || lies_across)
     module.complain(fmt::format("of shape {} has {} of shape {}, which does not divide it", to_string(weight),
                                 quote(ending), to_string(shape)),
                     is_alike && module.quantization().config.is_null()
                         ? "a config.json beside the file may say how large the blocks are, if the last ones are smaller"
                         : "");
   GroupNumbers groups{
-      .values = numbers, .in_line = shape[rank - 1], .columns_each = *columns_each, .rows_each = *rows_each};
-  if (rank > 2 && rows % *rows_each != 0) {
+      .values = numbers, .in_line = shape[rank - 1], .columns_each = columns_each, .rows_each = rows_each};
+  if (rank > 2 && rows % rows_each != 0) {
     groups.period = rows;
     groups.lines_in_period = shape[rank - 2];
   }
@@ -335,6 +362,7 @@ GroupNumbers numbers_in_groups(const PackedModule& module, std::string_view endi
 
 Tensor rows_of(PackedModule& module, const Tensor& packed, const Shape& shape, PackedRows rows) {
   if (shape.empty()) module.complain("has no dimension");
+  check_scales(module, rows.scale);
   rows.columns = shape[shape.rank() - 1];
   rows.packed = byte_view(module, packed);
   rows.scheme = std::string(module.scheme());
@@ -385,6 +413,7 @@ Shape widened(const PackedModule& module, const Shape& shape, std::uint64_t time
 
 Tensor flat_groups(PackedModule& module, const Tensor& packed, std::uint64_t count, std::uint64_t group,
                    PackedRows rows) {
+  check_scales(module, rows.scale);
   const Tensor bytes = byte_view(module, packed);
   rows.scheme = std::string(module.scheme());
   rows.weight = std::string(module.weight());

@@ -50,8 +50,9 @@ class PackedModule {
   const Tensor& need(std::string_view ending);  // throws MissingPart
 
   std::string_view base() const noexcept { return base_; }
-  std::string_view weight() const noexcept { return weight_; }  // its name
-  std::string_view scheme() const noexcept { return scheme_; }  // as its configuration calls it
+  std::string_view weight() const noexcept { return weight_; }     // its name
+  std::string take_name() noexcept { return std::move(weight_); }  // when the module is done with
+  std::string_view scheme() const noexcept { return scheme_; }     // as its configuration calls it
   const Checkpoint& checkpoint() const noexcept { return source_.checkpoint; }
   const Quantization& quantization() const noexcept { return source_.quantization; }
   const std::vector<std::size_t>& parts() const noexcept { return parts_; }  // their numbers in the checkpoint

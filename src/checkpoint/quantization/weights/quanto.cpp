@@ -79,6 +79,9 @@ Tensor read_codes(PackedModule& module, const Tensor& codes) {
 Tensor read_quanto(PackedModule& module) {
   if (const Tensor* codes = module.find("._data._data")) return read_codes(module, *codes);
   const Tensor data = module.need("._data"), scale = module.need("._scale");
+  const bool is_element = data.dtype() == DType::i8 || info(data.dtype()).kind == DTypeKind::floating;
+  if (!is_element) module.complain(fmt::format("is kept in elements of {}", name(data.dtype())));
+  if (data.rank() == 2 && scale.numel() != 1) module.check_shape("._scale", scale, {data.shape()[0], 1});
   PackedRows rows{.codes = element_codes(data.dtype())};
   rows.scale = numbers_by_shape(module, "._scale", scale, data.shape());
   rows.dtype = dtype_of_quanto(module, scale);

@@ -50,6 +50,7 @@ void refuse_groups_of_columns(PackedModule& module) {
 }
 
 Tensor read_elements(PackedModule& module, const Tensor& weight, std::string_view ending, const Tensor& scale) {
+  if (module.scheme() == "bitnet") module.complain(fmt::format("is kept in elements of {}", name(weight.dtype())));
   PackedRows rows{.codes = element_codes(weight.dtype())};
   rows.scale = scales_of_elements(module, ending, scale, weight.shape());
   rows.dtype = dtype_of_scaled(module, scale.dtype());

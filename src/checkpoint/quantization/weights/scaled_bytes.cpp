@@ -37,11 +37,16 @@ Tensor read_bitnet(PackedModule& module, const Tensor& weight, const Tensor& sca
   return stacked_blocks(module, weight, row_count, weight.shape()[1], quarters, rows);
 }
 
+void check_rows_of_gemma(const PackedModule& module, const Tensor& scale, const Shape& shape) {
+  if (shape.rank() == 2 && scale.numel() != 1) module.check_shape("_scale", scale, {shape[0], 1});
+}
+
 Tensor read_gemma(PackedModule& module, const Tensor& weight, const Tensor& scale) {
   const std::int64_t bits = module.integer("num_bits").value_or(0);
   if (bits != 2 && bits != 4) module.refuse("is kept in bytes, and no configuration says how many bits a value has");
   const Shape shape = widened(module, weight.shape(), 8 / static_cast<std::uint64_t>(bits));
   PackedRows rows{.codes = integer_codes(static_cast<unsigned>(bits), 1 << (bits - 1))};
+  check_rows_of_gemma(module, scale, shape);
   rows.scale = numbers_by_shape(module, "_scale", scale, shape);
   rows.dtype = module.quantization().dtype;
   rows.scale.rounded = rows.dtype;

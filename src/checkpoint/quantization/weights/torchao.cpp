@@ -23,14 +23,14 @@ enum class Step : std::uint8_t { once, twice };  // whether the difference from 
 struct Class {
   std::string_view name;
   Step step;
-  bool may_be_fp4;
+  bool has_integers, may_be_fp4;
 };
 constexpr std::array kClasses = {
-    Class{"Int8Tensor", Step::once, false},
-    Class{"Float8Tensor", Step::once, false},
-    Class{"IntxUnpackedToInt8Tensor", Step::twice, false},
-    Class{"MXTensor", Step::once, true},
-    Class{"NVFP4Tensor", Step::once, true},
+    Class{"Int8Tensor", Step::once, true, false},
+    Class{"Float8Tensor", Step::once, false, false},
+    Class{"IntxUnpackedToInt8Tensor", Step::twice, true, false},
+    Class{"MXTensor", Step::once, false, true},
+    Class{"NVFP4Tensor", Step::once, false, true},
 };
 
 // What a file says of a weight.
@@ -41,6 +41,7 @@ struct Wrapper {
   std::string elements{};              // the dtype of the elements of an MXTensor, if it says it
   std::vector<std::uint64_t> block{};  // values that share a scale: by dimensions, or one number for the last
   std::vector<std::uint64_t> shape{};
+  std::vector<std::string> attributes{};
 };
 
 std::string last_component(std::string_view text) { return std::string(text.substr(text.rfind('.') + 1)); }
@@ -53,11 +54,16 @@ DType float_dtype(const PackedModule& module, std::string_view word) {
 
 const Json* inside(const Json* json, std::string_view key) { return json != nullptr ? json->find(key) : nullptr; }
 
-// Another attribute would change what the weight is, or what its layer computes.
-void check_attribute(const PackedModule& module, const std::string& type, std::string_view name) {
-  constexpr std::string_view kKnown[] = {"qdata", "scale", "zero_point", "per_tensor_scale", "act_per_tensor_scale"};
-  if (std::ranges::find(kKnown, name) == std::end(kKnown))
-    module.refuse(fmt::format("is a {} of torchao with {}", type, quote(name)));
+// All that a file lists must be there. Another attribute would change what the weight is, or what its layer computes.
+void check_attributes(PackedModule& module, const Wrapper& wrapper, std::string_view mark) {
+  constexpr std::string_view kKnown[] = {"qdata", "scale", "zero_point", "per_tensor_scale"};
+  constexpr std::string_view kOfActivations = "act_per_tensor_scale";
+  for (const std::string& name : wrapper.attributes) {
+    if (name == kOfActivations) continue;
+    if (std::ranges::find(kKnown, name) == std::end(kKnown))
+      module.refuse(fmt::format("is a {} of torchao with {}", wrapper.type, quote(name)));
+    module.need(std::string(mark) + name);
+  }
 }
 
 // A number, or a list of them; nothing if there is neither.
@@ -79,12 +85,14 @@ void check_blocks(const PackedModule& module, const Wrapper& wrapper, const Shap
   if (wrapper.block.empty()) return;
   const std::size_t rank = shape.rank(), first = rank - std::min(rank, wrapper.block.size());
   bool fits = wrapper.block.size() <= rank && std::ranges::find(wrapper.block, 0u) == wrapper.block.end();
-  std::uint64_t blocks = 1;
+  std::uint64_t all = 1;
   for (std::size_t i = 0; fits && i < rank; ++i) {
     const std::uint64_t block = i < first ? 1 : wrapper.block[i - first];
-    blocks *= shape[i] / block + (shape[i] % block != 0);  // fits: no more than there are elements
+    const std::uint64_t blocks = shape[i] / block + (shape[i] % block != 0);
+    all *= blocks;  // fits: no more than there are elements
+    fits = scale.rank() != rank || scale.shape()[i] == blocks;
   }
-  fits = fits && scale.numel() == blocks;
+  fits = fits && scale.numel() == all;
   if (!fits)
     module.complain(fmt::format("of shape {} has scales of shape {} for blocks of [{}]", to_string(shape),
                                 to_string(scale.shape()), fmt::join(wrapper.block, ", ")));
@@ -104,7 +112,8 @@ Wrapper described_by(const PackedModule& module, const std::string& text) {
     if (elements != nullptr && elements->is_text()) wrapper.elements = elements->text();
     wrapper.block = sizes_at(data, "block_size");
     wrapper.shape = sizes_at(data, "shape");
-    for (const Json& name : json.at("_tensor_data_names").list()) check_attribute(module, wrapper.type, name.text());
+    if (const Json* names = json.find("_tensor_data_names"))
+      for (const Json& name : names->list()) wrapper.attributes.push_back(name.text());
     const Json* swizzled = data.find("is_swizzled_scales");
     wrapper.is_swizzled = swizzled != nullptr && !(*swizzled == Json(false));
     return wrapper;
@@ -119,10 +128,11 @@ Wrapper wrapper_of(PackedModule& module) {
     const Composite& composite = *found;
     const std::string type = last_component(composite.layout);
     const auto end = type.find(' ');  // what is special about it follows
-    for (const std::string& part : composite.parts) check_attribute(module, type, last_component(part));
-    return {.type = type.substr(0, end),
-            .dtype = composite.dtype.value_or(DType::bf16),
-            .is_swizzled = end != std::string::npos};
+    Wrapper wrapper{.type = type.substr(0, end),
+                    .dtype = composite.dtype.value_or(DType::bf16),
+                    .is_swizzled = end != std::string::npos};
+    for (const std::string& part : composite.parts) wrapper.attributes.push_back(last_component(part));
+    return wrapper;
   }
   const auto found = module.checkpoint().metadata.find(module.weight());
   if (found == module.checkpoint().metadata.end()) throw MissingPart{"the metadata " + std::string(module.weight())};
@@ -145,6 +155,10 @@ Tensor read_torchao(PackedModule& module) {
       wrapper.elements.empty() || wrapper.elements.starts_with("float8_") || wrapper.elements.starts_with("float4_");
   if (!is_known) module.refuse(fmt::format("is a {} of torchao with elements of {}", wrapper.type, wrapper.elements));
 
+  check_attributes(module, wrapper, mark);
+  const bool is_float = info(data.dtype()).kind == DTypeKind::floating;
+  if (row->has_integers ? data.dtype() != DType::i8 : !is_float && !(row->may_be_fp4 && data.dtype() == DType::u8))
+    module.complain(fmt::format("is a {} of torchao with elements of {}", wrapper.type, name(data.dtype())));
   const bool is_fp4 = row->may_be_fp4 && (data.dtype() == DType::u8 || data.dtype() == DType::f4);
   const Shape shape = is_fp4 && data.dtype() == DType::u8 ? widened(module, data.shape(), 2) : data.shape();
   PackedRows rows{.codes = is_fp4 ? fp4_codes() : element_codes(data.dtype())};
@@ -158,6 +172,7 @@ Tensor read_torchao(PackedModule& module) {
     rows.scale.multiplier = *all;
   }
   if (const Tensor* zero = module.find(mark + "zero_point")) {
+    module.check_shape(mark + "zero_point", *zero, scale.shape());
     rows.zero = numbers_by_shape(module, mark + "zero_point", *zero, shape);
     if (row->step == Step::twice) rows.rounded = wrapper.dtype;
   }
