@@ -184,8 +184,10 @@ Parsed parse(const Command& root, std::vector<std::string> words) {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     parsed.answer = Answer::help;
+    parsed.unknown = app.remaining(true);
   } catch (const CLI::CallForAllHelp&) {
     parsed.answer = Answer::help_all;
+    parsed.unknown = app.remaining(true);
   } catch (const CLI::CallForVersion&) {
     parsed.answer = Answer::version;
   } catch (const CLI::ArgumentMismatch& error) {
@@ -198,6 +200,25 @@ Parsed parse(const Command& root, std::vector<std::string> words) {
   const bool needs_verb = parsed.problem == "A subcommand is required";
   if (needs_verb) parsed.problem = parsed.command->path() + " needs a verb";
   return parsed;
+}
+
+std::size_t place_of_verb(const Command& root, const std::vector<std::string>& words) {
+  const auto takes_next_word = [&](std::string_view word) {
+    const auto is_meant = [&](const Argument& argument) {
+      const bool is_named = !argument.is_positional() && (word == "--" + argument.long_name ||
+                                                          (word.size() == 2 && word.substr(1) == argument.short_name));
+      return is_named && argument.takes_value() && argument.implied.empty();
+    };
+    return std::ranges::any_of(root.arguments, is_meant) || std::ranges::any_of(root.verbs, [&](const Command& verb) {
+             return std::ranges::any_of(verb.arguments, is_meant);
+           });
+  };
+  std::size_t place = 0;
+  while (place < words.size() && words[place].starts_with("-") && words[place].size() > 1) {
+    if (words[place] == "--") return place + 1;
+    place += takes_next_word(words[place]) ? 2U : 1U;
+  }
+  return std::min(place, words.size());
 }
 
 }  // namespace ballast::cli

@@ -2,6 +2,7 @@
 // describe the tree, parse() reads the user's words by it, and help and completion are written from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -83,11 +84,15 @@ struct Parsed {
   const Command* command = nullptr;  // the innermost command that the words name
   std::optional<Answer> answer;      // the answer that they ask for instead of running the command
   std::string problem;               // why the command cannot be run; empty if it can
-  std::vector<std::string> unknown;  // the words that the command does not know
+  std::vector<std::string> unknown;  // the words that the command does not know, also beside an answer
 };
 
 // Sets the destinations of the arguments; even if there is a problem, some may be set. Throws what their functions
 // throw.
 Parsed parse(const Command& root, std::vector<std::string> words);
+
+// The first word that is neither an option of the command, or of one of its verbs, nor the value of such an option.
+// If there is none, as many as there are words.
+std::size_t place_of_verb(const Command& root, const std::vector<std::string>& words);
 
 }  // namespace ballast::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <new>
 #include <optional>
 #include <string>
@@ -45,7 +44,8 @@ void describe(const Program& program, Command& root, Session& session, bool& sho
   for (const Verb& verb : kVerbs) {
     if (!program.has(verb.name)) continue;
     Command& described = root.verb(std::string(verb.name), std::string(verb.summary));
-    if (is_about_all || is_said(verb.name)) verb.add(described, session);
+    // Words without a verb mean `info`.
+    if (is_about_all || is_said(verb.name) || verb.name == "info") verb.add(described, session);
     keep_verbs_of(program, described);
   }
 }
@@ -125,20 +125,24 @@ Error usage_error(const Program& program, const Command& root, const Parsed& par
 
 // A word in the place of the verb that is a target: a path that is there, or anything that has a slash.
 bool is_target(const std::string& word) {
-  if (word.empty() || word.starts_with("-")) return false;
   const bool is_verb = std::ranges::any_of(kVerbs, [&](const Verb& verb) { return verb.name == word; });
   return !is_verb && (word.find('/') != word.npos || access(word.c_str(), F_OK) == 0);
 }
 
-std::vector<std::string> words_given(const Program& program, int argc, char** argv) {
+std::vector<std::string> words_given(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   // Many people type `ballast help convert` first.
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.push_back("--help");
   }
-  if (!words.empty() && program.has("info") && is_target(words[0])) words.insert(words.begin(), "info");
   return words;
+}
+
+// Whether the words ask for help about a verb that is none.
+bool asks_about_nothing(const Parsed& parsed) {
+  return parsed.answer && !parsed.command->verbs.empty() && !parsed.unknown.empty() &&
+         !parsed.unknown.front().starts_with("-");
 }
 
 // What the streams can show. mpirun gives its processes a terminal of its own, whatever the user reads.
@@ -148,6 +152,7 @@ void look_at_streams(Session& session) {
   session.errors = terminal_on(STDERR_FILENO, session.color);
   if (session.team != nullptr) session.screen = Terminal{.colored = session.color == ColorMode::always};
   session.screen.whole = session.verbose;
+  session.screen.quiet = session.quiet;
   if (!session.screen.utf8) session.out.use_ascii();
 }
 
@@ -158,7 +163,10 @@ int dispatch(const Program& program, Session& session, std::vector<std::string> 
   describe(program, root, session, show_limits, words);
   const bool is_about_options = !words.empty() && words.front() == "options" && words.back() == "--help";
   if (is_about_options) words.erase(words.begin());
+  const std::size_t place = place_of_verb(root, words);
+  if (place < words.size() && program.has("info") && is_target(words[place])) words.insert(words.begin(), "info");
   const Parsed parsed = parse(root, std::move(words));
+  if (asks_about_nothing(parsed)) throw usage_error(program, root, parsed);
   if (parsed.answer == Answer::help || parsed.answer == Answer::help_all) {
     const Terminal terminal = terminal_on(STDOUT_FILENO, session.color);
     session.out.write(is_about_options ? common_options_text(root, terminal)
@@ -179,29 +187,6 @@ int dispatch(const Program& program, Session& session, std::vector<std::string> 
   return session.team == nullptr ? parsed.command->run() : run_together(program, session, *parsed.command);
 }
 
-void report(const Session& session, std::string_view message, std::string_view hint) {
-  if (!team_of(session.team).is_first()) return;
-  const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
-  const auto say = [&](const std::string& label, std::string_view text) {
-    if (!text.empty()) fmt::print(stderr, "{}\n", labelled(terminal, label + " ", escape_for_terminal(text)));
-  };
-  say(terminal.paint(Color::red, "ballast:"), message);
-  say("  " + terminal.paint(Color::cyan, "hint:"), hint);
-}
-
-int report(const Session& session, const Error& error) {
-  if (error.code() == Errc::cancelled && interrupted() != 0) {
-    report(session, "interrupted", worded(error.hint()));
-    return 128 + interrupted();
-  }
-  const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
-  report(session, error.what(),
-         could_be_raised ? "if you trust where the file comes from, raise the limit with --limit NAME=VALUE; ballast "
-                           "--limits lists them"
-                         : worded(error.hint()));
-  return info(error.code()).exit_code;
-}
-
 // All shards of an output are open at once, and so are all shards of an input. The low default limit is only for
 // programs that call select().
 void allow_many_files() {
@@ -214,10 +199,11 @@ void allow_many_files() {
 }  // namespace
 
 int run(int argc, char** argv, const Program& program) {
+  open_closed_streams();
   catch_signals();
   allow_many_files();
   if (argc <= 1 && program.verbs.empty()) {
-    fmt::print(stderr, "{}", short_usage(terminal_on(STDERR_FILENO, ColorMode::automatic)));
+    write_to_stderr(short_usage(terminal_on(STDERR_FILENO, ColorMode::automatic)));
     return info(Errc::invalid_argument).exit_code;
   }
   Session session;
@@ -226,19 +212,19 @@ int run(int argc, char** argv, const Program& program) {
   try {
     int exit_code = 0;
     together(team_of(program.team), [&] {
-      exit_code = dispatch(program, session, words_given(program, argc, argv));
+      exit_code = dispatch(program, session, words_given(argc, argv));
       session.out.flush();
     });
     return exit_code;
   } catch (const ReaderGone&) {
     die_of(SIGPIPE);
   } catch (const Error& error) {
-    return report(session, error);
+    return say_error(session, error);
   } catch (const std::bad_alloc&) {
-    report(session, "out of memory", "open the file by its path rather than through a pipe, or give it more memory");
+    say_error(session, "out of memory", "open the file by its path rather than through a pipe, or give it more memory");
     return info(Errc::limit).exit_code;
   } catch (const std::exception& error) {
-    report(session, error.what(), "");
+    say_error(session, error.what(), "");
     return info(Errc::io).exit_code;
   }
 }

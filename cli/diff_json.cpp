@@ -65,6 +65,7 @@ void write_role(JsonWriter& json, const DiffReport::Role& role) {
   json.field("pattern", role.pattern);
   json.field("tensors", role.tensors);
   json.field("changed", role.changed);
+  json.field("broken", role.broken);
   optional_field(json, "median", role.median);
   optional_field(json, "worst", role.worst);
   json.field("worst_name", role.worst_name);
@@ -74,6 +75,7 @@ void write_role(JsonWriter& json, const DiffReport::Role& role) {
     json.begin_object();
     json.field("layer", layer.number);
     optional_field(json, "relative_change", layer.relative);
+    json.field("broken", layer.broken);
     json.end();
   }
   json.end();
@@ -127,11 +129,13 @@ void write_diff_json(Session& session, const DiffView& view, const DiffReport& r
   json.field("a", view.target_a);
   json.field("b", view.target_b);
   json.field("equal", report.equal());
+  json.field("values_compared", view.compares_values);
   list_field(json, "only_in_a", report.only_in_a, write_name);
   list_field(json, "only_in_b", report.only_in_b, write_name);
   write_changes(json, view, report);
   json.field("equal_tensors", report.equal_count);
   json.field("changed_tensors", report.changed.size());
+  json.field("broken_tensors", report.broken_count());
   json.key("overall");
   json.begin_object();
   write_numbers(json, report.overall);

@@ -50,8 +50,8 @@ std::string numbers_text(const Terminal& screen, const Change& change) {
 
 std::string values_text(const Terminal& screen, const Change& change) {
   const bool has_blocks = change.compared != change.shape_a.numel();
-  std::string text = fmt::format("{} of {} differ", screen.plural(change.different, has_blocks ? "block" : "value"),
-                                 screen.count(change.compared));
+  std::string text = fmt::format("{} of {} {}", screen.plural(change.different, has_blocks ? "block" : "value"),
+                                 screen.count(change.compared), change.different == 1 ? "differs" : "differ");
   if (change.numbers && change.max_at) {
     text += fmt::format(", by at most {} (relative {})", screen.number(change.max_abs), screen.number(change.max_rel));
     if (!change.max_at->empty()) text += " at " + index_text(*change.max_at);
@@ -189,7 +189,10 @@ class DiffLines {
     const auto cosine = numbers ? numbers->cosine() : std::nullopt;
     const double share = static_cast<double>(change.different) / static_cast<double>(change.compared);
     return {"~ " + escape_for_terminal(change.name),
-            relative ? percent(screen_, *relative) : "-",
+            change.nan_mismatch != 0 ? "NaN"
+            : change.is_broken()     ? "Inf"
+            : relative               ? percent(screen_, *relative)
+                                     : "-",
             cosine ? screen_.number(*cosine, 6) : "-",
             change.max_at ? screen_.number(change.max_abs) : "",
             change.max_at ? index_text(*change.max_at) : "",

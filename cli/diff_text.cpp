@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <ballast/text.hpp>
@@ -14,7 +15,8 @@ namespace {
 
 using Change = DiffReport::Change;
 
-constexpr std::size_t kNarrowestChart = 8;
+constexpr std::size_t kNarrowestChart = 8, kNarrowestRole = 24;
+constexpr std::optional<double> kInfinite = std::numeric_limits<double>::infinity();
 
 std::string percent(const Terminal& screen, std::optional<double> share) {
   return share ? cli::percent(screen, *share) : "-";
@@ -23,7 +25,7 @@ std::string percent(const Terminal& screen, std::optional<double> share) {
 // A column a layer.
 std::string depth_chart(const Terminal& screen, const DiffReport::Role& role, std::size_t columns) {
   std::vector<std::optional<double>> values;
-  for (const auto& layer : role.layers) values.push_back(layer.relative);
+  for (const auto& layer : role.layers) values.push_back(layer.broken ? kInfinite : layer.relative);
   return values.size() < 2 ? "" : strip_chart(screen, values, columns);
 }
 
@@ -47,18 +49,29 @@ class DiffText {
  private:
   void say(std::string_view text) { out_.line(labelled(screen_, "", text)); }
 
+  std::string_view unless_values_were_compared() const {
+    return view_.compares_values ? "" : ", by names, dtypes and shapes; values were not compared";
+  }
+
   void write_summary() {
     if (report_.equal()) {
-      out_.line(fmt::format("equal: {}", screen_.plural(report_.equal_count, "tensor")));
+      say(fmt::format("equal: {}{}", screen_.plural(report_.equal_count, "tensor"), unless_values_were_compared()));
       return;
     }
-    say(fmt::format("{} equal, {} only in A, {} only in B, {} changed", screen_.count(report_.equal_count),
+    say(fmt::format("{} equal, {} only in A, {} only in B, {} changed{}", screen_.count(report_.equal_count),
                     screen_.count(report_.only_in_a.size()), screen_.count(report_.only_in_b.size()),
-                    screen_.count(report_.changed.size())));
+                    screen_.count(report_.changed.size()), unless_values_were_compared()));
+    const std::uint64_t broken = report_.broken_count();
+    if (broken != 0) {
+      const std::string what = fmt::format("{} {} NaN or infinite values on one side only",
+                                           screen_.plural(broken, "tensor"), broken == 1 ? "has" : "have");
+      out_.line(screen_.paint(Color::red, labelled(screen_, "", what)));
+    }
     if (const auto relative = report_.overall.relative_change(); relative && *relative > 0) {
-      say(fmt::format("changed tensors: change {}, RMS {}, cosine {}", percent(screen_, *relative),
+      say(fmt::format("changed tensors: change {}, RMS {}, cosine {}{}", percent(screen_, *relative),
                       screen_.number(report_.overall.rms().value_or(0)),
-                      screen_.number(report_.overall.cosine().value_or(0), 6)));
+                      screen_.number(report_.overall.cosine().value_or(0), 6),
+                      broken == 0 ? "" : ", of what is finite on both sides"));
     }
     write_costs();
     write_ranks();
@@ -79,7 +92,7 @@ class DiffText {
       const auto has_same = [&](const auto& another) { return dtypes(another).first == what; };
       const bool is_only_one = std::ranges::count_if(report_.dtype_costs, has_same) == 1;
       const std::string label = is_only_one ? std::string(what) : fmt::format("{} for {}", what, other);
-      if (!is_any_lossy) out_.line(label + " costs nothing");
+      if (!is_any_lossy && report_.broken_count() == 0) out_.line(label + " costs nothing");
       if (is_lossy(cost)) write_cost(label, cost.numbers.norm_change, cost.numbers.norm_a, cost.worst_name);
     }
   }
@@ -121,25 +134,36 @@ class DiffText {
 
   // Roles say something only if one of them stands for several tensors whose values changed.
   void write_roles() {
-    const auto is_folded = [](const auto& role) { return role.changed > 1 && role.worst > 0.0; };
+    const auto is_folded = [](const auto& role) { return role.changed > 1 && (role.worst > 0.0 || role.broken != 0); };
     if (std::ranges::none_of(report_.roles, is_folded)) return;
     std::size_t widest = 0;
     for (const auto& role : report_.roles) widest = std::max(widest, columns_of(escape_for_terminal(role.pattern)));
     const std::size_t others = widest + 38;  // the indent, the gaps and three columns of numbers
-    const std::size_t columns = std::max(kNarrowestChart, screen_.width > others ? screen_.width - others : 0);
+    // Layers are what the table is for: where no chart has room beside the numbers, it stands below them.
+    const bool is_beside = screen_.whole || !screen_.interactive || screen_.width >= others + kNarrowestChart;
+    const std::size_t columns =
+        !is_beside ? kNarrowestRole : std::max(kNarrowestChart, screen_.width - std::min(screen_.width, others));
     out_.line("");
     Table table(out_, screen_,
-                {{.narrowest = 40},
+                {{.narrowest = kNarrowestRole},
+                 {.right = true, .drop = 1},
                  {.right = true, .drop = 2},
-                 {.right = true, .drop = 3},
                  {.right = true},
-                 {.color = Color::cyan, .drop = 1}},
+                 {.color = Color::cyan}},
                 "  ");
-    table.header({"role", "changed", "median", "worst", "by layer"});
+    if (is_beside)
+      table.header({"role", "changed", "median", "worst", "by layer"});
+    else
+      table.header({"role, by layer", "changed", "median", "worst"});
     for (const auto& role : report_.roles) {
-      table.row({escape_for_terminal(role.pattern),
-                 fmt::format("{} of {}", screen_.count(role.changed), screen_.count(role.tensors)),
-                 percent(screen_, role.median), percent(screen_, role.worst), depth_chart(screen_, role, columns)});
+      const std::string chart = depth_chart(screen_, role, columns);
+      std::vector<std::string> cells = {
+          escape_for_terminal(role.pattern),
+          fmt::format("{} of {}", screen_.count(role.changed), screen_.count(role.tensors)),
+          percent(screen_, role.median), role.broken == 0 ? percent(screen_, role.worst) : "NaN, Inf"};
+      if (is_beside) cells.push_back(chart);
+      table.row(cells);
+      if (!is_beside && !chart.empty()) table.row({screen_.paint(Color::cyan, chart)});
     }
     table.finish();
     out_.line("");

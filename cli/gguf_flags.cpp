@@ -124,7 +124,7 @@ Checkpoint with_types(const Session& session, const GgufFlags& flags, Checkpoint
 
 void show_types(Session& session, const SavePlan& plan) {
   Table table(session.out, session.screen,
-              {{}, {.color = Color::cyan}, {.drop = 1}, {.right = true, .color = Color::green}});
+              {{}, {.color = Color::cyan}, {.drop = 1, .title = "shape"}, {.right = true, .color = Color::green}});
   std::uint64_t weights = 0, bytes = 0;
   for (const auto& file : plan.files) {
     for (const auto& item : file.items) {

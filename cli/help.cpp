@@ -24,14 +24,9 @@ constexpr std::string_view kExamples = R"(  ballast info model.safetensors
   ballast convert model/ half/ --dtype BF16
 )";
 
-const std::vector<Entry> kExitCodes = {{"0", "fine"},
-                                       {"1", "ran well, and the answer is no (differs, findings)"},
-                                       {"2", "usage"},
-                                       {"3", "cannot read or write"},
-                                       {"4", "malformed or over a limit"},
-                                       {"5", "refused as unsafe"},
-                                       {"6", "unsupported"},
-                                       {"130", "interrupted"}};
+constexpr std::string_view kExitCodes =
+    "0 fine; 1 the answer is no (differs, findings); 2 used wrongly; 3 cannot read or write; 4 malformed or over a "
+    "limit; 5 refused as unsafe; 6 unsupported; 130 interrupted";
 
 std::string option_left(const Argument& option) {
   const std::string short_name = option.short_name.empty() ? "    " : fmt::format("-{}, ", option.short_name);
@@ -221,7 +216,9 @@ std::string help_text(const Command& command, const Terminal& terminal, bool all
     help.prose("", "Options of every verb: ballast help options");
   }
   help.examples(is_top && command.examples.empty() ? kExamples : command.examples);
-  if (is_top) help.section("Exit codes", kExitCodes);
+  if (!is_top) return std::move(help).text();
+  help.title("Exit codes");
+  help.prose("  ", kExitCodes);
   return std::move(help).text();
 }
 

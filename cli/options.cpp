@@ -69,7 +69,7 @@ void add_common_options(Command& root, Session& session) {
   root.option("--threads", "N", &session.threads, "threads to use; 0, the default, is one a core");
   root.option("--root", "PATH", &session.root,
               "of a dictionary in the file's dictionary, only what is under its key: state_dict");
-  root.flag("--weights-only", &session.weights_only, "refuse a pickle that torch.load(weights_only=True) refuses");
+  root.flag("--weights-only", &session.weights_only, "refuse a pickle that torch.load refuses with weights_only=True");
   root.flag("--single", &session.single, "of a split GGUF, only the part that is named, not all parts");
   root.option(
       "--block-endian", "ORDER", [&session](const std::string& text) { set_block_endian(session, text); },
@@ -100,9 +100,8 @@ void add_json_option(Command& verb, Session& session) {
 }
 
 void add_selection_options(Command& verb, Session& session) {
-  verb.option("--include", "GLOB", &session.selection.include,
-              "only tensors whose full name matches: * ? [a-z] {a,b} {0..31}");
-  verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose full name matches");
+  verb.option("--include", "GLOB", &session.selection.include, "whole names that match: * ? [a-z] {a,b} {0..31}");
+  verb.option("--exclude", "GLOB", &session.selection.exclude, "leave out tensors whose whole name matches");
 }
 
 void add_force_option(Command& verb, Session& session) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <ballast/error.hpp>
@@ -11,6 +12,26 @@
 #include "terminal.hpp"
 
 namespace ballast::cli {
+
+void open_closed_streams() {
+  struct Stream {
+    int descriptor, mode;
+  };
+  // The modes that make every use of standard input and output fail, as if they were still closed.
+  for (const auto& [descriptor, mode] :
+       {Stream{STDIN_FILENO, O_WRONLY}, Stream{STDOUT_FILENO, O_RDONLY}, Stream{STDERR_FILENO, O_WRONLY}}) {
+    // The system gives the lowest number that is free, and those below are open by now.
+    if (::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) static_cast<void>(::open("/dev/null", mode));
+  }
+}
+
+void write_to_stderr(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) return;
+  }
+}
 
 void Output::write_bytes(std::span<const std::byte> bytes) {
   write_through({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

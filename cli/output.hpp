@@ -1,5 +1,5 @@
 // Standard output, or a text, buffered. If a verb fails, the buffer is not written, so that an error leaves no half
-// document behind.
+// document behind. And standard error, which nothing waits for.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,14 @@ namespace ballast::cli {
 
 // Thrown if the reader of our output has gone (`ballast ls X | head`): there is nobody left to tell.
 struct ReaderGone {};
+
+// Opens what a caller closed of the standard streams, so that no file of ours gets the number of one of them, and a
+// message never ends in a checkpoint. To use such a stream still fails, except that messages vanish.
+void open_closed_streams();
+
+// Writes to standard error at once. A message that nobody can read (a full disk, a reader that is gone) is lost, and no
+// reason to fail: what the verb did, and its exit code, stay what they are.
+void write_to_stderr(std::string_view text) noexcept;
 
 class Output {
  public:

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <ballast/text.hpp>
 
 #include "interrupt.hpp"
+#include "output.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -18,11 +18,6 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 500ms;
 constexpr auto kBetweenFrames = 100ms;
 constexpr std::size_t kWidestBar = 40;
-
-void write_to_stderr(std::string_view text) {
-  // A bar that cannot be drawn is not a reason to fail.
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
-}
 
 std::string time_left(double seconds) {
   if (seconds < 60) return fmt::format("{:.0f} s left", std::max(seconds, 1.0));

@@ -1,11 +1,26 @@
 #include "sarif.hpp"
 
+#include <fmt/format.h>
+
 #include "json_writer.hpp"
 
 namespace ballast::cli {
 namespace {
 
 using Layout = JsonWriter::Layout;
+
+// A path or an address as a reference to a URI. A path may have any byte; an address is one already.
+std::string uri_of(std::string_view file) {
+  constexpr std::string_view kPlain = "-._~/!$&'()*+,;=@", kOfAddresses = ":%?#[]";
+  const bool is_address = file.find("://") != file.npos;
+  std::string uri;
+  for (const char c : file) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          kPlain.find(c) != kPlain.npos || (is_address && kOfAddresses.find(c) != kOfAddresses.npos);
+    uri += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
 
 void write_text_member(JsonWriter& json, std::string_view key, std::string_view text) {
   json.key(key);
@@ -26,7 +41,7 @@ void write_result(JsonWriter& json, const SarifResult& result) {
   json.begin_object();
   json.key("artifactLocation");
   json.begin_object();
-  json.field("uri", result.file);
+  json.field("uri", uri_of(result.file));
   json.end();
   if (result.offset) {
     json.key("region");

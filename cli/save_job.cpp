@@ -116,7 +116,8 @@ std::string kind_of(std::string_view path) {
 }
 
 void write_plan(Session& session, const SavePlan& plan) {
-  Table table(session.out, session.screen, {{}, {.right = true, .drop = 1}, {.right = true, .color = Color::green}});
+  Table table(session.out, session.screen,
+              {{}, {.right = true, .drop = 1, .title = "tensors"}, {.right = true, .color = Color::green}});
   for (const auto& file : plan.files) {
     const bool has_tensors = file.tensors != 0 || &file == &plan.files.front();
     table.row({escape_for_terminal(file.path),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -115,13 +114,37 @@ ProgressBar Session::progress_bar() const {
 
 void Session::say(std::string_view text) const {
   if (host != nullptr) return host->say(text);
-  if (!quiet) fmt::print(stderr, "{}\n", labelled(errors, "", escape_for_terminal(text)));
+  if (!quiet) write_to_stderr(labelled(errors, "", escape_for_terminal(text)) + "\n");
 }
 
 void Session::note(std::string_view text) const {
   if (host != nullptr) return host->say(text);
   if (quiet) return;
-  fmt::print(stderr, "{}\n", labelled(errors, errors.paint(Color::yellow, "note:") + " ", escape_for_terminal(text)));
+  write_to_stderr(labelled(errors, errors.paint(Color::yellow, "note:") + " ", escape_for_terminal(text)) + "\n");
+}
+
+void say_error(const Session& session, std::string_view message, std::string_view hint) {
+  if (!team_of(session.team).is_first()) return;
+  const Terminal terminal = terminal_on(STDERR_FILENO, session.color);
+  const auto say = [&](const std::string& label, std::string_view text) {
+    if (!text.empty()) write_to_stderr(labelled(terminal, label + " ", escape_for_terminal(text)) + "\n");
+  };
+  say(terminal.paint(Color::red, "ballast:"), message);
+  say("  " + terminal.paint(Color::cyan, "hint:"), hint);
+}
+
+int say_error(const Session& session, const Error& error) {
+  if (error.code() == Errc::cancelled && interrupted() != 0) {
+    say_error(session, "interrupted", worded(error.hint()));
+    return 128 + interrupted();
+  }
+  const bool could_be_raised = error.code() == Errc::limit && error.hint().empty();
+  say_error(session, error.what(),
+            could_be_raised
+                ? "if you trust where the file comes from, raise the limit with --limit NAME=VALUE; ballast "
+                  "--limits lists them"
+                : worded(error.hint()));
+  return info(error.code()).exit_code;
 }
 
 namespace {

@@ -19,6 +19,10 @@
 #include "remote_flags.hpp"
 #include "terminal.hpp"
 
+namespace ballast {
+class Error;
+}
+
 namespace ballast::cli {
 
 struct Host;
@@ -70,6 +74,10 @@ struct Session {
  private:
   mutable FilesPtr remote_files_;  // made when they are first needed; they keep their connections
 };
+
+// An error and what helps, to stderr, with -q too. The second one returns the exit code.
+void say_error(const Session& session, std::string_view message, std::string_view hint);
+int say_error(const Session& session, const Error& error);
 
 // Reads all of standard input into memory. Throws Errc::invalid_argument if standard input is the terminal.
 std::vector<std::byte> read_standard_input();

@@ -1,6 +1,8 @@
 #include "table.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 #include <utility>
 
 #include "wrap.hpp"
@@ -72,27 +74,49 @@ void Table::fit_text(std::vector<std::size_t>& widths) const {
   widths.back() = has_room ? terminal_.width - others : kLeftOut;
 }
 
-void Table::fit(std::vector<std::size_t>& widths) const {
-  // A screen that is narrower than the column itself gets what fits.
-  const std::size_t full = widths[names_],
-                    narrowest = std::min(columns_[names_].narrowest,
-                                         terminal_.width - std::min(terminal_.width, indent_.size()));
-  for (;;) {
-    const std::size_t others = room_of(widths, indent_.size()) - std::min(widths[names_], full);
-    const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
-    widths[names_] = std::min(full, std::max(room, std::min(full, narrowest)));
-    if (widths[names_] <= room) return;
-    std::size_t least = names_;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool is_shown = widths[i] != kLeftOut && widths[i] != 0;
-      if (is_shown && columns_[i].drop > columns_[least].drop) least = i;
-    }
-    if (least == names_) {  // nothing more can be left out
-      widths[names_] = std::min(full, std::max(room, kLeastNames));
-      return;
-    }
-    widths[least] = kLeftOut;
+// The columns that may be left out, the first one first.
+std::vector<std::size_t> Table::droppable(const std::vector<std::size_t>& widths) const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].drop != 0 && widths[i] != 0) order.push_back(i);
   }
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return columns_[i].drop; });
+  return order;
+}
+
+std::size_t Table::names_told_apart(std::size_t width) const {
+  std::unordered_set<std::string> names;
+  for (const Row& row : rows_) {
+    if (!row.header && row.cells.size() > names_) names.insert(elided(row.cells[names_], width, terminal_.ellipsis()));
+  }
+  return names.size();
+}
+
+void Table::fit(std::vector<std::size_t>& widths) const {
+  const std::size_t full = widths[names_];
+  // A screen that is narrower than the column itself gets what fits.
+  const std::size_t screen = terminal_.width - std::min(terminal_.width, indent_.size());
+  const std::size_t narrowest = std::min({columns_[names_].narrowest, screen, full});
+  const std::vector<std::size_t> order = droppable(widths);
+  std::vector<std::size_t> best;
+  std::size_t most_names = 0;
+  for (std::size_t left_out = 0; left_out <= order.size(); ++left_out) {
+    if (left_out > 0) widths[order[left_out - 1]] = kLeftOut;
+    widths[names_] = full;
+    const std::size_t others = room_of(widths, indent_.size()) - full;
+    const std::size_t room = terminal_.width > others ? terminal_.width - others : 0;
+    const bool is_last = left_out == order.size();
+    if (room < narrowest && !is_last) continue;
+    widths[names_] = std::min(full, std::max(room, kLeastNames));
+    if (best.empty() && (is_last || room >= full)) return;
+    const std::size_t names = names_told_apart(widths[names_]);
+    if (names > most_names) {
+      best = widths;
+      most_names = names;
+    }
+    if (names == names_told_apart(full)) break;
+  }
+  widths = best;
 }
 
 void Table::write_aligned(const Row& row, const std::vector<std::size_t>& widths) {
@@ -139,9 +163,22 @@ void Table::write_text(const std::string& line, const std::string& gap, const Ro
   }
 }
 
+void Table::say_left_out(const std::vector<std::size_t>& widths) {
+  std::string titles;
+  const auto header = std::ranges::find_if(rows_, &Row::header);
+  for (const std::size_t i : droppable(widths)) {
+    if (widths[i] != kLeftOut) continue;
+    const bool has_title = header != rows_.end() && i < header->cells.size();
+    titles.append(titles.empty() ? "" : ", ").append(has_title ? header->cells[i] : columns_[i].title);
+  }
+  if (titles.empty() || terminal_.quiet) return;
+  out_.line(terminal_.paint(Color::dim, labelled(terminal_, indent_ + "left out: ", titles + "; -v shows all")));
+}
+
 void Table::finish() {
   const auto column_widths = widths();
   for (const Row& row : rows_) write_aligned(row, column_widths);
+  say_left_out(column_widths);
   rows_.clear();
 }
 

@@ -3,14 +3,16 @@
 //
 // If the columns do not fit, the text in a column that wraps goes on in the next line; if too little room is left
 // beside the other columns, what does not fit stands below its row. Then the column with names is cut in the middle,
-// down to its `narrowest`; then columns are left out, the one with the greatest `drop` first. A cell of any other
-// column is never cut: half a number is a wrong number.
+// down to its `narrowest`; then columns are left out, the one with the greatest `drop` first, and a line below the
+// table says which. More columns than that are left out only if this tells more names apart: a row whose name may be
+// that of another row says nothing. A cell of any other column is never cut: half a number is a wrong number.
 #pragma once
 
 #include <cstddef>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "output.hpp"
@@ -26,6 +28,7 @@ class Table {
     unsigned drop = 0;          // 0: the column always stays
     std::size_t narrowest = 0;  // of the column with names, how far it is cut; if none says it, the first one, to 24
     bool wraps = false;         // sentences; only the last column can wrap
+    std::string_view title{};   // what a column that may be left out is called, if the table has no header
   };
 
   Table(Output& out, const Terminal& terminal, std::vector<Column> columns, std::string indent = "");
@@ -50,8 +53,11 @@ class Table {
   void write_aligned(const Row& row, const std::vector<std::size_t>& widths);
   void write_text(const std::string& line, const std::string& gap, const Row& row, std::size_t width);
   std::vector<std::size_t> widths() const;
+  std::vector<std::size_t> droppable(const std::vector<std::size_t>& widths) const;
+  std::size_t names_told_apart(std::size_t width) const;
   void fit(std::vector<std::size_t>& widths) const;
   void fit_text(std::vector<std::size_t>& widths) const;
+  void say_left_out(const std::vector<std::size_t>& widths);
 
   Output& out_;
   const Terminal& terminal_;

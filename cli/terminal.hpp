@@ -17,6 +17,7 @@ struct Terminal {
   bool colored = false;
   bool utf8 = true;    // whether the user's language is written in UTF-8
   bool whole = false;  // nothing is cut to fit the width
+  bool quiet = false;  // tables say nothing about themselves
   std::size_t width = 80;
 
   // The sign for what is left out, and a multiplication sign.

@@ -1,13 +1,14 @@
 #include "together.hpp"
 
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+
+#include "output.hpp"
 
 namespace ballast::cli {
 namespace {
@@ -57,7 +58,7 @@ int run_together(const Program& program, Session& session, const Command& comman
       session.out = std::move(out);
       session.out.write(document);
     } else if (session.team->is_first() && !session.json) {
-      fmt::print(stderr, "{}", program.rank_table(work));
+      write_to_stderr(program.rank_table(work));
     }
   }
   return of_all(*session.team, exit_code).front();

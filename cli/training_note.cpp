@@ -40,7 +40,7 @@ std::string place_of_model(const TrainingParts& parts) {
 }
 
 // `command` gives just the model.
-std::vector<std::string> lines_with(const std::string& command, const TrainingParts& parts) {
+std::vector<std::string> lines_with(const Terminal& terminal, const std::string& command, const TrainingParts& parts) {
   const Total optimizer = total_of(parts.optimizers), averages = total_of(parts.averages),
               others = total_of(parts.others);
   if (parts.model.tensors == 0 && optimizer.tensors != 0)
@@ -49,7 +49,8 @@ std::vector<std::string> lines_with(const std::string& command, const TrainingPa
   std::vector<std::string> lines;
   const std::uint64_t all = parts.model.bytes + optimizer.bytes + averages.bytes + others.bytes;
   if (optimizer.tensors != 0)
-    lines.push_back(fmt::format("{} of {} are optimizer state", format_bytes(optimizer.bytes), format_bytes(all)));
+    lines.push_back(fmt::format("{} of {} are optimizer state", terminal.bytes_in_words(optimizer.bytes),
+                                terminal.bytes_in_words(all)));
   lines.push_back(fmt::format("{} gives just the model{}", command, place_of_model(parts)));
   if (!parts.averages.empty()) {
     const std::string& root = parts.averages.front().root;
@@ -65,12 +66,14 @@ std::vector<std::string> lines_with(const std::string& command, const TrainingPa
 
 }  // namespace
 
-std::vector<std::string> training_lines(const TrainingParts& parts) {
-  return lines_with("convert --model-only", parts);
+std::vector<std::string> training_lines(const Terminal& terminal, const TrainingParts& parts) {
+  return lines_with(terminal, "convert --model-only", parts);
 }
 
 std::optional<std::string> training_note(const std::string& target, const TrainingParts& parts) {
-  const auto lines = lines_with(fmt::format("ballast convert {} OUT --model-only", shell_word(target)), parts);
+  const Terminal of_people{.interactive = true};
+  const auto lines =
+      lines_with(of_people, fmt::format("ballast convert {} OUT --model-only", shell_word(target)), parts);
   if (lines.empty()) return std::nullopt;
   if (parts.model.tensors == 0) return lines.front();
   return fmt::format("this is a training checkpoint: {}", fmt::join(lines, "; "));

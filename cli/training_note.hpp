@@ -9,9 +9,11 @@
 
 namespace ballast::cli {
 
+struct Terminal;
+
 // The lines of info: what is not the model, and how to get just the model. Empty if it is no training checkpoint, or if
 // there is nothing to leave out.
-std::vector<std::string> training_lines(const TrainingParts& parts);
+std::vector<std::string> training_lines(const Terminal& terminal, const TrainingParts& parts);
 
 // The same in one sentence, with the whole command; nothing if there are no such lines.
 std::optional<std::string> training_note(const std::string& target, const TrainingParts& parts);

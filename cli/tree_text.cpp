@@ -27,7 +27,7 @@ const std::vector<Table::Column> kLayout = {{},
                                             {.right = true, .color = Color::green},
                                             {.right = true},
                                             {.color = Color::cyan},
-                                            {.color = Color::dim, .drop = 3}};
+                                            {.color = Color::dim, .drop = 3, .title = "shared bytes"}};
 
 // Whether a line has the numbers of the one before it, as most tensors of a model with many experts have.
 bool has_same_numbers(const TreeNode& a, const TreeNode& b) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <ballast/error.hpp>
+#include <ballast/listing.hpp>
 #include <ballast/save.hpp>
 #include <ballast/slice.hpp>
 #include <ballast/suggest.hpp>
@@ -61,7 +62,7 @@ std::vector<std::string> all_names(const Checkpoint& checkpoint) {
 
 std::vector<std::string> matching(const Checkpoint& checkpoint, const std::string& word) {
   if (checkpoint.contains(word)) return {word};
-  if (word.find_first_of("*?[") == std::string::npos) refuse_name(checkpoint, word);
+  if (!is_glob(word)) refuse_name(checkpoint, word);
   std::vector<std::string> names = all_names(checkpoint);
   const Selection selection{{word}, {}};
   std::erase_if(names, [&](const std::string& name) { return !selection.matches(name); });

@@ -1,6 +1,8 @@
 // check: whether files and folders are fit to ship, for people and for CI.
 #include <ballast/check.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -37,6 +39,8 @@ CheckPolicy read_policies(const std::vector<std::string>& paths) {
     try {
       std::ifstream file(path);
       if (!file) throw Error(Errc::not_found, "cannot open the policy");
+      if (std::filesystem::is_directory(path))
+        throw Error(Errc::invalid_argument, "the policy is a folder, not a file");
       read_check_policy(std::string(std::istreambuf_iterator<char>(file), {}), policy);
     } catch (Error& error) {
       throw error.in(path);
@@ -77,6 +81,12 @@ void write_findings(Session& session, const CheckedTarget& target) {
   table.finish();
 }
 
+std::string what_it_is(const Terminal& screen, const CheckedTarget& target) {
+  if (target.checkpoints != 0) return screen.plural(target.checkpoints, "checkpoint");
+  if (!target.is_opened) return "cannot be opened";
+  return fmt::format("{}, {}", screen.plural(target.tensors, "tensor"), screen.bytes_in_words(target.bytes));
+}
+
 void write_text(Session& session, const CheckReport& report) {
   std::uint64_t failed = 0;
   for (const CheckedTarget& target : report.targets) {
@@ -85,10 +95,7 @@ void write_text(Session& session, const CheckReport& report) {
     const std::string label =
         session.screen.paint(failures != 0 ? Color::red : Color::green, failures != 0 ? "FAIL" : "ok  ") + "  ";
     std::string line = escape_for_terminal(target.target) + ": ";
-    const bool is_opened = target.tensors != 0 || target.bytes != 0;
-    line += is_opened ? fmt::format("{}, {}", session.screen.plural(target.tensors, "tensor"),
-                                    session.screen.bytes_in_words(target.bytes))
-                      : "cannot be opened";
+    line += what_it_is(session.screen, target);
     if (failures != 0) line += ", " + plural(failures, "failure");
     if (warnings != 0) line += ", " + plural(warnings, "warning");
     session.out.line(labelled(session.screen, label, line));
@@ -112,6 +119,8 @@ void write_json(Session& session, const CheckReport& report) {
     json.begin_object(JsonWriter::Layout::lines);
     json.field("target", target.target);
     json.field("passes", target.passes());
+    json.field("opened", target.is_opened);
+    json.field("checkpoints", target.checkpoints);
     json.field("tensors", target.tensors);
     json.field("bytes", target.bytes);
     json.key("findings");
@@ -159,6 +168,11 @@ int run_check(Session& session, const CheckArguments& arguments) {
     return 0;
   }
   if (arguments.targets.empty()) throw Error(Errc::invalid_argument, "check what?").hint("name files and folders");
+  if (std::ranges::count(arguments.targets, "-") != 0)
+    throw Error(Errc::invalid_argument, "standard input cannot be checked, since a check reads a file several times")
+        .hint("write it to a file first; scan and ls take it");
+  if (arguments.sarif && session.json)
+    throw Error(Errc::invalid_argument, "--sarif and --json are two documents").hint("leave one of the two out");
   CheckOptions options;
   options.open = session.open_options();
   options.policy = read_policies(arguments.policies);

@@ -119,7 +119,6 @@ void add_convert(Command& verb, Session& session) {
   add_convert_options(verb, session, *flags);
   verb.examples = R"(  ballast convert model/ one.safetensors
   ballast convert model.safetensors half/ --dtype BF16 --max-shard-size 5GB
-  ballast convert a.safetensors b.safetensors --rename '^model\.='
   ballast convert Llama-3.2-1B/ model.gguf --type Q4_K_M
 )";
   verb.run = [flags, &session] { return run_convert(session, *flags); };

@@ -23,8 +23,7 @@ void add_tensor_options(Command& verb, Session& session, ConvertFlags& flags) {
   add_selection_options(verb, session);
   verb.flag("--model-only", &flags.model_only, "of a training checkpoint, only the model");
   verb.option("--rename", "REGEX=TEMPLATE", &flags.renames, R"(replace in every name, \1 for groups; in order)");
-  verb.option("--names", "STYLE", &flags.names,
-              "names, and the values that belong to them, of Hugging Face or llama.cpp: hf, gguf; or keep");
+  verb.option("--names", "STYLE", &flags.names, "names and values as hf or gguf has them; or keep");
   verb.rare_group("Names");
   verb.option("--strip-prefix", "TEXT", &flags.strip_prefix, "take this from the beginning of names");
   verb.option("--add-prefix", "TEXT", &flags.add_prefix, "put this before every name");
@@ -40,12 +39,10 @@ void add_tensor_options(Command& verb, Session& session, ConvertFlags& flags) {
 
 void add_value_options(Command& verb, ConvertFlags& flags) {
   verb.group("Values");
-  verb.option("--dtype", "[GLOB=]DTYPE", &flags.dtypes,
-              "cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K");
+  verb.option("--dtype", "[GLOB=]DTYPE", &flags.dtypes, "cast floats; decode ggml's blocks; encode: Q4_K");
   verb.option("--type", "TYPE", &flags.gguf.type,
               "a model that llama.cpp runs, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0");
-  verb.option("--quantize", "[GLOB=]SCHEME", &flags.quantize,
-              "linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4");
+  verb.option("--quantize", "[GLOB=]SCHEME", &flags.quantize, "linear layers: fp8-block, nf4, nf4-double, mxfp4");
   verb.rare_group("llama.cpp");
   add_gguf_options(verb, flags.gguf);
   verb.rare_group("Storage");

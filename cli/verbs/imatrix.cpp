@@ -84,7 +84,7 @@ void write_text(Session& session, const ImportanceMatrix& matrix) {
   text.line("format", name(matrix.format()));
   std::vector<std::string> datasets;
   for (const std::string& dataset : matrix.datasets()) datasets.push_back(escape_for_terminal(dataset));
-  text.list("datasets", datasets);
+  text.facts("datasets", datasets);
   if (matrix.chunks() > 0) {
     text.line("chunks", matrix.chunk_size() == 0 ? session.screen.count(matrix.chunks())
                                                  : fmt::format("{} of {}", session.screen.count(matrix.chunks()),

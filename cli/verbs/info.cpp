@@ -21,6 +21,7 @@
 #include "../remedies.hpp"
 #include "../table.hpp"
 #include "../training_note.hpp"
+#include "../wrap.hpp"
 #include "info_json.hpp"
 #include "verbs.hpp"
 
@@ -33,15 +34,17 @@ std::uint64_t bytes_of_files(const Checkpoint& checkpoint) {
   return total;
 }
 
-std::vector<std::string> metadata_lines(const Session& session, const Checkpoint& checkpoint) {
-  std::vector<std::string> lines;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs metadata_pairs(const Session& session, const Checkpoint& checkpoint) {
+  Pairs pairs;
   for (const auto& [key, value] : checkpoint.metadata)
-    lines.push_back(fmt::format("{} = {}", escape_for_terminal(key), escape_for_terminal(value)));
+    pairs.emplace_back(escape_for_terminal(key), escape_for_terminal(value));
   for (const MetadataEntry& field : checkpoint.typed_metadata) {
     const std::string value = field.is_array() ? array_text(session.screen, field) : text(field);
-    lines.push_back(fmt::format("{} = {}", escape_for_terminal(field.key), escape_for_terminal(value)));
+    pairs.emplace_back(escape_for_terminal(field.key), escape_for_terminal(value));
   }
-  return lines;
+  return pairs;
 }
 
 std::string value_text(const PlainValue& value) {
@@ -64,20 +67,16 @@ bool is_of_optimizer(std::string_view path, const TrainingParts& training) {
   });
 }
 
-std::vector<std::string> value_lines(const Session& session, const Checkpoint& checkpoint,
-                                     const TrainingParts& training) {
+void write_values(const Session& session, InfoText& text, const Checkpoint& checkpoint, const TrainingParts& training) {
   constexpr std::size_t kMost = 20;
-  std::vector<std::string> lines;
-  std::size_t left_out = 0;
+  Pairs pairs;
   for (const PlainValue& value : checkpoint.values) {
-    const bool is_shown = session.shows_all() || (lines.size() < kMost && !is_of_optimizer(value.path, training));
-    if (is_shown)
-      lines.push_back(escape_for_terminal(fmt::format("{} = {}", value.path, value_text(value))));
-    else
-      ++left_out;
+    if (session.shows_all() || (pairs.size() < kMost && !is_of_optimizer(value.path, training)))
+      pairs.emplace_back(escape_for_terminal(value.path), escape_for_terminal(value_text(value)));
   }
-  if (left_out > 0) lines.push_back(fmt::format("… and {} more; -v shows all", left_out));
-  return lines;
+  text.pairs("values", pairs);
+  if (const std::size_t left_out = checkpoint.values.size() - pairs.size(); left_out > 0)
+    text.line(pairs.empty() ? "values" : "", fmt::format("… and {} more; -v shows all", left_out));
 }
 
 // The keys that dictionaries in the dictionary of a pickle lie under.
@@ -132,10 +131,13 @@ void write_pattern_table(Session& session, const Summary& summary) {
   Terminal aligned = session.screen;
   aligned.interactive = true;
   aligned.whole = session.shows_all();
-  Table table(
-      session.out, aligned,
-      {{}, {.right = true}, {.color = Color::cyan, .drop = 1}, {.drop = 2}, {.right = true, .color = Color::green}},
-      "  ");
+  Table table(session.out, aligned,
+              {{},
+               {.right = true},
+               {.color = Color::cyan, .drop = 1, .title = "dtype"},
+               {.drop = 2, .title = "shape"},
+               {.right = true, .color = Color::green}},
+              "  ");
   for (const auto& pattern : summary.patterns) {
     table.row({escape_for_terminal(pattern.name),
                pattern.tensors == 1 ? "" : fmt::format("{}{}", aligned.times(), pattern.tensors),
@@ -229,7 +231,7 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   text.line("tensors", screen.count(summary.tensors));
   text.line("parameters", screen.count(summary.parameters));
   text.line("bytes", screen.bytes(summary.bytes));
-  text.list("dtypes", dtype_lines(screen, summary));
+  text.facts("dtypes", dtype_lines(screen, summary));
   text.facts("model", model_lines(screen, model));
   text.facts("adapter", adapter_lines(model));
   if (!model.tokenizer.empty()) text.line("tokenizer", escape_for_terminal(model.tokenizer));
@@ -237,11 +239,11 @@ void write_text(Session& session, const Checkpoint& checkpoint, const InfoFacts&
   if (!model.empty() && !model.adapter) text.facts("to run", estimate_lines(screen, estimates));
   text.facts("quantized", quantization_lines(screen, checkpoint));
   text.facts("dangerous", dangerous_lines(checkpoint));
-  text.list("metadata", metadata_lines(session, checkpoint));
-  text.list("nested", nested_lines(session, checkpoint));
-  text.facts("training", escaped(training_lines(training)));
-  text.list("values", value_lines(session, checkpoint, training));
-  text.list("tied", tied_lines(summary));
+  text.pairs("metadata", metadata_pairs(session, checkpoint));
+  text.facts("nested", nested_lines(session, checkpoint));
+  text.facts("training", escaped(training_lines(screen, training)));
+  write_values(session, text, checkpoint, training);
+  text.facts("tied", tied_lines(summary));
   if (summary.wasted_bytes > 0) text.line("wasted", screen.bytes_in_words(summary.wasted_bytes));
   text.facts("notes", note_lines(checkpoint.notes));
   text.facts("notes", note_lines(model.notes));
@@ -258,49 +260,90 @@ struct InfoArguments {
 constexpr std::uint64_t kUsualContext = 4096;
 
 Estimates estimate(const Checkpoint& checkpoint, const Summary& summary, const ModelInfo& model,
-                   const InfoArguments& arguments) {
+                   const InfoArguments& arguments, bool is_decoded) {
   Estimates estimates;
   estimates.weights_bytes = summary.bytes;
   estimates.context =
       arguments.context != 0 ? arguments.context : std::min(kUsualContext, model.context.value_or(kUsualContext));
   estimates.kv_cache_bytes = kv_cache_bytes(model, estimates.context);
-  // Parts of packed weights are not weights.
-  if (summary.parameters != 0 && !checkpoint.quantization)
+  // Parts of packed weights that cannot be decoded are not weights.
+  if (summary.parameters != 0 && (!checkpoint.quantization || is_decoded))
     estimates.bits_per_weight = 8 * static_cast<double>(summary.bytes) / static_cast<double>(summary.parameters);
   return estimates;
 }
 
-// A folder that has several checkpoints, each with how it is opened.
-void write_choices(Session& session, const std::string& folder, const std::vector<std::string>& choices,
-                   JsonWriter* json) {
-  if (json) {
-    json->field("target", folder);
-    json->key("choices");
-    json->begin_array(JsonWriter::Layout::lines);
-  } else {
-    session.out.line(labelled(
-        session.screen, "",
-        fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size())));
-  }
-  Table table(session.out, session.screen,
-              {{}, {.drop = 2}, {.right = true, .drop = 1}, {.right = true, .color = Color::green}}, "  ");
-  for (const std::string& choice : choices) {
-    const Checkpoint checkpoint = open_to_look(session, choice);
-    const Summary summary = summarize(checkpoint);
-    if (json) {
-      json->begin_object();
-      json->field("target", choice);
-      json->field("format", name(checkpoint.format));
-      json->field("tensors", summary.tensors);
-      json->field("parameters", summary.parameters);
-      json->field("bytes", summary.bytes);
-      json->end();
+// How many numbers the quantized weights of a checkpoint stand for, and all others have. Nothing if that is not known.
+std::optional<std::uint64_t> count_decoded(const Checkpoint& checkpoint, const Limits& limits) {
+  if (!checkpoint.quantization || !dequantized_size(checkpoint, limits)) return std::nullopt;
+  return summarize(dequantize(checkpoint, {.limits = limits})).parameters;
+}
+
+// One checkpoint of a folder that has several. One that does not open hides none of the others.
+struct Choice {
+  std::string target;
+  std::string_view format;
+  Summary summary;
+  std::optional<Error> error;
+};
+
+Choice look_at_choice(const Session& session, const std::string& target) try {
+  const Checkpoint checkpoint = open_to_look(session, target);
+  return {target, name(checkpoint.format), summarize(checkpoint), std::nullopt};
+} catch (const Error& error) {
+  if (error.code() == Errc::cancelled) throw;
+  return {target, "", {}, error};
+}
+
+void write_choices_json(JsonWriter& json, const std::string& folder, const std::vector<Choice>& choices) {
+  json.field("target", folder);
+  json.key("choices");
+  json.begin_array(JsonWriter::Layout::lines);
+  for (const auto& [target, format, summary, error] : choices) {
+    json.begin_object();
+    json.field("target", target);
+    if (error) {
+      json.field("error", error->what());
     } else {
-      table.row({escape_for_terminal(choice), std::string(name(checkpoint.format)),
-                 session.screen.plural(summary.tensors, "tensor"), session.screen.bytes(summary.bytes)});
+      json.field("format", format);
+      json.field("tensors", summary.tensors);
+      json.field("parameters", summary.parameters);
+      json.field("bytes", summary.bytes);
     }
+    json.end();
   }
-  json ? json->end() : table.finish();
+  json.end();
+}
+
+void write_choices_text(Session& session, const std::string& folder, const std::vector<Choice>& choices) {
+  session.out.line(labelled(
+      session.screen, "",
+      fmt::format("{} has {} checkpoints; give one by its name:", escape_for_terminal(folder), choices.size())));
+  Table table(session.out, session.screen,
+              {{},
+               {.drop = 2, .title = "format"},
+               {.right = true, .drop = 1, .title = "tensors"},
+               {.right = true, .color = Color::green},
+               {.color = Color::red, .wraps = session.screen.interactive}},
+              "  ");
+  for (const auto& [target, format, summary, error] : choices) {
+    const std::string shown = escape_for_terminal(target);
+    if (error)
+      table.row({shown, "", "", "", escape_for_terminal(error->what())});
+    else
+      table.row({shown, std::string(format), session.screen.plural(summary.tensors, "tensor"),
+                 session.screen.bytes(summary.bytes)});
+  }
+  table.finish();
+}
+
+// A folder that has several checkpoints, each with how it is opened. Returns the exit code.
+int show_choices(Session& session, const std::string& folder, const std::vector<std::string>& targets,
+                 JsonWriter* json) {
+  std::vector<Choice> choices;
+  for (const std::string& target : targets) choices.push_back(look_at_choice(session, target));
+  json ? write_choices_json(*json, folder, choices) : write_choices_text(session, folder, choices);
+  const auto bad = std::ranges::find_if(choices, [](const Choice& choice) { return choice.error.has_value(); });
+  return bad == choices.end() ? 0 : info(bad->error->code()).exit_code;
 }
 
 // The checkpoint, or what there is to choose from.
@@ -314,10 +357,11 @@ Checkpoint open_or_list(Session& session, const std::string& target, std::vector
   }
 }
 
-void say_info(Session& session, const std::string& target, const InfoArguments& arguments, JsonWriter* json) {
+// Returns the exit code.
+int say_info(Session& session, const std::string& target, const InfoArguments& arguments, JsonWriter* json) {
   std::vector<std::string> choices;
   Checkpoint checkpoint = open_or_list(session, target, choices);
-  if (!choices.empty()) return write_choices(session, target, choices, json);
+  if (!choices.empty()) return show_choices(session, target, choices, json);
   std::optional<std::uint64_t> wasted_bytes;
   if (session.selection != Selection{}) {
     // Tensors that a selection leaves out are not wasted bytes.
@@ -330,40 +374,60 @@ void say_info(Session& session, const std::string& target, const InfoArguments& 
   if (auto note = session.json ? training_note(target, training) : std::nullopt)
     checkpoint.notes.push_back({"", std::move(*note), Note::Kind::remark});
   const ModelInfo model = model_info(checkpoint, session.open_options());
-  const Estimates estimates = estimate(checkpoint, summary, model, arguments);
+  const auto decoded = count_decoded(checkpoint, session.limits);
+  if (decoded) summary.parameters = *decoded;  // and not the bytes that they are packed in
+  const Estimates estimates = estimate(checkpoint, summary, model, arguments, decoded.has_value());
+  if (arguments.context != 0 && !estimates.kv_cache_bytes)
+    session.note(fmt::format("--context says nothing here: {} does not tell what a model keeps of its tokens", target));
   const InfoFacts facts{summary, model, estimates, training};
   json ? write_info(*json, checkpoint, facts) : write_text(session, checkpoint, facts);
+  return 0;
 }
 
-void say_all_as_json(Session& session, const InfoArguments& arguments) {
+int say_all_as_json(Session& session, const InfoArguments& arguments) {
   JsonWriter json(session.out, "ballast.info/1");
+  int exit_code = 0;
   if (arguments.targets.size() == 1) {
-    say_info(session, arguments.targets.front(), arguments, &json);
-    return json.finish();
+    exit_code = say_info(session, arguments.targets.front(), arguments, &json);
+    json.finish();
+    return exit_code;
   }
   json.key("targets");
   json.begin_array(JsonWriter::Layout::lines);
   for (const std::string& target : arguments.targets) {
     json.begin_object(JsonWriter::Layout::lines);
-    say_info(session, target, arguments, &json);
+    const int code = say_info(session, target, arguments, &json);
+    if (exit_code == 0) exit_code = code;
     json.end();
   }
   json.finish();
+  return exit_code;
+}
+
+// A target that cannot be shown hides none of the others. Returns the first exit code that is not 0.
+int say_all_as_text(Session& session, const InfoArguments& arguments) {
+  int exit_code = 0;
+  bool is_first = true;
+  for (const std::string& target : arguments.targets) {
+    if (!std::exchange(is_first, false)) session.out.write('\n');
+    int code = 0;
+    try {
+      code = say_info(session, target, arguments, nullptr);
+    } catch (const Error& error) {
+      if (arguments.targets.size() == 1 || error.code() == Errc::cancelled) throw;
+      session.out.flush();
+      code = say_error(session, error);
+    }
+    session.out.flush();  // before what is said of the next target on stderr
+    if (exit_code == 0) exit_code = code;
+  }
+  return exit_code;
 }
 
 int run_info(Session& session, const InfoArguments& arguments) {
   if (arguments.targets.empty())
     throw Error(Errc::invalid_argument, "TARGET is required").hint("ballast info --help shows how it is used");
-  if (session.json) {
-    say_all_as_json(session, arguments);
-    return 0;
-  }
-  for (std::size_t i = 0; i < arguments.targets.size(); ++i) {
-    if (i != 0) session.out.write('\n');
-    say_info(session, arguments.targets[i], arguments, nullptr);
-    session.out.flush();  // what is known is shown, even if the next target cannot be opened
-  }
-  return 0;
+  return session.json ? say_all_as_json(session, arguments) : say_all_as_text(session, arguments);
 }
 
 }  // namespace

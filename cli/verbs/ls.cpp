@@ -24,10 +24,13 @@ struct Arguments {
   ListOptions list;
   bool has_numel = false;
   bool tree = false, duplicates = false;
-  std::uint64_t depth = 0;
+  std::uint64_t depth = kNotGiven;
 
-  bool wants_tree() const { return tree || depth > 0; }
-  TreeOptions tree_options() const { return {list.sort.value_or(SortBy::name), list.reverse, depth}; }
+  static constexpr std::uint64_t kNotGiven = ~std::uint64_t{0};
+  bool wants_tree() const { return tree || depth != kNotGiven; }
+  TreeOptions tree_options() const {
+    return {list.sort.value_or(SortBy::name), list.reverse, depth == kNotGiven ? 0 : depth};
+  }
 };
 
 SortBy sort_argument(const std::string& text) {
@@ -106,6 +109,8 @@ void check_together(const Arguments& arguments) {
     throw Error(Errc::invalid_argument, "--top is for lists, not for a tree")
         .hint("--depth cuts a tree, and --min-size leaves small tensors out of it");
   }
+  if (arguments.wants_tree() && arguments.has_numel)
+    throw Error(Errc::invalid_argument, "--long is for lists: a tree always has the number of parameters");
   if (arguments.duplicates &&
       (arguments.wants_tree() || list.top > 0 || list.sort || list.reverse || arguments.has_numel)) {
     throw Error(Errc::invalid_argument, "--duplicates has groups of its own: no tree, no other order, no columns")
@@ -176,11 +181,11 @@ void add_list_options(Command& verb, Session& session, const std::shared_ptr<Arg
       "--sort", "KEY", [arguments](const std::string& text) { arguments->list.sort = sort_argument(text); },
       "by bytes or numel, largest first; by name, dtype, shape or file, ascending");
   verb.flag("--reverse", &arguments->list.reverse, "the other way round");
-  verb.option("--top", "N", &arguments->list.top, "only the first N; the largest, unless there is --sort");
+  verb.option("--top", "N", &arguments->list.top, "only the first N, 0 is all; the largest, unless there is --sort");
   verb.group("What is shown");
   verb.flag("-l,--long", &arguments->has_numel, "a column with the number of elements, too");
   verb.flag("--tree", &arguments->tree, "what lies under each prefix of names, with layers of one kind folded");
-  verb.option("--depth", "N", &arguments->depth, "of the tree, only so many levels; implies --tree");
+  verb.option("--depth", "N", &arguments->depth, "of the tree, only so many levels, 0 is all; implies --tree");
   add_json_option(verb, session);
 }
 

@@ -114,10 +114,11 @@ void write_list_json(Session& session, const Listing& listing) {
 void write_list_text(Session& session, const Listing& listing) {
   const Checkpoint& checkpoint = listing.checkpoint;
   const bool has_numel = listing.has_numel;
-  std::vector<Table::Column> columns = {{}, {.color = Color::cyan, .drop = 1}, {.drop = 2}};
-  if (has_numel) columns.push_back({.right = true, .drop = 3});
+  std::vector<Table::Column> columns = {
+      {}, {.color = Color::cyan, .drop = 1, .title = "dtype"}, {.drop = 2, .title = "shape"}};
+  if (has_numel) columns.push_back({.right = true, .drop = 3, .title = "elements"});
   columns.push_back({.right = true, .color = Color::green});
-  columns.push_back({.color = Color::dim, .drop = 4});
+  columns.push_back({.color = Color::dim, .drop = 4, .title = "aliases"});
   Table table(session.out, session.screen, columns);
   std::array<std::string, 6> cells;  // reused for every row: with a hundred thousand rows, allocations can be measured
   const std::size_t bytes = has_numel ? 4 : 3;

@@ -142,6 +142,8 @@ void write_allowlist(Session& session) {
 void read_policy(const std::string& path, std::vector<std::string>& trusted) {
   std::ifstream file(path);
   if (!file) throw Error(Errc::not_found, "cannot open the policy").in(path);
+  if (std::filesystem::is_directory(path))
+    throw Error(Errc::invalid_argument, "the policy is a folder, not a file").in(path);
   for (std::string line; std::getline(file, line);) {
     line.resize(std::min(line.find('#'), line.size()));
     const auto first = line.find_first_not_of(" \t\r");
@@ -175,6 +177,8 @@ int run_scan(Session& session, const Arguments& arguments) {
     return 0;
   }
   if (arguments.targets.empty()) throw Error(Errc::invalid_argument, "scan what?").hint("name a file or a folder");
+  if (arguments.sarif && session.json)
+    throw Error(Errc::invalid_argument, "--sarif and --json are two documents").hint("leave one of the two out");
   ScanOptions options{session.open_options(), arguments.trusted};
   for (const std::string& policy : arguments.policies) read_policy(policy, options.trusted);
 

@@ -168,9 +168,10 @@ unsigned channels_shown(const Session& session, const Arguments& arguments) {
 
 int show_stats(Session& session, const Checkpoint& checkpoint, const Arguments& arguments) {
   const bool is_single = checkpoint.size() == 1;
-  const Tensor& first = checkpoint.tensors[0].tensor;
+  if (checkpoint.size() == 0 && !session.json) session.note("there is no tensor in it");
   unsigned bins = arguments.bins;
-  if (bins == 0 && is_single && !session.json && !arguments.axis) bins = chart_bins(session, first);
+  if (bins == 0 && is_single && !session.json && !arguments.axis)
+    bins = chart_bins(session, checkpoint.tensors[0].tensor);
   if (bins == 0 && arguments.histogram) bins = sparkline_bins(session, checkpoint);
 
   StatsOptions options{.bins = bins, .outliers = arguments.is_long, .quantiles = quantiles_in(arguments.quantiles)};
@@ -202,8 +203,9 @@ int show_stats(Session& session, const Checkpoint& checkpoint, const Arguments& 
   write_stats_table(session, checkpoint, results, columns);
   if (is_single && results[0].stats && !results[0].stats->histogram.empty()) {
     const Stats& s = *results[0].stats;
-    session.out.write("\n" + chart(session.screen, s.histogram,
-                                   {.columns = chart_columns(session, first), .min = s.min, .max = s.max}));
+    const std::size_t columns_of_chart = chart_columns(session, checkpoint.tensors[0].tensor);
+    session.out.write("\n" +
+                      chart(session.screen, s.histogram, {.columns = columns_of_chart, .min = s.min, .max = s.max}));
   }
   return 0;
 }
@@ -234,7 +236,7 @@ void add_stats(Command& verb, Session& session) {
   verb.option("--outlier-factor", "X", &arguments->outlier_factor,
               "with --problems: odd is above X times the median of its pattern, or below a part of X; 8 by default");
   verb.option("--quantiles", "Q", &arguments->quantiles,
-              fmt::format("exact ones, such as 0.01,0.5,0.99; without a value {}; repeatable", kUsualQuantiles));
+              "exact ones, such as 0.01,0.5,0.99; without a value 0, 0.01, 0.25, 0.5, 0.75, 0.99, 1; repeatable");
   verb.arguments.back().implied = kUsualQuantiles;
   verb.flag("--long", &arguments->is_long, "norms, and the share of values farther than 6 std from the mean");
   verb.option("--axis", "N", &arguments->axis, "a line for each index of dimension N; -1 is the last one");

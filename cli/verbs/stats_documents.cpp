@@ -158,9 +158,16 @@ void write_stats_table(Session& session, const Checkpoint& checkpoint, std::span
                        const StatsColumns& columns) {
   std::vector<std::string> head = titles(results, columns);
   const std::size_t width = head.size();
-  // Of a screen that is too narrow, the shape goes first, and what was asked for goes last.
+  // Of a screen that is too narrow, counts that are 0 everywhere go first, then the shape; what was asked for goes
+  // last.
+  const auto drop_of_count = [&](std::uint64_t Stats::*count, unsigned drop) {
+    const auto has_any = [count](const TensorStats& result) { return result.stats && (*result.stats).*count != 0; };
+    return std::ranges::any_of(results, has_any) ? drop : 10;
+  };
+  const unsigned zeros = drop_of_count(&Stats::zeros, 7), nans = drop_of_count(&Stats::nans, 2),
+                 infinities = drop_of_count(&Stats::infinities, 2);
   std::vector<Table::Column> layout = {{}, {.color = Color::cyan, .drop = 8}, {.drop = 9}};
-  for (const unsigned drop : {4u, 5u, 6u, 3u, 7u, 2u, 2u}) layout.push_back({.right = true, .drop = drop});
+  for (const unsigned drop : {4u, 5u, 6u, 3u, zeros, nans, infinities}) layout.push_back({.right = true, .drop = drop});
   layout.resize(width, {.right = true, .drop = 1});
   if (columns.sparkline) {
     layout.push_back({.color = Color::green, .drop = 1});

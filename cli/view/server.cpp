@@ -2,7 +2,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -13,6 +12,7 @@
 
 #include "../host.hpp"
 #include "../interrupt.hpp"
+#include "../output.hpp"
 #include "gate.hpp"
 #include "http.hpp"
 #include "service.hpp"
@@ -56,7 +56,7 @@ bool open_browser(std::string address) {
 void say_address(const Session& session, const Gate& gate, std::uint16_t port, bool is_opened) {
   const std::string line = fmt::format("{} {}", is_opened ? "opened" : "open", gate.address());
   // Neither -q nor another program that keeps what is said may keep the address from who needs it.
-  if (session.quiet || session.host != nullptr) fmt::print(stderr, "{}\n", line);
+  if (session.quiet || session.host != nullptr) write_to_stderr(line + "\n");
   session.say(line);
   if (has_value("SSH_CONNECTION")) {
     std::array<char, 256> host = {};

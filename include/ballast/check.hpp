@@ -50,6 +50,7 @@ inline constexpr std::array kCheckRules = {
     CheckRule{"format", CheckLevel::warn, "a safetensors file does not say its \"format\", which transformers needs"},
     CheckRule{"licence", CheckLevel::warn, "a model's folder says nothing about its licence"},
     CheckRule{"configuration", CheckLevel::warn, "a small file beside the weights cannot be read"},
+    CheckRule{"not-checked", CheckLevel::warn, "something that was not looked at, or had nothing to be compared with"},
 };
 
 // Null if there is no such rule.
@@ -65,6 +66,8 @@ struct CheckFinding {
 
 struct CheckedTarget {
   std::string target;
+  bool is_opened = false;         // false also for a folder with several checkpoints
+  std::uint64_t checkpoints = 0;  // in such a folder: the targets behind this one
   std::uint64_t tensors = 0, bytes = 0;
   std::vector<CheckFinding> findings;  // those that fail come first
 
@@ -85,7 +88,8 @@ struct CheckPolicy {
 };
 
 // A line of a policy is `fail RULE`, `warn RULE` or `ignore RULE` (`all` for every rule), `dtypes A B …`, or a pattern
-// over names that scan trusts; # begins a comment. Errc::invalid_argument with the line for anything else.
+// over names that scan trusts, which has a "." or a "*"; # begins a comment. A later line of dtypes replaces an earlier
+// one. Errc::invalid_argument with the line for anything else.
 void read_check_policy(std::string_view text, CheckPolicy& policy);
 
 struct CheckOptions {
@@ -95,8 +99,8 @@ struct CheckOptions {
   Progress progress{};
 };
 
-// A folder with several checkpoints is checked as each of them. A target that cannot be opened is a finding; one that
-// is not there is Errc::not_found.
+// A folder with several checkpoints, or with folders that have them, is scanned as a whole, and then each checkpoint is
+// checked. A target that cannot be opened, or is not there, has a finding that fails, whatever the policy says.
 CheckReport check(const std::vector<std::string>& targets, const CheckOptions& options = {});
 
 }  // namespace ballast

@@ -72,6 +72,9 @@ struct DiffReport {
     std::optional<std::vector<std::uint64_t>> max_at{};  // the index of the first element that is max_abs apart
     std::optional<Numbers> numbers{};  // if both sides have numbers of one shape, whatever their dtypes
     std::optional<Rank> rank{};        // of a changed matrix, if it was asked for
+
+    // Whether a number is NaN or infinite on one side only. No relative change says that.
+    bool is_broken() const noexcept;
   };
 
   // The tensors whose names differ only in numbers, "layers.#.mlp.up_proj.weight", of which one at least has changed.
@@ -79,9 +82,11 @@ struct DiffReport {
     struct Layer {
       std::uint64_t number;            // the first number in the name
       std::optional<double> relative;  // the largest relative change in this layer; 0 if nothing has changed
+      bool broken = false;             // whether a tensor of the layer is
     };
     std::string pattern;
     std::uint64_t tensors = 0, changed = 0;  // tensors that both sides have
+    std::uint64_t broken = 0;                // of the changed ones: see Change::is_broken
     std::optional<double> median, worst;     // relative changes of those that have one, equal tensors' 0 included
     std::string worst_name;
     std::vector<Layer> layers;  // in ascending order; empty if the name has no number
@@ -103,10 +108,12 @@ struct DiffReport {
   std::vector<Role> roles;             // in natural order
   std::vector<DTypeCost> dtype_costs;  // most tensors first
 
+  std::uint64_t broken_count() const noexcept;  // changed tensors that are broken
+
   bool equal() const noexcept { return only_in_a.empty() && only_in_b.empty() && changed.empty(); }
 
-  // The changes, those of the largest relative change first, which is infinite if A is all zeros; then those without
-  // one, in the order of A.
+  // The changes: first those that are broken, then those of the largest relative change, which is infinite if A is all
+  // zeros; last those without one, in the order of A.
   std::vector<const Change*> by_change() const;
 };
 

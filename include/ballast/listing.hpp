@@ -63,6 +63,9 @@ struct TensorTotals {
 TensorTotals add_up(const Checkpoint& checkpoint);
 TensorTotals add_up(const Checkpoint& checkpoint, std::span<const std::size_t> numbers);
 
+// Whether a word is a glob, and not only a name: it has a wildcard, braces, or a backslash.
+bool is_glob(std::string_view word);
+
 // If `word` has no wildcard and is no name of a tensor, but a part of names: the glob "*word*" that matches those.
 std::optional<std::string> glob_of_part(const Checkpoint& checkpoint, std::string_view word);
 

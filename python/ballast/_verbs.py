@@ -18,8 +18,8 @@ def info(
 
         targets: files, folders, indexes, https://, hf://, s3://, or - for stdin
         context: for how many tokens the KV cache is estimated (4096)
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('info',),
@@ -49,18 +49,18 @@ def ls(
 
         target: a file, a folder, an index, https://, hf://, s3://, or - for stdin
         globs: only tensors whose full name matches one of these; or a part of names
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
         dtype: only tensors of these dtypes: F16,BF16
         min_size: only tensors of at least so many bytes: 10MB, 1GiB, 512K
         max_size: only tensors of at most so many bytes
         duplicates: only tensors with the bytes of another one, in groups
         sort: by bytes or numel, largest first; by name, dtype, shape or file, ascending
         reverse: the other way round
-        top: only the first N; the largest, unless there is sort
+        top: only the first N, 0 is all; the largest, unless there is sort
         long: a column with the number of elements, too
         tree: what lies under each prefix of names, with layers of one kind folded
-        depth: of the tree, only so many levels; implies tree
+        depth: of the tree, only so many levels, 0 is all; implies tree
     """
     return _run(
         ('ls',),
@@ -95,14 +95,14 @@ def stats(
             are any
         outlier_factor: with problems: odd is above X times the median of its pattern, or below a part of X; 8 by
             default
-        quantiles: exact ones, such as 0.01,0.5,0.99; without a value 0,0.01,0.25,0.5,0.75,0.99,1; repeatable
+        quantiles: exact ones, such as 0.01,0.5,0.99; without a value 0, 0.01, 0.25, 0.5, 0.75, 0.99, 1; repeatable
         long: norms, and the share of values farther than 6 std from the mean
         axis: a line for each index of dimension N; -1 is the last one
         top: with axis, the N channels with the largest magnitudes; 0 is all, 20 on a terminal
         histogram: a small histogram for each tensor; one tensor always has a large one
         bins: of the histogram; implies histogram
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('stats',),
@@ -134,8 +134,8 @@ def hash(
         globs: only tensors whose full name matches one of these
         digest: only the one digest for all tensors
         decoded: of ggml's blocks, hash the F32 values that they stand for
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('hash',),
@@ -261,8 +261,8 @@ def diff(
         tolerance: the same as atol
         ignore_dtype: tensors of two dtypes are equal if their values are
         no_values: compare names, dtypes and shapes only
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
         names: both sides under the names of Hugging Face or llama.cpp: hf, gguf; keep takes all as they are
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention
@@ -304,8 +304,8 @@ def view(
         base: of an adapter: the model that it belongs to
         port: the port of the page; 0, the default, is any that is free
         no_browser: only print the address
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
         force: overwrite what is there
     """
     return _run(
@@ -343,11 +343,11 @@ def convert(
 
         source: a file, a folder, an …index.json, or - for standard input
         out: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
         model_only: of a training checkpoint, only the model
         rename: replace in every name, \\1 for groups; in order
-        names: names, and the values that belong to them, of Hugging Face or llama.cpp: hf, gguf; or keep
+        names: names and values as hf or gguf has them; or keep
         strip_prefix: take this from the beginning of names
         add_prefix: put this before every name
         map: rules that rename, fuse, split, stack, transpose: see docs/maps.md; before rename. transformers: what
@@ -356,9 +356,9 @@ def convert(
         architecture: for names, where the file does not say it: llama
         heads: for names: heads of attention
         kv_heads: for names: heads of keys and values
-        dtype: cast floating tensors, or those that GLOB matches; decode ggml's blocks; encode: Q4_K
+        dtype: cast floats; decode ggml's blocks; encode: Q4_K
         type: a model that llama.cpp runs, with this recipe: Q4_K_M, IQ3_XS, …; auto, f32, f16, bf16, q8_0
-        quantize: linear layers, or what GLOB matches, as transformers has them: fp8-block, nf4, mxfp4
+        quantize: linear layers: fp8-block, nf4, nf4-double, mxfp4
         imatrix: for type: what each column matters, as llama-imatrix measured it
         include_weights: for imatrix: only tensors with this in their name
         exclude_weights: for imatrix: no tensors with this in their name
@@ -461,8 +461,8 @@ def plan(
         ranks: how many there are; must be given
         rules: how tensors are cut: see docs/ranks.md; without it none is
         rank: only what this one needs, counted from 0
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
     """
     return _run(
         ('plan',),

@@ -243,8 +243,8 @@ def from_diff(
         tuned: the model after it
         rank: of every matrix; 16 where it is not given
         fan_in_fan_out: matrices are [in, out], as GPT-2 has them
-        include: only tensors whose full name matches: * ? [a-z] {a,b} {0..31}
-        exclude: leave out tensors whose full name matches
+        include: whole names that match: * ? [a-z] {a,b} {0..31}
+        exclude: leave out tensors whose whole name matches
         allow_dangerous: go on although a file names something dangerous
         architecture: for GGUF, where the file does not say it: llama
         heads: for GGUF: heads of attention

@@ -38,8 +38,7 @@ std::optional<CheckLevel> level_called(std::string_view word) {
   throw Error(Errc::invalid_argument, fmt::format("line {} of the policy: {}", number, why))
       .hint(
           "a line is \"fail RULE\", \"warn RULE\", \"ignore RULE\", \"dtypes BF16 F32\", or a pattern of names to "
-          "trust; the "
-          "rules are " +
+          "trust, such as mymodule.*; the rules are " +
           rules);
 }
 
@@ -71,12 +70,14 @@ void read_check_policy(std::string_view text, CheckPolicy& policy) {
     if (const auto level = level_called(words[0])) {
       set_levels(words, *level, number, policy);
     } else if (words[0] == "dtypes") {
+      if (words.size() < 2) refuse_line(number, "which dtypes?");
+      policy.dtypes.clear();
       for (std::size_t i = 1; i < words.size(); ++i) {
         const auto dtype = parse_dtype(words[i]);
         if (!dtype) refuse_line(number, fmt::format("there is no dtype {}", quote(words[i])));
         policy.dtypes.push_back(*dtype);
       }
-    } else if (words.size() == 1) {
+    } else if (words.size() == 1 && words[0].find_first_of(".*") != std::string_view::npos) {
       policy.trusted.emplace_back(words[0]);
     } else {
       refuse_line(number, fmt::format("{} is no word of a policy", quote(words[0])));

@@ -82,6 +82,16 @@ bool says_licence(const llamacpp::ModelFolder& folder, const std::vector<std::st
   return matter.find("\nlicense") != matter.npos;
 }
 
+void look_at_format(const Metadata& metadata, FindingCollector& out) {
+  constexpr std::string_view kKnown[] = {"pt", "tf", "flax", "mlx"};  // by transformers
+  const auto format = metadata.find("format");
+  if (format == metadata.end())
+    out.add("format", {}, {}, "the metadata has no \"format\"; transformers refuses such a file");
+  else if (std::ranges::find(kKnown, format->second) == std::end(kKnown))
+    out.add("format", {}, {},
+            fmt::format("the metadata's \"format\" is {}; transformers refuses such a file", quote(format->second)));
+}
+
 }  // namespace
 
 void look_at_tensors(const Checkpoint& checkpoint, const CheckOptions& options, FindingCollector& out) {
@@ -94,8 +104,7 @@ void look_at_folder(const Checkpoint& checkpoint, const CheckOptions& options, F
   for (const Note& note : model.notes) out.add("configuration", note.where, {}, note.text);
   const auto files = options.open.files->list(checkpoint.target);
   if (!files || model.empty()) return;
-  if (checkpoint.format == Format::safetensors && !checkpoint.metadata.contains("format"))
-    out.add("format", {}, {}, "the metadata has no \"format\"; transformers refuses such a file");
+  if (checkpoint.format == Format::safetensors) look_at_format(checkpoint.metadata, out);
   if (!says_licence(llamacpp::ModelFolder(checkpoint.target, options.open), *files))
     out.add("licence", {}, {}, "there is no LICENSE, and README.md names none");
 }

@@ -34,8 +34,13 @@ std::string_view class_of_part(const Json& value) {
   return is_pair ? std::string_view(value.list()[1].text()) : std::string_view();
 }
 
-// Schedulers, tokenizers and the like have other files than config.json.
-bool is_model(const std::vector<std::string>& names) { return has(names, "config.json"); }
+// Schedulers, tokenizers and the like have other files than config.json. If that is missing as well, perhaps with the
+// whole folder, there is only the name of the class to go by.
+bool is_model(const std::optional<std::vector<std::string>>& names, std::string_view class_name) {
+  constexpr std::string_view kOthers[] = {"Scheduler", "Tokenizer", "Processor", "Extractor"};
+  const auto is_called = [&](std::string_view word) { return class_name.find(word) != class_name.npos; };
+  return (names && has(*names, "config.json")) || std::ranges::none_of(kOthers, is_called);
+}
 
 void find_parts(const Json& index, const std::string& folder, const Files& files, Pipeline& pipeline) {
   NameList without_weights;
@@ -48,7 +53,7 @@ void find_parts(const Json& index, const std::string& folder, const Files& files
     const auto names = files.list(path);
     if (names && has_checkpoint(*names))
       pipeline.parts.push_back({name, std::string(class_name), path});
-    else if (names && is_model(*names))
+    else if (is_model(names, class_name))
       without_weights.add(name);
   }
   if (!without_weights.empty())

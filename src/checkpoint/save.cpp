@@ -94,7 +94,8 @@ const FileFormat& format_for(const std::string& file) {
   for (const OutputFormat& output : output_formats())
     endings += fmt::format("{}{} for {}", endings.empty() ? "" : ", ", fmt::join(output.endings, ", "), output.name);
   throw Error(Errc::unsupported, "cannot tell from its ending in which format " + quote(file) + " should be written")
-      .hint("the ending says it: " + endings);
+      .hint("the ending says it: " + endings +
+            (fs::path(file).has_extension() ? "" : "; and " + quote(file + "/") + " is a folder of safetensors"));
 }
 
 // Applies the agreements by which the format keeps what it cannot hold otherwise.

@@ -75,6 +75,14 @@ bool has_unsaid_layers(const Json& config) {
   return std::ranges::any_of(kSigns, [&](std::string_view key) { return config.find(key) != nullptr; });
 }
 
+// Encoders look at all tokens at once and keep nothing of them, unless they were made decoders.
+bool is_encoder(const Json& config, std::string_view type) {
+  constexpr std::string_view kEncoders[] = {
+      "albert",     "bert",  "camembert", "deberta",    "deberta-v2", "distilbert", "electra",     "esm", "eurobert",
+      "modernbert", "mpnet", "neobert",   "nomic_bert", "roberta",    "roformer",   "xlm-roberta", "xmod"};
+  return std::ranges::count(kEncoders, type) != 0 && !is_said(config, "is_decoder");
+}
+
 const Json* kinds_of_layers(const Json& config) {
   for (const std::string_view key : {"layer_types", "layers_block_type"}) {
     const Json* kinds = config.find(key);
@@ -85,9 +93,10 @@ const Json* kinds_of_layers(const Json& config) {
 
 std::vector<ModelInfo::Cache> caches_in(const Json& config, const ModelInfo& model) {
   const Count each = values_per_token(config, model);
-  if (!each || !model.layers || *model.layers > kMostLayers) return {};
+  if (!each || !model.layers || *model.layers > kMostLayers || is_encoder(config, model.type)) return {};
   CacheCounter counter;
   const Json* kinds = kinds_of_layers(config);
+  if (kinds != nullptr && kinds->list().size() != *model.layers) return {};  // one of the two is wrong
   if (kinds == nullptr) {
     if (has_unsaid_layers(config)) return {};
     // Without a list, one cannot know which layers have a window: all tokens are an upper bound.
@@ -134,8 +143,16 @@ class GgufNumbers {
   std::string prefix_;
 };
 
+bool is_encoder(const GgufNumbers& numbers, std::string_view architecture) {
+  constexpr std::string_view kEncoders[] = {"bert",        "eurobert",       "jina-bert-v2", "jina-bert-v3",
+                                            "modern-bert", "neo-bert",       "nomic-bert",   "nomic-bert-moe",
+                                            "t5encoder",   "gemma-embedding"};
+  const MetadataEntry* causal = numbers.field("attention.causal");
+  return std::ranges::count(kEncoders, architecture) != 0 || (causal != nullptr && causal->as_bool() == false);
+}
+
 std::vector<ModelInfo::Cache> caches_in(const GgufNumbers& numbers, const ModelInfo& model) {
-  if (!model.layers || *model.layers > kMostLayers) return {};
+  if (!model.layers || *model.layers > kMostLayers || is_encoder(numbers, model.type)) return {};
   CacheCounter counter;
   const Count latent = numbers.count("attention.kv_lora_rank"), rotated = numbers.count("rope.dimension_count");
   if (latent && rotated) {

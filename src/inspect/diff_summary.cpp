@@ -39,18 +39,20 @@ void add_numbers(Numbers& all, const Numbers& more) {
 struct Gathered {
   Role role;
   std::vector<double> changes;
-  std::map<std::uint64_t, std::optional<double>> layers;
+  std::map<std::uint64_t, Role::Layer> layers;
 
-  void add(std::string_view name, std::optional<double> relative) {
+  void add(std::string_view name, std::optional<double> relative, bool is_broken) {
     ++role.tensors;
+    if (is_broken) ++role.broken;
     if (relative) changes.push_back(*relative);
     if (relative && (!role.worst || *relative > *role.worst)) {
       role.worst = relative;
       role.worst_name = name;
     }
     if (const auto number = layer_number(name)) {
-      const auto [place, is_new] = layers.try_emplace(*number, relative);
-      if (!is_new && relative) place->second = std::max(place->second.value_or(0), *relative);
+      Role::Layer& layer = layers.try_emplace(*number, Role::Layer{*number, relative}).first->second;
+      if (relative) layer.relative = std::max(layer.relative.value_or(0), *relative);
+      layer.broken = layer.broken || is_broken;
     }
   }
 
@@ -61,7 +63,7 @@ struct Gathered {
       role.median = *middle;
       if (changes.size() % 2 == 0) role.median = (*middle + *std::max_element(changes.begin(), middle)) / 2;
     }
-    for (const auto& [number, relative] : layers) role.layers.push_back({number, relative});
+    for (const auto& [number, layer] : layers) role.layers.push_back(layer);
     return std::move(role);
   }
 };
@@ -78,10 +80,11 @@ std::vector<Role> find_roles(const DiffReport& report, const Checkpoint& a, cons
   for (const auto& [name, tensor] : a) {
     const bool is_changed = change != report.changed.end() && change->name == name;
     const auto relative = is_changed ? relative_change_of(*change) : std::optional(0.0);
+    const bool is_broken = is_changed && change->is_broken();
     if (is_changed) ++change;
     if (roles.empty() || (!is_changed && !b.contains(name))) continue;
     assign_pattern(pattern, name);
-    if (const auto found = roles.find(pattern); found != roles.end()) found->second.add(name, relative);
+    if (const auto found = roles.find(pattern); found != roles.end()) found->second.add(name, relative, is_broken);
   }
   std::vector<Role> sorted;
   for (auto& [name, gathered] : roles) {
@@ -128,12 +131,18 @@ std::optional<double> DiffReport::Numbers::rms() const {
   return quotient(norm_change, std::sqrt(static_cast<double>(count)));
 }
 
+bool DiffReport::Change::is_broken() const noexcept { return nan_mismatch != 0 || std::isinf(max_abs); }
+
+std::uint64_t DiffReport::broken_count() const noexcept {
+  return static_cast<std::uint64_t>(std::ranges::count_if(changed, &Change::is_broken));
+}
+
 std::vector<const DiffReport::Change*> DiffReport::by_change() const {
   std::vector<const Change*> sorted;
   for (const Change& change : changed) sorted.push_back(&change);
   const auto key = [](const Change* change) {
     const bool is_from_nothing = change->numbers && change->numbers->norm_a == 0 && change->numbers->norm_change > 0;
-    return relative_change_of(*change).value_or(is_from_nothing ? INFINITY : -1);
+    return std::pair(change->is_broken(), relative_change_of(*change).value_or(is_from_nothing ? INFINITY : -1));
   };
   std::ranges::stable_sort(sorted, std::ranges::greater(), key);
   return sorted;

@@ -163,6 +163,8 @@ TensorTotals add_up(const Checkpoint& checkpoint, std::span<const std::size_t> n
   return totals;
 }
 
+bool is_glob(std::string_view word) { return has_wildcards(word); }
+
 std::optional<std::string> glob_of_part(const Checkpoint& checkpoint, std::string_view word) {
   if (word.empty() || has_wildcards(word) || checkpoint.contains(word)) return std::nullopt;
   const bool is_part = std::ranges::any_of(

@@ -102,6 +102,7 @@ class Verifier {
   void check_parts() {
     const auto pipeline = find_pipeline(target_, options_.open);
     if (!pipeline) return;
+    for (const Note& note : pipeline->notes) find(note.where, note.text);
     VerifyOptions options = options_;
     options.read_data = false;
     options.manifest.clear();
@@ -305,7 +306,10 @@ VerifyReport verify(const std::string& target, const VerifyOptions& options) {
   of_the_file_itself.open = options_for(target, options.open);
   of_the_file_itself.open.cache = Cache::ignore;
   VerifyReport report;
-  together(team_of(options.team), [&] { report = Verifier(target, of_the_file_itself).run(); });
+  together(team_of(options.team), [&] {
+    const auto snapshot = find_snapshot(target, *of_the_file_itself.open.files);
+    report = Verifier(snapshot.value_or(target), of_the_file_itself).run();
+  });
   return report;
 }
 

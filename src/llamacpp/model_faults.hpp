@@ -1,5 +1,5 @@
-// Whether the tensors of a checkpoint of Hugging Face are those that its config.json promises, where a table knows the
-// architecture.
+// Whether the tensors of a model are those that its config.json promises, or the metadata of a GGUF, where a table
+// knows the architecture.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 namespace ballast::llamacpp {
 
 struct ModelFault {
-  enum class Kind { missing, contradiction, left_over, unreadable };
+  enum class Kind { missing, contradiction, left_over, unreadable, not_compared };
   Kind kind;
   std::string tensor;  // empty if it is not about one
   std::string what;
 };
 
-// Nothing is found in a model whose architecture is not known. Configurations that cannot be read are `unreadable`.
+// A model whose architecture is not known is `not_compared`, and so is a shard alone. Configurations that cannot be
+// read are `unreadable`. Two matrices that should be one are read; else no tensor is.
 std::vector<ModelFault> find_model_faults(const Checkpoint& checkpoint, const OpenOptions& options);
 
 }  // namespace ballast::llamacpp

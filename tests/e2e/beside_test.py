@@ -114,7 +114,7 @@ class TrainingCheckpoints(TestCase):
     def test_are_recognised_by_info_and_convert(self):
         for target in (TORCH / "lightning_like.ckpt", TORCH / "checkpoint_nested.pt"):
             says = "this is a training checkpoint: 224 B of "
-            self.assertRegex(self.ballast("info", target).out, r"\ntraining    224 B of .* are optimizer state\n            convert --model-only gives just the model \(what is under \"")
+            self.assertRegex(self.ballast("info", target).out, r"\ntraining    224 bytes of .* are optimizer state\n            convert --model-only gives just the model \(what is under \"")
             self.assertIn(says, self.ballast("info", target, "--json").json()["notes"][0]["text"])
             done = self.ballast("convert", target, "all.safetensors", "--force")
             self.assertIn(says, done.err)

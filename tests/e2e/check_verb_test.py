@@ -71,14 +71,113 @@ class Check(CheckCase):
 
     def test_a_missing_tensor_is_named_as_the_checkpoint_would_have_it(self):
         self.change(remove=["model.layers.1.mlp.up_proj.weight"], num_hidden_layers=2)
-        # Two layers are too few to say what a layer has.
-        self.assertEqual(self.findings(code=OK), [])
+        self.assertEqual(self.findings(code=NO), [("missing", "fail", "model.layers.1.mlp.up_proj.weight")])
         old, _ = read_tensors(self.model / "model.safetensors")
         more = {name.replace("layers.0.", f"layers.{i}."): value for name, value in old.items() if "layers.0." in name for i in (2, 3)}
         self.change(more, num_hidden_layers=4)
         copies = [f"model.layers.2.{part}_proj.weight" for part in (
             "mlp.down", "mlp.gate", "mlp.up", "self_attn.o", "self_attn.q", "self_attn.k", "self_attn.v")]
         self.assertEqual(self.findings(code=NO), [("missing", "fail", "model.layers.1.mlp.up_proj.weight")] + [("duplicate", "warn", name) for name in copies])
+
+    def test_what_no_model_of_the_architecture_is_without(self):
+        """Of an architecture that a table knows, each of these is missing by name, whatever else is there."""
+        tensors, _ = read_tensors(self.model / "model.safetensors")
+        mlp = [f"model.layers.1.mlp.{part}_proj.weight" for part in ("gate", "up", "down")]
+        cases = {"the last norm": (["model.norm.weight"], ["model.norm.weight"]),
+                 "all of one kind": ([name for name in tensors if "q_proj" in name], ["model.layers.0.self_attn.q_proj.weight"]),
+                 "a part of a layer": (mlp, mlp)}
+        for case, (remove, named) in cases.items():
+            with self.subTest(case):
+                self.change(remove=remove)
+                self.assertEqual(self.findings(code=NO), [("missing", "fail", name) for name in named])
+                self.change({name: tensors[name] for name in remove})
+        self.change(remove=[name for name in tensors if "embed_tokens" not in name])
+        self.assertEqual(self.findings(code=NO), [("missing", "fail", None), ("missing", "fail", "model.norm.weight")])
+        self.assertIn("none of the 2 layers that config.json says is there", self.ballast("check", self.model, code=NO).out)
+        self.change({"a": ("F32", [1], pack("F32", [1.0]))}, remove=["model.embed_tokens.weight"])
+        self.assertIn(("missing", "fail", "model.embed_tokens.weight"), self.findings(code=NO))
+
+    def test_numbers_of_layers_that_no_model_has(self):
+        for layers, says in {0: "there is a layer 1, and by config.json there are 0", 100_000: "99998 of 100000 layers are not there"}.items():
+            self.change(num_hidden_layers=layers)
+            self.assertIn(says, self.ballast("check", self.model, code=NO).out)
+
+    def test_a_head_that_transformers_would_drop(self):
+        tensors, _ = read_tensors(self.model / "model.safetensors")
+        dtype, shape, data = tensors["model.embed_tokens.weight"]
+        self.change({"lm_head.weight": (dtype, shape, data)}, tie_word_embeddings=True)
+        self.assertEqual(self.findings(code=OK), [("duplicate", "warn", "lm_head.weight")])
+        self.change({"lm_head.weight": (dtype, shape, data[2:] + data[:2])})
+        self.assertEqual(self.findings(code=NO), [("contradiction", "fail", "lm_head.weight")])
+
+    def test_a_gguf_is_compared_with_its_metadata(self):
+        self.ballast("convert", self.model, "whole.gguf")
+        self.assertEqual(self.findings(code=OK, target="whole.gguf"), [])
+        cases = {"*blk.1.*": [("missing", "fail", None)], "*attn_q.weight": [("missing", "fail", "blk.0.attn_q.weight")],
+                 "output_norm.weight": [("missing", "fail", "output_norm.weight")]}
+        for left_out, findings in cases.items():
+            with self.subTest(left_out):
+                self.ballast("convert", "whole.gguf", "part.gguf", "--exclude", left_out, "--force")
+                self.assertEqual(self.findings(code=NO, target="part.gguf"), findings)
+        self.ballast("meta", "set", "whole.gguf", "llama.feed_forward_length=64")
+        self.assertEqual({finding[:2] for finding in self.findings(code=NO, target="whole.gguf")}, {("contradiction", "fail")})
+
+    def test_every_reference_model_passes_as_a_gguf(self):
+        for case in sorted((VECTORS / "hf2gguf").glob("*/*/model.safetensors")):
+            with self.subTest(case.parent.name):
+                self.ballast("convert", case.parent, "model.gguf", "--force")
+                self.assertLessEqual({finding[0] for finding in self.findings(code=OK, target="model.gguf")}, {"duplicate"})
+
+    def test_quantized_weights_are_the_weights_that_they_stand_for(self):
+        for scheme in ("nf4", "fp8-block"):
+            with self.subTest(scheme):
+                folder = self.folder / scheme
+                self.ballast("convert", self.model, f"{scheme}/", "--quantize", scheme)
+                self.assertEqual(self.findings(code=OK, target=folder), [])
+                part = next(name for name in read_tensors(folder / "model.safetensors")[0] if "1.mlp.up_proj.weight" in name)
+                self.ballast("convert", f"{scheme}/", f"{scheme}-part/", "--exclude", part + "*")
+                self.assertIn(("missing", "fail", "model.layers.1.mlp.up_proj.weight"), self.findings(code=NO, target=f"{scheme}-part"))
+
+    def test_what_was_not_compared_is_said(self):
+        self.change(architectures=["MyOwnForCausalLM"], model_type="my_own")
+        self.assertEqual(self.findings(code=OK), [("not-checked", "warn", None)])
+        self.assertIn('config.json was not compared with the tensors: there is no table of "MyOwnForCausalLM"', self.ballast("check", self.model).out)
+        (self.model / "config.json").write_text("{}")
+        self.assertIn("it does not say which model it is of", self.ballast("check", self.model).out)
+
+    def test_files_beside_config_json_that_are_not_the_whole_model(self):
+        self.write("model/optimizer.safetensors", {"step": ("F32", [1], [1.0])})
+        self.assertEqual(self.findings(code=OK, target="model/optimizer.safetensors"), [("not-checked", "warn", None)])
+        self.ballast("convert", self.model, "shards/", "--max-shard-size", "100KB")
+        shard = next((self.folder / "shards").glob("*00001-of*.safetensors"))
+        self.assertEqual(self.findings(code=OK, target=shard), [("not-checked", "warn", None)])
+
+    def test_values_without_an_order_are_said_to_be_unchecked(self):
+        numbers = pack("F32", [1.0, math.nan])
+        self.write("c.safetensors", safetensors({"a": ("C64", [1], numbers), "b": ("C64", [1], numbers)}))
+        self.assertEqual(self.findings(code=OK, target="c.safetensors"), [("not-checked", "warn", "a")])
+        self.assertIn("was not looked at for NaN and infinities, nor was another one", self.ballast("check", "c.safetensors").out)
+
+    def test_an_adapter_against_its_configuration(self):
+        adapter = self.folder / "adapter"
+        adapter.mkdir()
+        half = lambda rows, columns: ("F32", [rows, columns], pack("F32", [0.5 + i / 7 for i in range(rows * columns)]))
+        module = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
+        (adapter / "adapter_model.safetensors").write_bytes(safetensors({module + "A.weight": half(4, 8), module + "B.weight": half(8, 4)}, {"format": "pt"}))
+        config = {"peft_type": "LORA", "r": 4, "lora_alpha": 16, "target_modules": ["q_proj"]}
+        (adapter / "adapter_config.json").write_text(json.dumps(config))
+        (adapter / "LICENSE").write_text("Do what you like.\n")
+        self.assertEqual(self.findings(code=OK, target=adapter), [])
+        (adapter / "adapter_config.json").write_text(json.dumps(config | {"r": 64}))
+        self.assertEqual(self.findings(code=NO, target=adapter), [("contradiction", "fail", None)])
+        self.assertIn("the configuration says rank 64", self.ballast("check", adapter, code=NO).out)
+
+    def test_damage_is_said_once(self):
+        data = safetensors({"a": ("F32", [4], pack("F32", [1.0] * 4))})
+        self.write("cut.safetensors", data[:-8])
+        self.assertEqual(self.findings(code=NO, target="cut.safetensors"), [("malformed", "fail", None)])
+        (self.model / "config.json").write_text("{")
+        self.assertEqual([finding[0] for finding in self.findings(code=OK)], ["configuration"])
 
     def test_a_shard_that_never_arrived(self):
         self.write("m/model-00001-of-00002.safetensors", {"a": ("F32", [1], [1.0])})
@@ -127,6 +226,8 @@ class Check(CheckCase):
         self.assertIn("contradiction", rules)
 
     def test_what_transformers_and_lawyers_need(self):
+        self.change(metadata={"format": "np"})
+        self.assertEqual(self.findings(code=OK), [("format", "warn", None)])
         self.change(metadata={})
         (self.model / "LICENSE").unlink()
         (self.model / "README.md").write_text("# A model\n")
@@ -149,11 +250,17 @@ class Check(CheckCase):
         (self.folder / "evil.pkl").write_bytes(pickle.dumps({"a": Evil()}))
         self.assertIn(("unsafe", "fail", None), self.findings(code=NO, target=self.folder / "evil.pkl"))
 
-    def test_what_cannot_be_opened_is_a_finding_and_what_is_not_there_an_error(self):
+    def test_what_cannot_be_opened_fails_and_the_other_targets_are_checked(self):
         (self.folder / "cut.safetensors").write_bytes(TINY.read_bytes()[:500])
-        self.assertIn(("malformed", "fail", None), self.findings(code=NO, target=self.folder / "cut.safetensors"))
-        self.refused("check", self.folder / "none.safetensors", code=IO, says="none.safetensors")
+        os.mkfifo(self.folder / "pipe")
+        report = self.ballast("check", TINY, "cut.safetensors", "none.safetensors", "pipe", "--json", code=NO).json()
+        self.assertEqual([one["passes"] for one in report["targets"]], [True, False, False, False])
+        self.assertEqual([one["opened"] for one in report["targets"]], [True, False, False, False])
+        self.assertEqual([[finding["rule"] for finding in one["findings"]] for one in report["targets"][1:]],
+                         [["malformed"], ["missing"], ["malformed"]])
+        self.assertIn("named pipe", report["targets"][3]["findings"][0]["what"])
         self.refused("check", code=USAGE, says="check what?")
+        self.refused("check", "-", code=USAGE, says="standard input cannot be checked")
 
     def test_an_index_that_names_what_is_not_there(self):
         folder = self.folder / "shards"
@@ -168,7 +275,62 @@ class Check(CheckCase):
         for name in ("a.safetensors", "b.safetensors"):
             (folder / name).write_bytes(TINY.read_bytes())
         report = self.ballast("check", folder, TINY, "--json").json()
-        self.assertEqual([pathlib.Path(one["target"]).name for one in report["targets"]], ["a.safetensors", "b.safetensors", "tiny.safetensors"])
+        self.assertEqual([pathlib.Path(one["target"]).name for one in report["targets"]], ["several", "a.safetensors", "b.safetensors", "tiny.safetensors"])
+        self.assertEqual([one["checkpoints"] for one in report["targets"]], [2, 0, 0, 0])
+
+    def test_a_folder_of_checkpoints_is_scanned_as_a_whole(self):
+        folder = self.folder / "several"
+        folder.mkdir()
+        for name in ("a.safetensors", "b.safetensors"):
+            (folder / name).write_bytes(TINY.read_bytes())
+        (folder / "evil.pkl").write_bytes(pickle.dumps({"a": Evil()}))
+        self.assertIn(("unsafe", "fail", None), self.findings(code=NO, target=folder))
+
+    def test_a_folder_of_folders_is_each_model_in_it(self):
+        shutil.copytree(self.model, self.folder / "models/organisation/one")
+        shutil.copytree(self.model, self.folder / "models/two")
+        report = self.ballast("check", "models", "--json").json()
+        self.assertEqual([one["target"] for one in report["targets"]], ["models", "models/organisation/one", "models/two"])
+        (self.folder / "models/evil.pkl").write_bytes(pickle.dumps({"a": Evil()}))
+        self.assertIn(("unsafe", "fail", None), self.findings(code=NO, target="models"))
+
+    def test_a_checkpoint_beside_the_opened_one_is_said_to_be_unchecked(self):
+        broken = {"w": ("F32", [2], pack("F32", [1.0, math.nan]))}
+        (self.model / "model.fp16.safetensors").write_bytes(safetensors(broken))
+        self.assertEqual(self.findings(code=OK), [("not-checked", "warn", None)])
+        self.assertIn("1 other safetensors files are beside it", self.ballast("check", self.model).out)
+        (self.model / "model.fp16.safetensors").rename(self.model / "model.npz")
+        (self.model / "checkpoint-500").mkdir()
+        (self.model / "checkpoint-500/model.safetensors").write_bytes(safetensors(broken))
+        self.assertIn('were only scanned: "checkpoint-500"', self.ballast("check", self.model).out)
+
+    def test_a_pipeline_without_one_of_its_models(self):
+        pipe = self.folder / "pipe"
+        pipe.mkdir()
+        (pipe / "model_index.json").write_text(json.dumps({
+            "_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"],
+            "scheduler": ["diffusers", "DDIMScheduler"], "tokenizer": ["transformers", "CLIPTokenizer"], "safety_checker": [None, None]}))
+        self.write("pipe/vae/diffusion_pytorch_model.safetensors", {"w": ("F32", [1], [1.0])})
+        findings = self.findings(code=NO, target=pipe)
+        self.assertIn(("missing", "fail", None), findings)
+        self.assertIn("parts without weights: \"unet\"", self.ballast("check", pipe, code=NO).out)
+        self.assertIn("parts without weights: \"unet\"", self.ballast("verify", pipe, code=NO).out)
+        self.assertIn("parts without weights: \"unet\"", self.ballast("info", pipe).out)
+        self.write("pipe/unet/diffusion_pytorch_model.safetensors", {"w": ("F32", [1], [1.0])})
+        self.assertNotIn("missing", [finding[0] for finding in self.findings(code=OK, target=pipe)])
+
+    def test_a_repository_in_the_cache_of_the_hub_is_its_snapshot(self):
+        repository = self.folder / "models--org--name"
+        for folder in ("blobs", "refs", "snapshots/abc"):
+            (repository / folder).mkdir(parents=True)
+        (repository / "refs/main").write_text("abc")
+        for file in self.model.iterdir():
+            shutil.copy(file, repository / "blobs" / f"{file.name}-digest")
+            (repository / "snapshots/abc" / file.name).symlink_to(f"../../blobs/{file.name}-digest")
+        self.assertEqual(self.findings(code=OK, target=repository), [])
+        self.ballast("verify", repository)
+        scanned = self.ballast("scan", repository, "--json").json()["files"]
+        self.assertEqual([one["file"] for one in scanned if "/blobs/" in one["file"]], [])
 
 
 class Policy(CheckCase):
@@ -186,6 +348,15 @@ class Policy(CheckCase):
         self.assertEqual(self.findings(*self.policy("dtypes F32 F16\nfail dtype"), code=NO), [("dtype", "fail", "model.embed_tokens.weight")])
         self.assertEqual(self.findings(*self.policy("dtypes BF16\nfail dtype"), code=OK), [])
 
+    def test_never_lets_through_what_was_not_looked_at(self):
+        (self.folder / "cut.safetensors").write_bytes(TINY.read_bytes()[:500])
+        for text in ("ignore all", "warn all", "ignore malformed"):
+            self.assertEqual(self.findings(*self.policy(text), code=NO, target="cut.safetensors")[0], ("malformed", "fail", None))
+            self.assertEqual(self.findings(*self.policy(text), code=NO, target="nowhere")[0], ("missing", "fail", None))
+
+    def test_a_later_line_of_dtypes_replaces_an_earlier_one(self):
+        self.assertEqual(self.findings(*self.policy("dtypes BF16\ndtypes F32\nfail dtype"), code=NO), [("dtype", "fail", "model.embed_tokens.weight")])
+
     def test_says_which_code_is_trusted(self):
         (self.folder / "a.pkl").write_bytes(b"cmymodule\nThing\n)R.")
         self.assertEqual(self.findings(code=NO, target=self.folder / "a.pkl"), [("missing", "fail", None), ("unknown-code", "warn", None)])
@@ -193,9 +364,12 @@ class Policy(CheckCase):
 
     def test_a_line_that_makes_no_sense_is_refused_by_its_number(self):
         for text, says in {"fail": "line 1 of the policy: which rule?", "\nfail nothing": 'line 2 of the policy: there is no rule "nothing"',
-                           "dtypes F31": 'there is no dtype "F31"', "deny all": '"deny" is no word of a policy'}.items():
+                           "dtypes F31": 'there is no dtype "F31"', "deny all": '"deny" is no word of a policy',
+                           "licence": '"licence" is no word of a policy', "dtypes": "which dtypes?"}.items():
             self.refused("check", self.model, *self.policy(text), code=USAGE, says=says, hint="fail RULE")
         self.refused("check", self.model, "--policy", self.folder / "none", code=IO, says="cannot open the policy")
+        for verb in ("check", "scan"):
+            self.refused(verb, self.model, "--policy", self.folder, code=USAGE, says="the policy is a folder")
 
     def test_the_rules_are_shown(self):
         rules = {line.split("\t")[0]: line.split("\t")[1] for line in self.ballast("check", "--rules").lines()}
@@ -210,6 +384,13 @@ class Documents(CheckCase):
         self.assertEqual([(one["ruleId"], one["level"]) for one in run["results"]], [("contradiction", "error"), ("format", "warning")])
         self.assertIn("model.embed_tokens.weight has the shape", run["results"][0]["message"]["text"])
         self.assertEqual(len(run["tool"]["driver"]["rules"]), len(self.ballast("check", "--rules").lines()))
+
+    def test_sarif_has_its_files_as_references(self):
+        (self.folder / "50% a:b.safetensors").write_bytes(b"nothing")
+        run = self.ballast("check", "50% a:b.safetensors", "--sarif", code=NO).json()["runs"][0]
+        self.assertEqual({one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]}, {"50%25%20a%3Ab.safetensors"})
+        for verb in ("check", "scan"):
+            self.refused(verb, self.model, "--sarif", "--json", code=USAGE, says="--sarif and --json are two documents")
 
     def test_text_names_the_tensor_and_the_rule(self):
         self.change(vocab_size=400)
@@ -271,6 +452,35 @@ class ContinuousIntegration(CheckCase):
         (self.repository / "notes.txt").write_text("no model")
         self.run_in("git", "add", "notes.txt")
         self.run_in("git", "commit", "-q", "-m", "nothing to check")
+
+    def test_the_hook_checks_what_is_committed(self):
+        shutil.copy(CI / "pre-commit", self.repository / ".git/hooks/pre-commit")
+        self.put("a.NPZ.safetensors", self.SOUND)
+        self.put("b*.safetensors", self.BROKEN)
+        (self.repository / "b*.safetensors").write_bytes(safetensors(self.SOUND))
+        stopped = self.run_in("git", "commit", "-q", "-m", "mended in the work tree only", code=1)
+        self.assertIn("b*.safetensors", stopped.stderr.decode())
+        self.run_in("git", "add", "--", "b*.safetensors")
+        self.run_in("git", "commit", "-q", "-m", "mended")
+        (self.repository / "bad.PKL").write_bytes(pickle.dumps({"a": Evil()}))
+        self.run_in("git", "add", "bad.PKL")
+        self.run_in("git", "commit", "-q", "-m", "another ending", code=1)
+
+    def test_the_hook_checks_the_folder_of_a_model_as_a_whole(self):
+        shutil.copy(CI / "pre-commit", self.repository / ".git/hooks/pre-commit")
+        self.change(remove=["model.norm.weight"], metadata={})
+        shutil.copytree(self.model, self.repository / "a model")
+        self.run_in("git", "add", "-A")
+        stopped = self.run_in("git", "commit", "-q", "-m", "without a norm", code=1)
+        said = (stopped.stdout + stopped.stderr).decode()
+        self.assertIn("transformers refuses such a file", said)
+        self.assertIn("model.norm.weight", said)
+
+    def test_the_workflow_writes_nothing_without_models(self):
+        (self.repository / "notes.txt").write_text("no model")
+        self.run_in("git", "add", "notes.txt")
+        self.run_in("bash", "-e", "-o", "pipefail", "-c", self.workflow_step("Check"))
+        self.assertFalse((self.repository / "ballast.sarif").exists())
 
     def test_the_workflow_writes_what_it_uploads(self):
         check = self.workflow_step("Check")

@@ -140,8 +140,9 @@ class Presentation(TestCase):
             self.assertEqual(text.count("\n~"), 10)
             self.assertLessEqual(max(len(line) for line in text.splitlines() if "layers.#" in line), 100)
         _, text = self.show("diff", "a.safetensors", "b.safetensors", "--color=never", env=environment(LC_ALL="C.UTF-8"), columns=50)
-        row = next(line for line in text.splitlines() if "layers.#.up" in line)
-        self.assertEqual(len(row.rstrip().split("  ")[-1]), 8)  # two layers a column
+        lines = text.splitlines()
+        row = next(i for i, line in enumerate(lines) if "layers.#.up" in line)
+        self.assertEqual((len(lines[row + 1].strip()), lines[row + 1][-1]), (16, "█"))  # the layers stand below the row
 
     def test_json_has_roles_and_what_comes_to_all(self):
         report = self.ballast("diff", "a.safetensors", "b.safetensors", "--json", "--top", "3", code=NO).json()
@@ -153,6 +154,36 @@ class Presentation(TestCase):
         self.assertAlmostEqual(role["worst"], 0.16, places=5)
         self.assertEqual([layer["layer"] for layer in role["layers"]], list(range(16)))
         self.assertEqual((report["names"], report["prefix"]), (None, None))
+
+    def test_what_became_nan_or_infinite_comes_first(self):
+        """No relative change says it, so it is said in the summary, the chart, the tables and the JSON."""
+        rng = random.Random(1)
+        values = {f"layers.{layer}.w": [rng.gauss(0, 1) for _ in range(64)] for layer in range(16)}
+        changed = {name: [x * 1.1 for x in numbers] for name, numbers in values.items()}
+        changed["layers.12.w"] = [math.nan] * 64
+        changed["layers.14.w"] = values["layers.14.w"][:-1] + [math.inf]
+        for file, numbers in (("x.safetensors", values), ("y.safetensors", changed)):
+            self.write(file, {name: ("F32", [8, 8], some) for name, some in numbers.items()})
+        lines = self.ballast("diff", "x.safetensors", "y.safetensors", "--top", "2", code=NO).lines()
+        self.assertEqual(lines[1], "2 tensors have NaN or infinite values on one side only")
+        self.assertTrue(lines[2].endswith(", of what is finite on both sides"), lines[2])
+        role = next(line for line in lines if line.startswith("  layers.#.w")).split("\t")
+        self.assertEqual((role[3], role[4][12], role[4][14], role[4][15]), ("NaN, Inf", "!", "!", "@"))
+        self.assertEqual({line.split()[1] for line in lines if line.startswith("~")}, {"layers.12.w", "layers.14.w"})
+        _, text = self.show("diff", "x.safetensors", "y.safetensors", "--color=never", columns=100)
+        rows = [line.split() for line in text.splitlines() if line.startswith("~")]
+        self.assertEqual({row[1]: row[2] for row in rows[:2]}, {"layers.12.w": "NaN", "layers.14.w": "Inf"})
+        report = self.ballast("diff", "x.safetensors", "y.safetensors", "--json", code=NO).json()
+        self.assertEqual((report["broken_tensors"], report["roles"][0]["broken"]), (2, 2))
+        self.assertEqual([layer["layer"] for layer in report["roles"][0]["layers"] if layer["broken"]], [12, 14])
+
+    def test_values_that_were_not_compared_are_not_called_equal(self):
+        self.write("x.safetensors", {"w": ("F32", [4], [1.0, 2.0, 3.0, 4.0])})
+        self.write("y.safetensors", {"w": ("F32", [4], [1.0, 2.0, 3.0, 5.0])})
+        said = self.ballast("diff", "x.safetensors", "y.safetensors", "--no-values")
+        self.assertEqual(said.out, "equal: 1 tensor, by names, dtypes and shapes; values were not compared\n")
+        self.assertFalse(self.ballast("diff", "x.safetensors", "y.safetensors", "--no-values", "--json").json()["values_compared"])
+        self.assertIn("1 value of 4 differs, by at most 1", self.ballast("diff", "x.safetensors", "y.safetensors", code=NO).out)
 
     def test_wrong_use_is_refused(self):
         files = ("a.safetensors", "b.safetensors")

@@ -110,6 +110,12 @@ class Tree(TestCase):
         self.assertEqual([row[0] for row in self.ballast("ls", "m.safetensors", "--tree", "--dtype", "f16").rows()],
                          ["model.layers.{0..2}.mlp.up.weight"])
 
+    def test_0_is_all_and_columns_of_a_list_are_refused(self):
+        self.write("m.safetensors", model())
+        self.assertEqual(self.ballast("ls", "m.safetensors", "--depth", "0").out, self.ballast("ls", "m.safetensors", "--tree").out)
+        self.assertEqual(self.ballast("ls", "m.safetensors", "--top", "0").out, self.ballast("ls", "m.safetensors").out)
+        self.refused("ls", "m.safetensors", "--tree", "--long", code=USAGE, says="--long is for lists")
+
     def test_json_has_the_tree_as_a_flat_list_beside_the_tensors(self):
         self.write("m.safetensors", model())
         listed = self.ballast("ls", "m.safetensors", "--tree", "--json").json()

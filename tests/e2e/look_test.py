@@ -5,6 +5,7 @@ import math
 import os
 import struct
 import unittest
+import zipfile
 
 from support import *
 
@@ -86,6 +87,21 @@ class InfoOfAModel(TestCase):
         self.assertEqual(model["model"]["class"], "LlamaForCausalLM")
         self.assertEqual(gguf["model"]["type"], "llama")
 
+    def test_quantized_weights_count_as_the_numbers_that_they_stand_for(self):
+        whole = self.ballast("info", self.LLAMA, "--json").json()
+        self.ballast("convert", self.LLAMA, "nf4/", "--quantize", "nf4")
+        quantized = self.ballast("info", "nf4", "--json").json()
+        self.assertEqual(quantized["parameters"], whole["parameters"])
+        self.assertLess(quantized["estimates"]["bits_per_weight"], whole["estimates"]["bits_per_weight"])
+        self.assertIn("bits a weight)", self.ballast("info", "nf4").out)
+
+    def test_an_encoder_has_no_cache_and_a_context_for_nothing_is_said(self):
+        bert = next(path for path in (VECTORS / "hf2gguf" / "modernbert").iterdir() if path.is_dir())
+        for target in (bert, TINY):
+            result = self.ballast("info", target, "--context", "100")
+            self.assertNotIn("KV cache", result.out)
+            self.assertIn("--context says nothing here", result.err)
+
     def test_an_adapter_is_one(self):
         text = self.ballast("info", VECTORS / "peft" / "adalora" / "adapter").out
         self.assertRegex(text, r"adapter +ADALORA, rank 8, alpha 8")
@@ -99,10 +115,12 @@ class InfoOfAModel(TestCase):
         notes = self.ballast("info", folder, "--json").json()["notes"]
         self.assertEqual([note["where"] for note in notes], ["config.json"])
 
-    def test_a_target_that_cannot_be_opened_does_not_hide_those_before_it(self):
-        result = self.ballast("info", TINY, "nothing.safetensors", TINY, code=IO)
-        self.assertEqual(result.out.count("tiny.safetensors"), 1)
-        self.assertIn("nothing.safetensors", result.err)
+    def test_a_target_that_cannot_be_opened_hides_none_of_the_others(self):
+        (self.folder / "web.safetensors").write_text("<!DOCTYPE html><html></html>")
+        result = self.ballast("info", TINY, "nothing.safetensors", "web.safetensors", TINY, code=IO)
+        self.assertEqual(result.out.count("tiny.safetensors"), 2)
+        self.assertRegex(result.err, "(?s)nothing.safetensors.*web.safetensors: .*web page")
+        self.assertEqual(self.ballast("info", "web.safetensors", "nothing.safetensors", code=UNSUPPORTED).out.strip(), "")
         self.assertEqual(self.ballast("info", TINY, "nothing.safetensors", "--json", code=IO).out, "")
 
     def test_several_targets_are_shown_one_after_the_other(self):
@@ -121,6 +139,23 @@ class InfoOfAModel(TestCase):
         self.assertIn(f"{self.folder}/b.safetensors", text)
         self.refused("ls", self.folder, code=USAGE, says="several")
 
+    def test_a_broken_checkpoint_hides_none_of_the_others_of_its_folder(self):
+        self.write("a.gguf", (VECTORS / "gguf" / "kv_all.gguf").read_bytes())
+        self.write("b.gguf", b"GGUF" + bytes(20))
+        self.write("c.gguf", (VECTORS / "gguf" / "kv_all.gguf").read_bytes())
+        for words in (["info", self.folder], ["info", self.folder, TINY]):
+            result = self.ballast(*words, code=UNSUPPORTED)
+            rows = [row for row in result.rows() if row[0].endswith(".gguf")]
+            self.assertEqual([row[1:3] for row in rows], [["gguf", "1 tensor"], ["", ""], ["gguf", "1 tensor"]])
+            self.assertIn("b.gguf: GGUF version 0", rows[1][-1])
+        first, bad, last = self.ballast("info", self.folder, "--json", code=UNSUPPORTED).json()["choices"]
+        self.assertEqual((first["tensors"], last["tensors"]), (1, 1))
+        self.assertIn("version 0", bad["error"])
+
+    def test_of_a_training_checkpoint_a_pipe_gets_exact_numbers(self):
+        text = self.ballast("info", VECTORS / "torch2" / "lightning_like.ckpt").out
+        self.assertRegex(text, r"\ntraining    224 bytes of \d+ bytes are optimizer state\n")
+
 
 class WithoutAVerb(TestCase):
     def test_a_target_is_looked_at(self):
@@ -129,6 +164,19 @@ class WithoutAVerb(TestCase):
         self.assertEqual(self.ballast(TINY, "--json").json(), self.ballast("info", TINY, "--json").json())
         (self.folder / "model").write_bytes(TINY.read_bytes())
         self.assertEqual(self.ballast("model").out, self.ballast("info", "model").out)
+
+    def test_options_may_stand_before_a_target(self):
+        self.write("m.safetensors", TINY.read_bytes())
+        shown = self.ballast("info", "m.safetensors").out
+        for words in (["-q", "m.safetensors"], ["-v", "m.safetensors"], ["--threads", "2", "m.safetensors"], ["--threads=2", "-q", "m.safetensors"],
+                      ["--context", "8", "m.safetensors"], ["--", "m.safetensors"]):
+            self.assertEqual(self.ballast(*words).out, shown, words)
+        self.assertEqual(self.ballast("--json", "m.safetensors").json()["tensors"], 12)
+        self.refused("--threads", "m.safetensors", code=USAGE, says='--threads: "m.safetensors"')
+        self.refused("-q", "lss", code=USAGE, says='there is no verb "lss"')
+
+    def test_a_place_without_an_ending_may_be_a_folder(self):
+        self.refused("convert", TINY, "out", code=UNSUPPORTED, says='in which format "out"', hint='"out/" is a folder of safetensors')
 
     def test_a_verb_wins(self):
         (self.folder / "info").write_bytes(TINY.read_bytes())
@@ -360,6 +408,12 @@ class Cat(TestCase):
         self.write("b.safetensors", {"b": ("BF16", [1], b"\x80\x3f")})
         self.refused("cat", "b.safetensors", "b", "-o", "b.npy", code=UNSUPPORTED, says="BF16", hint="--dtype F32")
         self.refused("cat", "b.safetensors", "b", "--dtype", "F33", code=USAGE, says="F33", hint="F32")
+
+    def test_names_have_the_same_globs_as_in_other_verbs(self):
+        self.ballast("cat", TINY, "model.layers.{0..1}.norm.weight", "-o", "x.npz")
+        with zipfile.ZipFile(self.folder / "x.npz") as archive:
+            self.assertEqual(sorted(archive.namelist()), [f"model.layers.{i}.norm.weight.npy" for i in (0, 1)])
+        self.refused("cat", TINY, "model.layers.{7..9}.norm.weight", code=IO, says="no tensor matches")
 
     def test_overwrites_only_by_force(self):
         for name in ("x.npy", "x.bin"):

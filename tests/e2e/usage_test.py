@@ -40,6 +40,11 @@ class Usage(TestCase):
             self.assertIn(option, text)
             self.assertNotIn(f"  {option} ", self.ballast("ls", "--help").out)
 
+    def test_help_about_what_is_no_verb_is_an_error(self):
+        for words in (["help", "frob"], ["frob", "--help"], ["-q", "frob", "--help-all"], ["help", "meta", "frob"]):
+            self.refused(*words, code=USAGE, says='there is no verb "frob"', hint="--help")
+        self.refused("help", "lss", code=USAGE, says='there is no verb "lss"', hint="did you mean ls?")
+
     def test_help_lists_the_verbs_that_completion_offers(self):
         block = self.ballast("--help").out.split("\nVerbs\n")[1].split("\n\n")[0]
         self.assertEqual(re.findall(r"(?m)^  ([a-z-]+) +\w", block), VERBS)
@@ -159,6 +164,37 @@ class BadInput(TestCase):
         self.refused("ls", "-", stdin=bytes(300 << 20), preexec_fn=cap, code=MALFORMED, says="out of memory", hint="memory")
 
 
+class WithoutTensors(TestCase):
+    """Some checkpoints have none: files of a vocabulary only, pickles of numbers."""
+
+    COMMANDS = """info | info --json | ls | ls --json | ls --tree --long | ls --tree --json | ls --duplicates | ls --top 3 | cat | cat -o x.npz
+        stats | stats --json | stats --axis 0 | stats --axis 0 --json | stats --quantiles --long --histogram | stats --problems | stats --problems --json
+        hash | hash --json | hash --digest | scan | verify | check | check --json | diff AGAIN | diff AGAIN --json | diff AGAIN --effective-rank
+        meta get | meta get --json | convert out.safetensors | convert out.gguf --allow-empty | convert q8.gguf --type q8_0 | convert q/ --quantize nf4
+        convert m/ --model-only | plan --ranks 2 | adapter info | adapter extract -o a/ | adapter merge AGAIN -o m.safetensors
+        adapter convert --to kohya -o k.safetensors | adapter from-diff AGAIN -o f/ | view --html v.html | view AGAIN --html w.html | imatrix info"""
+
+    def test_no_verb_crashes(self):
+        self.write("none.safetensors", {}, {"format": "pt"})
+        shutil.copy(VECTORS / "safetensors" / "empty.safetensors", self.folder / "empty.safetensors")
+        for command in self.COMMANDS.replace("\n", "|").split("|"):
+            words = [word.replace("AGAIN", "none.safetensors") for word in command.split()]
+            verbs = 2 if words[0] in ("adapter", "meta", "imatrix") else 1
+            for target in ("empty.safetensors", "none.safetensors"):
+                words_with_target = [*words[:verbs], target, *words[verbs:]]
+                with self.subTest(" ".join(words_with_target)):
+                    result = self.run_raw(*words_with_target)
+                    self.assertIn(result.code, range(7), result)
+                    self.assertIn(Terminal(*words_with_target, cwd=self.folder).finish()[0], range(7))
+
+    def test_statistics_of_nothing_are_an_empty_table(self):
+        self.write("none.safetensors", {})
+        result = self.ballast("stats", "none.safetensors")
+        self.assertEqual(len(result.lines()), 1)
+        self.assertIn("there is no tensor in it", result.err)
+        self.assertEqual(self.ballast("stats", "none.safetensors", "--json").json()["tensors"], [])
+
+
 class Pipelines(TestCase):
     def spawn(self, *args, **more):
         return subprocess.Popen([COMMAND, *map(str, args)], cwd=self.folder, env=environment(), stderr=subprocess.PIPE, **more)
@@ -186,6 +222,29 @@ class Pipelines(TestCase):
         process = self.spawn("ls", TINY, preexec_fn=lambda: os.close(1))
         _, err = process.communicate()
         self.assertEqual(process.returncode, IO)
+
+    def test_messages_that_nobody_can_read_change_nothing(self):
+        """They are lost, and what the command does and its exit code stay what they are."""
+        cases = ((["ls", "nope"], IO), (["lss"], USAGE), ([], USAGE), (["convert", TINY, "out.safetensors", "--force"], OK), (["info", TINY, "-v"], OK),
+                 (["ls", TINY, "nrom"], IO), (["ls", TINY, "norm"], OK), (["scan", TINY], OK), (["stats", TINY, "--problems"], OK))
+        for args, code in cases:
+            for stderr in ("2>&-", "2>/dev/full", "2>&1 >/dev/null | true"):
+                script = f'set -o pipefail; "$0" "$@" {stderr}; exit ${{PIPESTATUS[0]}}'
+                done = subprocess.run(["bash", "-c", script, COMMAND, *map(str, args)], cwd=self.folder, env=environment(), capture_output=True)
+                self.assertEqual(done.returncode, code, (args, stderr, done))
+            if args[:1] == ["convert"]:
+                self.assertEqual(read_safetensors(self.folder / "out.safetensors"), read_safetensors(TINY))
+
+    def test_no_file_takes_the_place_of_a_stream_that_is_closed(self):
+        """Otherwise a message would be written into the checkpoint, or read from it."""
+        self.write("m.safetensors", TINY.read_bytes() + b"more")
+        closed = lambda: os.closerange(0, 3)
+        process = subprocess.Popen([COMMAND, "convert", "m.safetensors", "out.safetensors", "--lenient"], cwd=self.folder, env=environment(), preexec_fn=closed)
+        self.assertEqual(process.wait(60), OK)
+        self.assertEqual(read_safetensors(self.folder / "out.safetensors"), read_safetensors(TINY))
+        for args in (["ls", TINY], ["ls", "-"]):
+            process = subprocess.Popen([COMMAND, *map(str, args)], cwd=self.folder, env=environment(), preexec_fn=closed)
+            self.assertEqual(process.wait(60), IO, args)
 
     def test_signals_cancel_before_an_output_is_begun(self):
         # A read of standard input that never ends can always be interrupted.

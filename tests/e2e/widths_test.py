@@ -87,7 +87,7 @@ def make_targets(folder):
     subprocess.run([sys.executable, "examples/make_tour.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     put = lambda name, content: (folder / name).write_bytes(content)
     put("names.safetensors", safetensors({name: ("F32", [8, 40], pack("F32", [math.sin(i + 1) for i in range(320)])) for name in NAMES},
-                                         {"description": "a word and another " * 40, "one": "x" * 400, "numbers": "1 22 333 " * 200, "list": str(list(range(900))), "模型" * 30: "y"}))
+                                         {"tokenizer.ggml.some_long_key.padding_token_id": "32000", "big": str(2**100), "a_key_that_is_long": str(2**100), "mixed": "from 0.5 to 123456 " * 9, "description": "a word and another " * 40, "one": "x" * 400, "numbers": "1 22 333 " * 200, "list": str(list(range(900))), "模型" * 30: "y"}))
     put("zeros.safetensors", safetensors({name: ("F32", [8, 40], pack("F32", [0.0] * 8 + [math.nan] + [1.0] * 311)) for name in NAMES}))
     put("cut.safetensors", TINY.read_bytes()[:3000])
     put("edited.safetensors", TINY.read_bytes())
@@ -143,6 +143,53 @@ class Widths(unittest.TestCase):
                     if command[0] != "cat" and command != ["meta", "get", "NAMES"]:  # whose lines are numbers
                         self.assertNotRegex(text, r"\d\n *(\d{3}|[kMGT]?B|%)(?![\w:])|\[\d+,\n")
 
+    def test_no_number_of_a_value_is_cut(self):
+        for columns in WIDTHS:
+            text = without_colors(self.show(["info", "NAMES"], columns))
+            self.assertNotRegex(text, r" = .*[\d.]…")
+            self.assertRegex(text, r"(?m)^ +tokenizer\.gg.*id = 32000$")
+            for key in ("big", "a_key_that_is_long"):
+                self.assertRegex(text, rf"(?m)^(metadata)? +{key} =\s+{2**100}$")
+
+    def test_rows_can_be_told_apart(self):
+        for command in (["ls", "tour/moe"], ["stats", "tour/base"], ["ls", "tour/base", "--long"]):
+            for columns in WIDTHS:
+                rows = without_colors(self.show([*command, "-q"], columns)).splitlines()
+                names = [row.split()[0] for row in rows if row.startswith(("model", "lm_head"))]
+                self.assertGreater(len(names), 70)
+                self.assertEqual(len(set(names)), len(names), (command, columns))
+
+    TABLES = {"`info`": ["info NAMES"], "`info`, of a folder with several checkpoints": ["info several"], "`ls`": ["ls TINY --long", "ls tied.safetensors --long"],
+              "`ls --tree`": ["ls TINY --tree", "ls tied.safetensors --tree"], "`stats`": ["stats zeros.safetensors --long --quantiles --histogram", "stats TINY"],
+              "`stats --axis`": ["stats NAMES --axis 0"], "`stats --problems`": ["stats zeros.safetensors --problems"],
+              "`diff`, by role": ["diff tour/base tour/chat"], "`diff`, by tensor": ["diff tour/chat tour/code --top 3", "diff TINY half.safetensors"],
+              "`convert --dry-run`": ["convert TINY sharded/ --max-shard-size 4kB --dry-run"], "`adapter from-diff`": ["adapter from-diff tour/chat tour/code --rank 2 --dry-run"],
+              "`imatrix info`": ["imatrix info imatrix.dat"]}
+
+    def test_columns_are_left_out_in_the_order_of_the_document_and_the_table_says_which(self):
+        rows = re.findall(r"(?m)^\| (`.*) \| (.*) \|$", (SOURCE / "docs" / "cli.md").read_text().split('id="columns"')[1].split("Every verb has")[0])
+        self.assertEqual([table for table, _ in rows], list(self.TABLES))
+        subprocess.run([COMMAND, "convert", self.names["TINY"], "half.safetensors", "--dtype", "F16", "-q", "--force"], cwd=self.folder, check=True)
+        subprocess.run([COMMAND, "convert", "examples/tiny.pt", "tied.safetensors", "--dedupe", "-q", "--force"], cwd=self.folder, check=True)
+        for table, order in rows:
+            order = re.split(r", |; ", order.split(", then what was asked for")[0])
+            most = []
+            for command in self.TABLES[table]:
+                for columns in range(20, 81, 5):
+                    text = without_colors(self.show(command.split(), columns))
+                    said = re.findall(r"(?s)left out: (.*?); -v\s+shows\s+all", text)
+                    for left_out in said:
+                        names = re.split(r",\s+", left_out)
+                        while table == "`stats`" and names[0] in ("zeros", "nan", "inf"):
+                            names.pop(0)
+                        if table.startswith("`diff`"):
+                            names = [name for name in names if name in order]  # the other table of diff is on the same screen
+                        known = [name for name in order if name in names]
+                        self.assertEqual(names[:len(known)], known, (command, columns))
+                        most = max(most, names, key=len)
+                    self.assertNotIn("left out:", self.show([*command.split(), "-q"], columns))
+            self.assertTrue(most, table)
+
     def test_a_text_that_fits_beside_its_row_is_not_put_below_it(self):
         text = self.show(["meta", "get", "GGUF", "--color=never"], 50)
         self.assertRegex(text, r"(?m)^t\.u64 +18446744073709551615$")
@@ -177,10 +224,11 @@ class Widths(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout.decode(errors="replace")[:3]), (OK, "ok:"), text)
 
     def test_the_help_of_every_verb_fits_a_screen(self):
-        """Fifty lines of eighty columns: what a terminal shows of a window that is as high as the screen."""
+        """45 lines of eighty columns: what a window that is as high as a usual screen shows."""
         for path in parser_commands():
             with self.subTest(path):
-                self.assertLessEqual(len(self.show([*path.split(), "--help"], 80).splitlines()), 50)
+                self.assertLessEqual(len(self.show([*path.split(), "--help"], 80).splitlines()), 45)
+                self.assertEqual([line for line in self.show([*path.split(), "--help"], 50).splitlines() if columns_of(without_colors(line)) > 50], [])
 
     def test_many_options_stand_in_groups(self):
         for path, options in parser_commands().items():

@@ -46,6 +46,15 @@ TEST(KvCache, KeepsNoMoreTokensThanAWindowHas) {
   EXPECT_EQ(kv_cache_bytes(model, 5), 3u * 5 * 2 * 2 * 4 * 2);
 }
 
+TEST(KvCache, IsNothingThatAnEncoderHas) {
+  for (const char* type : {"bert", "modernbert", "nomic_bert", "xlm-roberta"}) {
+    const std::string config = R"("num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4, "model_type": ")" +
+                               std::string(type) + "\"";
+    EXPECT_FALSE(kv_cache_bytes(numbers_of("{" + config + "}"), 100)) << type;
+    EXPECT_TRUE(kv_cache_bytes(numbers_of("{" + config + R"(, "is_decoder": true})"), 100)) << type;
+  }
+}
+
 TEST(KvCache, IsOneVectorForAllHeadsOfALatentAttention) {
   const ModelInfo model = numbers_of(R"({"num_hidden_layers": 61, "num_attention_heads": 128, "hidden_size": 7168,
       "kv_lora_rank": 512, "qk_rope_head_dim": 64})");
@@ -56,6 +65,7 @@ TEST(KvCache, IsNotGuessedWhereTheModelDoesNotSayEnough) {
   for (const char* config :
        {"{}", R"({"num_hidden_layers": 2})",
         R"({"num_hidden_layers": 2, "state_size": 16, "num_attention_heads": 2, "head_dim": 4})",
+        R"({"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4, "layer_types": ["full_attention"]})",
         R"({"num_hidden_layers": 99999999, "num_attention_heads": 2, "head_dim": 4})",
         R"({"num_hidden_layers": "2", "num_attention_heads": -2, "head_dim": 1.5})",
         R"({"num_hidden_layers": 2, "num_attention_heads": 9223372036854775807, "head_dim": 9223372036854775807})",

@@ -151,7 +151,22 @@ class TargetScanner {
       take_error(folder, closed);
     }
     std::sort(files.begin(), files.end());
+    drop_linked_blobs(files);
     return files;
+  }
+
+  // The Hub's cache keeps the files of its snapshots in another folder, under their digests, and links to them.
+  static void drop_linked_blobs(std::vector<std::string>& files) {
+    const auto is_blob = [](const std::string& path) { return fs::path(path).parent_path().filename() == "blobs"; };
+    if (std::ranges::none_of(files, is_blob)) return;
+    std::error_code error;
+    std::set<fs::path> linked;
+    for (const std::string& path : files) {
+      if (fs::is_symlink(path, error)) linked.insert(fs::canonical(path, error));
+    }
+    std::erase_if(files, [&](const std::string& path) {
+      return is_blob(path) && !fs::is_symlink(path, error) && linked.contains(fs::canonical(path, error));
+    });
   }
 
   static bool lies_under(const std::string& root, const std::string& link) {

@@ -46,8 +46,8 @@ std::optional<std::uint64_t> Numbers::find_whole(std::string_view key, std::uint
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-std::optional<std::uint64_t> Numbers::find(std::string_view key) const {
-  return find_whole(prefix_ + std::string(key), 0);
+std::optional<std::uint64_t> Numbers::find(std::string_view key, std::uint64_t block) const {
+  return find_whole(prefix_ + std::string(key), block);
 }
 
 std::uint64_t Numbers::get(std::string_view key) const {

@@ -35,7 +35,7 @@ class Numbers {
   // A number by its key without the architecture: "ssm.group_count". Throws Errc::invalid_argument if nothing says it,
   // or if it is zero.
   std::uint64_t get(std::string_view key) const;
-  std::optional<std::uint64_t> find(std::string_view key) const;
+  std::optional<std::uint64_t> find(std::string_view key, std::uint64_t block = 0) const;
 
   // The blocks before those that predict further tokens; 0 if nothing says it.
   std::uint64_t main_blocks() const;
