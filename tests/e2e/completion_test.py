@@ -1,4 +1,7 @@
-"""Completion scripts: the shells can read them, and they offer the verbs, options and values that exist."""
+"""Completion scripts: the shells can read them, and they offer the verbs, options and values that exist.
+
+What needs a shell that is not installed is skipped; if BALLAST_REQUIRE_SHELLS is set, that is a failure.
+"""
 
 import shutil
 import unittest
@@ -14,7 +17,8 @@ class Completion(TestCase):
 
     def shell(self, shell, *args):
         if shutil.which(shell) is None:
-            self.skipTest(f"{shell} is not installed")
+            missing = self.fail if "BALLAST_REQUIRE_SHELLS" in os.environ else self.skipTest
+            missing(f"{shell} is not installed: ./dev setup tests")
         done = subprocess.run([shell, *map(str, args)], capture_output=True, text=True, cwd=self.folder, timeout=60,
                               env=environment(HOME=str(self.folder), PATH=f"{pathlib.Path(COMMAND).parent}:{os.environ['PATH']}"))
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
@@ -52,7 +56,7 @@ class Completion(TestCase):
     def test_fish_offers_verbs_options_and_values(self):
         offered = lambda line: [entry.split("\t")[0] for entry in self.shell(
             "fish", "--no-config", "-c", f"source {self.script('fish')}; complete -C '{line}'").splitlines()]
-        self.assertEqual(sorted(offered("ballast c")), ["cache", "cat", "completion", "convert"])
+        self.assertEqual(sorted(offered("ballast c")), ["cache", "cat", "check", "completion", "convert"])
         self.assertEqual(sorted(offered("ballast meta ")), ["get", "set", "unset"])
         self.assertIn("--include", offered("ballast ls --inc"))
         self.assertIn("always", offered("ballast ls --color a"))

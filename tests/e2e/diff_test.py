@@ -320,7 +320,7 @@ class Loras(TestCase):
             self.assertEqual(result.err, 'note: compared tensor by tensor: "layers.0.q_proj" of "b" has only one of its two matrices\n')
             report = result.json()
             self.assertEqual([change["name"] for change in report["changed"]], ["base_model.model.layers.0.q_proj.lora_A.weight"])
-            self.assertEqual([tensor["name"] for tensor in report[only]], ["base_model.model.layers.0.q_proj.lora_B.weight"])
+            self.assertEqual(report[only], ["base_model.model.layers.0.q_proj.lora_B.weight"])
 
 
 class OnATerminal(TestCase):

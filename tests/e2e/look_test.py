@@ -385,7 +385,7 @@ class Cat(TestCase):
         self.assertEqual(self.values("big", "--slice", "[::20, 10:0:-5]"), [row[10:0:-5] for row in rows[::20]])
         self.assertEqual(self.values("big", "--slice", "38:100,0"), [row[0] for row in rows[38:100]])
         self.refused("cat", "m.safetensors", "big", "--slice", "nonsense", code=USAGE, says="nonsense")
-        self.refused("cat", "m.safetensors", "big", "--slice", "0,0,0", code=USAGE, says="")
+        self.refused("cat", "m.safetensors", "big", "--slice", "0,0,0", code=USAGE, says="a slice of 3 indices for a tensor of rank 2")
 
     def test_writes_raw_bytes(self):
         raw = self.ballast("cat", "m.safetensors", "matrix", "-o", "-").raw

@@ -1,10 +1,12 @@
 """stats: problems, quantiles, norms and channels."""
 
+import hashlib
+import json
 import math
 import struct
 import unittest
 
-from support import NO, OK, TINY, USAGE, VECTORS, TestCase
+from support import NO, OK, TINY, USAGE, VECTORS, TestCase, large_weights, read_safetensors
 
 NAN, INF = math.nan, math.inf
 
@@ -155,14 +157,24 @@ class Numbers(TestCase):
         self.assertIn('2 tensors without a dimension 1, such as "', self.ballast("stats", "m.safetensors", "--axis", "1").err)
 
     def test_threads_do_not_change_a_digit(self):
-        args = ["stats", TINY, "--json", "--long", "--quantiles", "--axis", "0"]
+        self.write("large.safetensors", {"w": ("F32", [5 << 10, 1 << 10], large_weights(5 << 20))})
+        args = ["stats", "large.safetensors", "--json", "--long", "--quantiles", "--axis", "0"]
         self.assertEqual(self.ballast(*args, "--threads", "1").out, self.ballast(*args, "--threads", "3").out)
 
     def test_blocks_are_decoded(self):
         vector = VECTORS / "gguf" / "little_endian_twin.gguf"
-        for tensor in self.ballast("stats", vector, "--json", "--quantiles", "0,1").json()["tensors"]:
-            if tensor["count"] and not tensor["nans"] + tensor["infinities"]:
-                self.assertEqual([q["value"] for q in tensor["quantiles"]], [tensor["min"], tensor["max"]])
+        self.ballast("convert", vector, "numbers.safetensors", "--dtype", "F32")
+        numbers, _ = read_safetensors(self.folder / "numbers.safetensors")
+        digests = {tensor["name"]: tensor["f32_sha256"] for tensor in json.loads(vector.with_suffix(".gguf.expected.json").read_text())["tensors"]}
+        self.assertGreater(len(digests), 4)
+        rows = self.ballast("stats", vector, "--json", "--quantiles", "0,1").json()["tensors"]
+        self.assertEqual({row["name"] for row in rows}, set(digests))
+        for row in rows:
+            data = numbers[row["name"]][2]
+            self.assertEqual(hashlib.sha256(data).hexdigest(), digests[row["name"]], "other numbers than gguf-py's")
+            values = struct.unpack(f"<{len(data) // 4}f", data)
+            for found in ([row["min"], row["max"]], [q["value"] for q in row["quantiles"]]):
+                self.assertEqual(struct.pack("<2f", *found), struct.pack("<2f", min(values), max(values)), row["name"])
 
 
 if __name__ == "__main__":

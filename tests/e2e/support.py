@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pty
+import random
 import re
 import select
 import shutil
@@ -97,6 +98,13 @@ def read_safetensors(path):
         end = stop
     assert end == len(data), "bytes after the last tensor"
     return tensors, metadata
+
+
+def large_weights(count):
+    """F32 numbers between 0.5 and 2, the same each time: enough of them, and several threads have something to share."""
+    raw = bytearray(random.Random(1).randbytes(4 * count))
+    raw[3::4] = b"\x3f" * count
+    return bytes(raw)
 
 
 class Result:

@@ -71,7 +71,8 @@ class TheReport(ViewTest):
         self.assertEqual(documents["info-1"], self.json_of("info", b))
 
     def test_is_the_same_bytes_again_whatever_the_threads(self):
-        self.assertEqual(self.report(TINY, "--threads", "1"), self.report(TINY, "--threads", "4"))
+        large = self.write("large.safetensors", {"w": ("F32", [5 << 10, 1 << 10], large_weights(5 << 20))})
+        self.assertEqual(self.report(large, "--threads", "1"), self.report(large, "--threads", "4"))
 
     def test_runs_its_own_script_only_and_asks_for_nothing(self):
         page = self.report(TINY)

@@ -41,7 +41,7 @@ meta get NAMES | meta get TINY | meta get GGUF | meta get TINY format | meta get
 convert TINY half.safetensors --dtype F16 --force | convert TINY sharded/ --max-shard-size 4kB --dry-run | convert tour/last.ckpt last.safetensors --model-only --force
 convert tour/base base.gguf --type Q4_K_M --dry-run | convert tour/chat chat2/ --dtype BF16 --dry-run | convert NAMES n.gguf | convert examples/tiny.pt t.gguf --dry-run
 convert TINY f8.safetensors --dtype F8_E4M3 --exclude nothing --force | convert TINY TINY
-fetch tour/base | fetch http://127.0.0.1:1/x.safetensors | plan TINY --ranks 2 --rules examples/ranks.json | plan TINY
+fetch tour/base | fetch http://127.0.0.1:1/x.safetensors -o d | plan TINY --ranks 2 --rules examples/ranks.json | plan TINY
 adapter info tour/chat-lora | adapter info TINY | adapter merge examples/tiny.safetensors examples/tiny-lora -o m.safetensors --dry-run
 adapter merge tour/base tour/chat-lora -o m/ --dry-run | adapter convert tour/chat-lora --to kohya -o k.safetensors --dry-run
 adapter inject tour/base tour/chat-lora -o i.safetensors --dry-run | adapter from-diff tour/chat tour/code --rank 2 --dry-run
@@ -49,6 +49,21 @@ adapter extract i2.safetensors --config tour/chat-lora/adapter_config.json -o x 
 imatrix info imatrix.dat | imatrix info TINY | cache list | cache path TINY | cache path nothing | cache clear
 completion bash | completion tcsh | lss TINY | --limits | --version | help options | --help | --nothing
 """.replace("\n", " | ")
+
+# The exit codes of those that do not succeed.
+CODES = {
+    NO: """stats tour/spike.safetensors --problems | stats zeros.safetensors --problems | scan tour/stranger.pt | scan tour
+           verify TINY --manifest other.sha256 | verify cut.safetensors | check tour/partial | check tour/stranger.pt tour/spike.safetensors
+           check zeros.safetensors | diff tour/chat tour/code --top 3 | diff tour/base tour/chat | diff tour/chat-lora tour/code-lora --top 3
+           diff NAMES TINY | diff NAMES zeros.safetensors | diff tour/base tour/chat --effective-rank --top 3""",
+    USAGE: """ls TINY --sort size | view | view TINY --html page.html | convert TINY TINY | fetch tour/base | plan TINY
+              completion tcsh | lss TINY | --nothing""",
+    IO: """info nothing.safetensors | ls TINY nrom | cat TINY model.nrom.weight | hash nothing | meta get TINY fromat
+           fetch http://127.0.0.1:1/x.safetensors -o d | adapter info TINY | adapter convert TINY --to kohya -o k.safetensors | cache path nothing""",
+    MALFORMED: "info cut.safetensors | imatrix info TINY",
+    UNSUPPORTED: "convert NAMES n.gguf",
+}
+CODE_OF = {command.strip(): code for code, lines in CODES.items() for command in re.split(r" \| |\n", lines)}
 
 
 def commands():
@@ -104,6 +119,7 @@ class Widths(unittest.TestCase):
 
     def pipe(self, command):
         done = subprocess.run([COMMAND, *self.words(command)], capture_output=True, cwd=self.folder, timeout=120, env=environment(), stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, CODE_OF.get(" ".join(command), OK), done.stderr.decode())
         return done.stdout.decode(), done.stderr.decode()
 
     def too_wide(self, text, columns):
@@ -111,6 +127,7 @@ class Widths(unittest.TestCase):
 
     def test_every_verb_is_tried(self):
         tried = {" ".join(command) for command in commands()}
+        self.assertLessEqual(set(CODE_OF), tried)
         for path in filter(None, parser_commands()):
             if not any(other.startswith(path + " ") for other in parser_commands()):
                 self.assertTrue(any((command + " ").startswith(path + " ") and not command.endswith(("--help", "--help-all")) for command in tried), path)
