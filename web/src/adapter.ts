@@ -3,7 +3,7 @@
 import {card, factList} from './cards';
 import type {AdapterDocument, Module, Scale} from './documents';
 import {h, hideTip, replace, showTip, type Child} from './dom';
-import {medianAndSpread} from './metrics';
+import {extent, medianAndSpread} from './metrics';
 import {source} from './state';
 import {bytesText, collator, countText, entryOf, numberText, patternOf, shareText, visible} from './text';
 
@@ -73,7 +73,7 @@ function moduleChart(modules: Module[]): Child[] {
   const roles = new Map<string, Module[]>();
   for (const module of modules) entryOf(roles, patternOf(module.name), () => [] as Module[]).push(module);
   const key = modules.some((module) => module.share !== null) ? 'share' : 'norm';
-  const most = Math.max(...modules.map((module) => module[key] ?? 0), 1e-300);
+  const most = extent(modules.map((module) => module[key] ?? 0))[1] || 1e-300;
   const hint =
     key === 'share' ? 'Bars are ‖s·B·A‖ / ‖W‖.' : 'Bars are ‖s·B·A‖. With the base model (--base), they are its share of ‖W‖.';
   return [
@@ -108,7 +108,7 @@ function roleOf(role: string, modules: Module[], key: 'share' | 'norm', most: nu
   return h(
     'section',
     {class: 'role adapter-role'},
-    h('div', {class: 'role-name'}, h('h3', {title: visible(role)}, visible(role)), h('p', {}, sentence)),
+    h('div', {class: 'role-name'}, h('h3', {title: visible(role)}, h('bdi', {dir: 'ltr'}, visible(role))), h('p', {}, sentence)),
     h('div', {'class': 'bars', 'role': 'group', 'aria-label': visible(role)}, bars),
   );
 }

@@ -1,11 +1,15 @@
 // Cards with a title, and the lists and tables in them.
 
 import {h, type Child} from './dom';
-import {visible, visibleLines} from './text';
+import {countText, visible, visibleLines} from './text';
 
 export function card(title: string, content: Child, kind = ''): HTMLElement {
   return h('section', {class: 'card ' + kind}, h('h2', {}, title), content);
 }
+
+/** What is said of a list that is cut. */
+export const cutNote = (shown: number, of: number): HTMLElement | null =>
+  of > shown ? h('p', {class: 'hint'}, `The first ${countText(shown)} of ${countText(of)}.`) : null;
 
 /** Names and values; what has no value is left out. */
 export function factList(rows: [string, Child][]): HTMLElement {

@@ -1,9 +1,9 @@
 // The difference of two checkpoints: what changed at all, and the worst tensors first.
 
-import {card, factList, tableOf} from './cards';
+import {card, cutNote, factList, tableOf} from './cards';
 import type {Change, Diff} from './documents';
 import {byId, find, h, replace, type Child} from './dom';
-import {changeOf, changeText} from './metrics';
+import {changeOf, changeText, extent} from './metrics';
 import {draw, go, source, state, store} from './state';
 import {forgetTensor} from './tensor';
 import {countText, entryOf, matcher, numberText, patternOf, plural, shapeText, visible} from './text';
@@ -58,8 +58,11 @@ export function drawDifference(main: HTMLElement): void {
 
 function cardsOf(diff: Diff): Child[] {
   const matches = matcher(state.query);
-  const hit = (name: string): boolean => !matches || matches(name);
-  const changed = diff.changed.filter((change) => hit(change.name)).map((change) => store.numbers.get(change.name)!);
+  const hit = (name: string): boolean => !matches || matches(name.toLowerCase());
+  const hits = diff.changed.filter((change) => hit(change.name)),
+    numbersOf = (list: Change[]): number[] => list.map((change) => store.numbers.get(change.name)!);
+  const reshaped = numbersOf(hits.filter(({what}) => what === 'shape')),
+    changed = numbersOf(hits.filter(({what}) => what !== 'shape'));
   const rank = (i: number): number => {
     const value = changeOf(store, i);
     return Number.isNaN(value) ? -1 : value;
@@ -68,7 +71,8 @@ function cardsOf(diff: Diff): Child[] {
   return [
     card('In all', inAll(diff)),
     diff.dtype_costs?.length ? card('Dtypes', costsOf(diff.dtype_costs)) : null,
-    changed.length ? card('The worst first', changeList(changed.slice(0, MOST_CHANGES)), 'wide') : null,
+    reshaped.length ? changeCard('Another shape', reshaped) : null,
+    changed.length ? changeCard('The worst first', changed) : null,
     onlyCard('Only in A', diff.only_in_a.filter(hit)),
     onlyCard('Only in B', diff.only_in_b.filter(hit)),
   ];
@@ -112,8 +116,12 @@ function whatChanged(change: Change): string {
   return change.dtype_a === change.dtype_b ? change.what : `${change.dtype_a} → ${change.dtype_b}`;
 }
 
+function changeCard(title: string, numbers: number[]): HTMLElement {
+  return card(title, [changeList(numbers.slice(0, MOST_CHANGES)), cutNote(MOST_CHANGES, numbers.length)], 'wide');
+}
+
 function changeList(numbers: number[]): HTMLElement {
-  const most = Math.max(...numbers.map((i) => changeOf(store, i)).filter(Number.isFinite), 1e-300);
+  const most = extent([1e-300, ...numbers.map((i) => changeOf(store, i)).filter(Number.isFinite)])[1];
   const widthOf = (value: number): number =>
     Number.isFinite(value) ? Math.max(1, (100 * value) / most) : value === Infinity ? 100 : 0;
   const rowOf = (i: number): HTMLElement => {
@@ -148,5 +156,5 @@ function onlyCard(title: string, names: string[]): HTMLElement | null {
       list.length > 1 ? h('small', {}, ' ×' + countText(list.length)) : null,
     );
   const rows = [...patterns].slice(0, MOST_PATTERNS).map((entry) => h('li', {}, rowOf(entry)));
-  return card(`${title}: ${countText(names.length)}`, h('ul', {class: 'names'}, rows));
+  return card(`${title}: ${countText(names.length)}`, [h('ul', {class: 'names'}, rows), cutNote(MOST_PATTERNS, patterns.size)]);
 }

@@ -164,6 +164,7 @@ export interface TextFile {
   name: string;
   text: string;
   bytes: number;
+  cut?: boolean; // the text is only the beginning
 }
 
 export interface Scan {

@@ -148,6 +148,31 @@ export function showTip(x: number, y: number, title: string, rows: [string, stri
   tip.style.top = Math.max(4, y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18) + 'px';
 }
 
+/** Tells of `count` places along a drawing, from left to right: by pointer, and by arrow keys. */
+export function tellAlong(drawing: SVGElement, count: number, tell: (i: number) => [title: string, rows: [string, string][]]): SVGElement {
+  let at = -1;
+  const show = (i: number, x: number, y: number): void => {
+    at = Math.min(count - 1, Math.max(0, i));
+    showTip(x, y, ...tell(at));
+  };
+  drawing.setAttribute('tabindex', '0');
+  drawing.addEventListener('pointermove', (event) => {
+    const {left, width} = drawing.getBoundingClientRect();
+    show(Math.floor((count * (event.clientX - left)) / width), event.clientX, event.clientY);
+  });
+  drawing.addEventListener('keydown', (event) => {
+    const step = ({ArrowRight: 1, ArrowLeft: -1} as Record<string, number>)[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const {left, width, top} = drawing.getBoundingClientRect();
+    show(at + step, left + ((at + step + 0.5) * width) / count, top);
+    say(tell(at).flat(2).join(' '));
+  });
+  drawing.addEventListener('pointerleave', hideTip);
+  drawing.addEventListener('blur', hideTip);
+  return drawing;
+}
+
 export function hideTip(): void {
   byId('tip').hidden = true;
 }

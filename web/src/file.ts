@@ -1,6 +1,6 @@
 // The file: what lies where, what it says of itself, and what a program that loads it would do.
 
-import {card, definitionTable, factList} from './cards';
+import {card, cutNote, definitionTable, factList} from './cards';
 import type {Info, PlainValue, Scan, TextFile, Texts} from './documents';
 import {h, replace, type Child} from './dom';
 import {schemeText} from './quantized';
@@ -9,6 +9,8 @@ import {shardsOf} from './shards';
 import {source, store} from './state';
 import type {Side} from './store';
 import {bytesText, countText, entryOf, partsOf, plural, visible, visibleLines} from './text';
+
+const MOST_VALUES = 20_000;
 
 interface Failed {
   failed: string;
@@ -74,7 +76,7 @@ function cardsOf(info: Info | Failed, texts: Texts | Failed, scan: Scan | Failed
     modelCard(info.model ?? {}),
     scanCard(scan),
     metadata.length ? card('Metadata', definitionTable(metadata), 'wide') : null,
-    values.length ? card('Values', valueTree(values), 'wide') : null,
+    values.length ? card('Values', [valueTree(values), cutNote(MOST_VALUES, values.length)], 'wide') : null,
     files.length ? card('Beside the weights', files.map(textOf), 'wide') : null,
   ];
 }
@@ -105,7 +107,7 @@ function textOf(file: TextFile): HTMLElement {
     {},
     h('summary', {}, visible(file.name), h('span', {}, bytesText(file.bytes))),
     h('pre', {tabindex: 0}, visibleLines(prettied(file))),
-    file.bytes > file.text.length * 4 ? h('p', {class: 'hint'}, 'Only its beginning is shown.') : null,
+    file.cut ? h('p', {class: 'hint'}, 'Only its beginning is shown.') : null,
   );
 }
 
@@ -127,7 +129,7 @@ interface Branch {
 /** Plain values of a pickle by their paths, as a tree that unfolds. */
 function valueTree(values: PlainValue[]): HTMLElement {
   const root: Branch = {children: new Map()};
-  for (const value of values.slice(0, 20000)) {
+  for (const value of values.slice(0, MOST_VALUES)) {
     let node = root;
     for (const part of partsOf(value.path)) {
       node = entryOf(node.children, part, () => ({children: new Map()}));

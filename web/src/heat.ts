@@ -6,6 +6,7 @@ import {h, sized} from './dom';
 import {drawControls, listenToHeat, type Cells} from './heat_input';
 import {source} from './state';
 import {numberText} from './text';
+import {themeColor} from './theme';
 
 interface Region {
   row: number;
@@ -41,12 +42,17 @@ export class HeatMap {
   private abort: AbortController | null = null;
   private timer = 0;
   private limit = 1; // where the colours end
+  private picture: HTMLCanvasElement | null = null; // a point for each cell
+  cursor: [row: number, column: number] | null = null; // the cell that keys have led to
 
   constructor(
     private readonly side: number,
     private readonly number: number,
     readonly shape: number[],
+    readonly dtype: string,
+    signal: AbortSignal,
   ) {
+    signal.addEventListener('abort', () => this.abort?.abort());
     const rank = shape.length;
     this.axes = rank >= 2 ? [rank - 2, rank - 1] : [-1, 0];
     this.at = shape.map(() => 0);
@@ -54,7 +60,7 @@ export class HeatMap {
       'tabindex': 0,
       'class': 'heat',
       'role': 'application',
-      'aria-label': 'Heat map of the values; arrows move, + and − zoom',
+      'aria-label': 'Heat map of the values; arrows tell values, with Shift they move, + and − zoom',
     });
     this.element = h('div', {class: 'heat-box'}, this.controls, this.canvas, this.caption);
     this.whole();
@@ -143,10 +149,47 @@ export class HeatMap {
     small.width = columns;
     small.height = rows;
     small.getContext('2d')!.putImageData(image, 0, 0);
-    this.context.imageSmoothingEnabled = false;
-    this.context.clearRect(0, 0, ...this.size);
-    this.context.drawImage(small, 0, 0, ...this.size);
+    this.picture = small;
+    this.cursor = null;
+    this.paint();
     this.describe(grid);
+  }
+
+  private paint(): void {
+    const c = this.context,
+      [width, height] = this.size;
+    c.imageSmoothingEnabled = false;
+    c.clearRect(0, 0, width, height);
+    c.drawImage(this.picture!, 0, 0, width, height);
+    if (!this.cursor || !this.grid) return;
+    const w = width / this.grid.columns,
+      cellHeight = height / this.grid.rows;
+    c.strokeStyle = themeColor('focus');
+    c.lineWidth = 2;
+    c.strokeRect(this.cursor[1] * w - 1, this.cursor[0] * cellHeight - 1, w + 2, cellHeight + 2);
+  }
+
+  /** Leads to a neighbour, or first to the middle. Gives its place in the picture, from 0 to 1. */
+  step(down: number, right: number): [x: number, y: number] {
+    const {rows, columns} = this.grid!,
+      [i, j] = this.cursor ?? [(rows >> 1) - down, (columns >> 1) - right];
+    this.cursor = [Math.min(rows - 1, Math.max(0, i + down)), Math.min(columns - 1, Math.max(0, j + right))];
+    this.paint();
+    return [(this.cursor[1] + 0.5) / columns, (this.cursor[0] + 0.5) / rows];
+  }
+
+  /** Whether cells are not the tensor's own values, but rounded to F32. */
+  get isRounded(): boolean {
+    return /^(F|I|U)(32|64)$/.test(this.dtype) && this.dtype !== 'F32';
+  }
+
+  /** The value itself, as `ballast cat` prints it. */
+  async valueAt(row: number, column: number): Promise<string> {
+    const at = this.at.slice();
+    if (this.axes[0] >= 0) at[this.axes[0]] = row;
+    at[this.axes[1]] = column;
+    const answer = await source.document<{text: string}>(`first/${this.side}/${this.number}?at=${at}`);
+    return answer!.text.trim();
   }
 
   private describe({region: r, rows, columns, skipped}: Grid): void {
@@ -156,7 +199,7 @@ export class HeatMap {
   }
 
   /** What is under a point of the picture, from 0 to 1. */
-  cellAt(x: number, y: number): {rows: string; columns: string; value: number; exact: boolean} {
+  cellAt(x: number, y: number): {rows: string; columns: string; value: number; exact: boolean; first: [number, number]} {
     const g = this.grid!,
       r = g.region;
     const i = Math.min(g.rows - 1, Math.max(0, Math.floor(y * g.rows))),
@@ -172,6 +215,7 @@ export class HeatMap {
       rows: words(rows),
       columns: words(columns),
       value: g.values[i * g.columns + j],
+      first: [rows[0], columns[0]],
       exact: rows[0] >= rows[1] && columns[0] >= columns[1],
     };
   }

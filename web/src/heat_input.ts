@@ -1,6 +1,6 @@
 // How a heat map is told what to show: its controls, the pointer, keys.
 
-import {choice, h, hideTip, replace, showTip} from './dom';
+import {choice, h, hideTip, replace, say, showTip} from './dom';
 import type {HeatMap} from './heat';
 import {numberText} from './text';
 
@@ -11,6 +11,13 @@ export const HOWS: {value: Cells; label: string; title: string}[] = [
   {value: 'mean', label: 'Mean', title: 'the mean of each cell'},
   {value: 'rms', label: 'RMS', title: 'the root of the mean square of each cell'},
 ];
+
+const ARROWS = [
+  ['ArrowLeft', 0, -1],
+  ['ArrowRight', 0, 1],
+  ['ArrowUp', -1, 0],
+  ['ArrowDown', 1, 0],
+] as const;
 
 export function drawControls(heat: HeatMap): void {
   const spare = heat.shape.map((size, axis) => [size, axis]).filter(([, axis]) => !heat.axes.includes(axis));
@@ -74,6 +81,49 @@ export function listenToHeat(heat: HeatMap): void {
     const box = heat.canvas.getBoundingClientRect();
     return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
   };
+  let timer = 0,
+    place = '', // whose value is asked for
+    text = ''; // that value
+  /** Says what is at a place of the picture: in the tip beside a place of the screen, and to who cannot see it. */
+  const tell = (x: number, y: number, left: number, top: number, isSaid = false): void => {
+    const {value, rows, columns, exact, first} = heat.cellAt(x, y);
+    const show = (title: string, what: string): void => {
+      showTip(left, top, title, [
+        ['row', rows],
+        ['column', columns],
+        ['', what],
+      ]);
+      if (isSaid) say(`${title}, row ${rows}, column ${columns}`);
+    };
+    if (String(first) !== place || !exact) {
+      clearTimeout(timer);
+      place = text = '';
+    }
+    if (!exact) return show(numberText(value, 7), HOWS.find((how) => how.value === heat.how)!.title + (heat.isRounded ? ', as F32' : ''));
+    if (!heat.isRounded) return show(numberText(value, 7), 'this value');
+    if (text) return show(text, 'this value');
+    show(numberText(value, 7), 'rounded to F32');
+    if (place) return; // asked already
+    place = String(first);
+    timer = window.setTimeout(() => {
+      const asked = place;
+      heat.valueAt(...first).then(
+        (answer) => asked === place && show((text = answer), 'this value'),
+        () => {},
+      );
+    }, 120);
+  };
+  const leave = (): void => {
+    clearTimeout(timer);
+    place = '';
+    hideTip();
+  };
+  const step = (down: number, right: number): void => {
+    if (!heat.grid) return;
+    const [x, y] = heat.step(down, right),
+      box = heat.canvas.getBoundingClientRect();
+    tell(x, y, box.left + x * box.width, box.top + y * box.height, true);
+  };
   let drag: [number, number] | null = null;
   heat.canvas.addEventListener(
     'wheel',
@@ -98,24 +148,18 @@ export function listenToHeat(heat: HeatMap): void {
       drag = [x, y];
       return hideTip();
     }
-    const cell = heat.cellAt(x, y);
-    showTip(event.clientX, event.clientY, numberText(cell.value, 7), [
-      ['row', cell.rows],
-      ['column', cell.columns],
-      ['', cell.exact ? 'this value' : HOWS.find((how) => how.value === heat.how)!.title],
-    ]);
+    tell(x, y, event.clientX, event.clientY);
   });
-  heat.canvas.addEventListener('pointerleave', hideTip);
+  heat.canvas.addEventListener('pointerleave', leave);
+  heat.canvas.addEventListener('blur', leave);
   heat.canvas.addEventListener('keydown', (event) => {
     const actions: Record<string, () => void> = {
       '+': () => heat.zoom(1.5, 0.5, 0.5),
       '=': () => heat.zoom(1.5, 0.5, 0.5),
       '-': () => heat.zoom(1 / 1.5, 0.5, 0.5),
-      'ArrowLeft': () => heat.move(-0.2, 0),
-      'ArrowRight': () => heat.move(0.2, 0),
-      'ArrowUp': () => heat.move(0, -0.2),
-      'ArrowDown': () => heat.move(0, 0.2),
     };
+    for (const [key, down, right] of ARROWS)
+      actions[key] = () => (event.shiftKey ? heat.move(0.2 * right, 0.2 * down) : step(down, right));
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();

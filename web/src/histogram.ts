@@ -1,8 +1,8 @@
 // Histograms of one tensor, or of the same tensor on two sides over each other.
 
 import {scaleLinear, scaleLog} from 'd3-scale';
-import {h, hideTip, showTip, svg} from './dom';
-import {binsOf, type Stats} from './metrics';
+import {h, svg, tellAlong} from './dom';
+import {binsOf, extent, type Stats} from './metrics';
 import {countText, numberText, shareText} from './text';
 
 export interface Series {
@@ -27,8 +27,13 @@ function knownOf(series: Series): Known | null {
   const bins = binsOf(series.stats),
     {min, max} = series.stats;
   if (bins.length === 0 || min === null || max === null) return null;
-  const step = (max - min || 1) / bins.length,
-    total = sum(bins) || 1;
+  const total = sum(bins) || 1;
+  // One value everywhere: a bar in the middle of what is around it.
+  if (max === min) {
+    const step = Math.abs(min) / 10 || 1;
+    return {...series, min: min - 1.5 * step, step, bins: [0, total, 0], densities: [0, 1 / step, 0]};
+  }
+  const step = (max - min) / bins.length;
   return {...series, min, step, bins, densities: bins.map((count) => count / total / step)};
 }
 
@@ -36,8 +41,8 @@ const sum = (values: number[]): number => values.reduce((a, b) => a + b, 0);
 
 /** Where a density lies: of a logarithmic picture, the least that is there is still seen. */
 function heightOf(densities: number[], isLog: boolean): (density: number) => number {
-  const most = Math.max(...densities, 1e-300),
-    least = Math.min(...densities.filter((density) => density > 0));
+  const [least, largest] = extent(densities.filter((density) => density > 0)),
+    most = Math.max(largest, 1e-300);
   const y = isLog
     ? scaleLog([Math.min(least, most * 0.999), most], [BASE - 0.04 * (BASE - 8), 8])
     : scaleLinear([0, most], [BASE, 8]);
@@ -68,18 +73,11 @@ export function histogramOf(series: Series[], isLog: boolean): Element {
     );
   }
   drawing.append(...axisOf(x));
-  drawing.addEventListener('pointermove', (event) => {
-    const box = drawing.getBoundingClientRect();
-    const value = x.invert((WIDTH * (event.clientX - box.left)) / box.width);
-    showTip(
-      event.clientX,
-      event.clientY,
-      'near ' + numberText(value),
-      known.map((one) => [one.label, amountAt(one, value)]),
-    );
+  const places = extent(known.map((one) => one.bins.length))[1];
+  return tellAlong(drawing, places, (i) => {
+    const value = x.invert((WIDTH * (i + 0.5)) / places);
+    return ['near ' + numberText(value), known.map((one) => [one.label, amountAt(one, value)])];
   });
-  drawing.addEventListener('pointerleave', hideTip);
-  return drawing;
 }
 
 function axisOf(x: ReturnType<typeof scaleLinear<number, number>>): SVGElement[] {

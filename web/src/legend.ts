@@ -2,6 +2,7 @@
 
 import {css, kindColor, rampRgb} from './color';
 import {find, h, replace} from './dom';
+import {rampStart} from './map_color';
 import {metricText, type Measure} from './metrics';
 import type {Spread} from './scale';
 import {go, state, store} from './state';
@@ -39,16 +40,18 @@ export function drawDtypeChips(): void {
 export function drawRamp(color: Measure, spread: Spread): void {
   const legend = find('legend');
   if (!legend) return;
+  const start = rampStart(color);
   const ramp = h('span', {
     class: 'ramp',
-    style: {background: `linear-gradient(90deg, ${[0.08, 0.3, 0.55, 0.8, 1].map((at) => css(rampRgb(at))).join(',')})`},
+    style: {background: `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((at) => css(rampRgb(start + (1 - start) * at))).join(',')})`},
   });
   const kinds =
     color === 'change'
       ? [
-          h('span', {class: 'kind'}, h('i', {style: {background: themeColor('equal')}}), 'equal'),
-          h('span', {class: 'kind'}, h('i', {style: {background: kindColor(3)}}), 'only in A'),
-          h('span', {class: 'kind'}, h('i', {style: {background: kindColor(1)}}), 'only in B'),
+          ['equal', themeColor('equal')],
+          ['another shape', themeColor('bad')],
+          ['only in A', kindColor(3)],
+          ['only in B', kindColor(1)],
         ]
       : [];
   replace(
@@ -56,6 +59,7 @@ export function drawRamp(color: Measure, spread: Spread): void {
     Number.isFinite(spread.low)
       ? [metricText(color, spread.low), ramp, metricText(color, spread.high), spread.isLog ? h('small', {}, 'log') : null]
       : h('small', {}, 'not known yet'),
-    kinds,
+    kinds.map(([word, background]) => h('span', {class: 'kind'}, h('i', {style: {background}}), word)),
+    color === 'change' ? null : h('small', {}, store.sampleText()),
   );
 }

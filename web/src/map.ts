@@ -4,12 +4,14 @@ import {choice, h, replace} from './dom';
 import {drawDtypeChips, drawRamp} from './legend';
 import {leafValue} from './map_color';
 import {listenToMap} from './map_input';
-import {enterRoot, forgetColors, mapView, requestMap} from './map_view';
+import {enterRoot, mapView, meanColors, requestMap} from './map_view';
 import {labelOf, titleOf, type Measure} from './metrics';
 import {spreadOf} from './scale';
 import {go, shown, state, store} from './state';
 import {findNode, leavesUnder, tensorsUnder, treeOf, type TreeNode} from './tree';
 import {Treemap} from './treemap';
+import {entryOf} from './text';
+import {isDark} from './theme';
 import {want} from './wanted';
 
 function colorChoices(): {value: Measure | 'dtype'; label: string; title: string}[] {
@@ -63,7 +65,6 @@ export function drawMap(main: HTMLElement): void {
     const box = stage.getBoundingClientRect();
     if (box.width === 0) return;
     treemap.resize(box.width, box.height);
-    mapView.key = '';
     updateMap();
   };
   new ResizeObserver(fit).observe(stage);
@@ -74,19 +75,22 @@ export function updateMap(): void {
   const map = mapView,
     {treemap} = map;
   if (!treemap || !treemap.width) return;
-  const list = shown(false);
-  const key = JSON.stringify([state.query, state.dtypes, state.fold, treemap.width, treemap.height]);
-  if (key !== map.key || !map.tree) {
-    map.key = key;
-    map.tree = treeOf(list, state.fold);
-    map.root = null;
-  }
+  const list = shown(false),
+    size = `${treemap.width} ${treemap.height}`;
+  if (list !== trees.list || size !== trees.size) trees = {list, size, of: new Map()};
+  const tree = entryOf(trees.of, state.fold, () => treeOf(list, state.fold));
+  if (tree !== map.tree) map.root = null;
+  map.tree = tree;
   const root = map.tree.value ? findNode(map.tree, state.prefix) : map.tree;
   if (root !== map.root) enterRoot(root, treemap);
   colorBy(root);
-  forgetColors();
+  const {low, high} = mapView.spread ?? {};
+  meanColors(JSON.stringify([state.color, isDark(), state.color === 'dtype' ? 0 : [store.version, low, high]]));
   requestMap();
 }
+
+// Both trees of the tensors that are shown, folded and not, with their places in a map of one size.
+let trees: {list: number[]; size: string; of: Map<boolean, TreeNode>} = {list: [], size: '', of: new Map()};
 
 function colorBy(root: TreeNode): void {
   const {color} = state;

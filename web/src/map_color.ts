@@ -1,10 +1,10 @@
 // What colour a cell of the map has.
 
 import {css, kindColor, rampRgb, shade} from './color';
-import {largest, medianAndSpread, metric, type Measure} from './metrics';
+import {largest, medianAndSpread, metrics, type Measure} from './metrics';
 import type {Spread} from './scale';
 import {state, store} from './state';
-import {themeColor} from './theme';
+import {isDark, themeColor} from './theme';
 import {tensorsUnder, type TreeNode} from './tree';
 
 /** A number for the last word of a name, so that the same role has the same shade in every layer. */
@@ -16,13 +16,10 @@ function roleStep(name: string): number {
 
 /** The value of a leaf: of one tensor, or the middle of several; NaN while nothing is known. */
 export function leafValue(node: TreeNode, key: Measure): number {
-  const tensors = tensorsUnder(node);
-  if (tensors.length === 1) return metric(store, key, tensors[0]);
-  const values = [];
-  for (const i of tensors) {
-    const value = metric(store, key, i);
-    if (!Number.isNaN(value)) values.push(value);
-  }
+  const tensors = tensorsUnder(node),
+    all = metrics(store, key);
+  if (tensors.length === 1) return all[tensors[0]];
+  const values = tensors.map((i) => all[i]).filter((value) => !Number.isNaN(value));
   if (values.length === 0) return NaN;
   // Damage must not disappear in the middle of many.
   if (key === 'nans' || key === 'change') return largest(values);
@@ -30,21 +27,39 @@ export function leafValue(node: TreeNode, key: Measure): number {
 }
 
 export function biggestDtype(node: TreeNode): string {
+  if (node.dtype) return node.dtype;
+  if (node.count === 1) return (node.dtype = store.dtype(tensorsUnder(node)[0]));
   const bytes = new Map<string, number>();
   for (const i of tensorsUnder(node)) bytes.set(store.dtype(i), (bytes.get(store.dtype(i)) ?? 0) + store.bytes(i) + 1);
-  return [...bytes].sort((a, b) => b[1] - a[1])[0][0];
+  return (node.dtype = [...bytes].sort((a, b) => b[1] - a[1])[0][0]);
 }
+
+const STEPS = 255;
+const ramps = new Map<boolean, string[]>();
+
+/** A colour of the ramp, from 0 to 1: as finely as anybody sees. */
+function rampColor(at: number): string {
+  let colors = ramps.get(isDark());
+  if (!colors) ramps.set(isDark(), (colors = Array.from({length: STEPS + 1}, (_, i) => css(rampRgb(i / STEPS)))));
+  return colors[Math.round(at * STEPS)];
+}
+
+/** Where the ramp begins: what changed at all must not look equal. */
+export const rampStart = (color: Measure): number => (color === 'change' ? 0.3 : 0.08);
 
 /** `spread` is of the values of all leaves, if the colour is a value. */
 export function leafColor(node: TreeNode, spread: Spread | null): string {
   if (state.color === 'dtype') return shade(store.dtypeColor(biggestDtype(node)), roleStep(node.name));
   const value = leafValue(node, state.color);
   if (state.color === 'change') {
-    const [first] = tensorsUnder(node);
-    if (store.where(first) !== 'both') return kindColor(store.where(first) === 'a' ? 3 : 1);
+    const tensors = tensorsUnder(node),
+      where = store.where(tensors[0]);
+    if (where !== 'both') return kindColor(where === 'a' ? 3 : 1);
+    if (tensors.some((i) => store.change.get(i)?.what === 'shape')) return themeColor('bad');
     if (value === 0) return themeColor('equal');
   }
   if (Number.isNaN(value) || !spread) return themeColor('unknown');
   if (state.color === 'nans' && value > 0) return themeColor('bad');
-  return css(rampRgb(0.08 + 0.92 * spread.at(value)));
+  const start = rampStart(state.color);
+  return rampColor(start + (1 - start) * spread.at(value));
 }

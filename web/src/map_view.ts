@@ -6,7 +6,6 @@ import type {TreeNode} from './tree';
 import type {Box, Treemap} from './treemap';
 
 export const mapView = {
-  key: '',
   tree: null as TreeNode | null,
   root: null as TreeNode | null,
   treemap: null as Treemap | null,
@@ -19,11 +18,13 @@ export const mapView = {
   moved: -1e9,
 };
 
-let fills = new Map<TreeNode, string>();
+let fills = new Map<TreeNode, string>(),
+  fillsKey = '';
 
-/** The colours mean something else now. */
-export function forgetColors(): void {
-  fills = new Map();
+/** Whether the colours mean something else now, as this key says. */
+export function meanColors(key: string): void {
+  if (key !== fillsKey) fills = new Map();
+  fillsKey = key;
 }
 
 /** The colour of a cell, kept until the colours mean something else. */

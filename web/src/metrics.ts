@@ -2,11 +2,12 @@
 
 import type {StatsColumns, StatsRow} from './documents';
 import type {Side, Store} from './store';
-import {countText, numberText, shareText} from './text';
+import {countText, entryOf, numberText, shareText} from './text';
 
 /** Statistics of a tensor, or why there are none. */
 export interface Stats {
   none?: string;
+  refused?: boolean; // there are none because reading failed
   count: number;
   zeros: number;
   nans: number;
@@ -57,6 +58,14 @@ export function metric(store: Store, key: Measure, i: number): number {
   return METRICS[key].of(stats) ?? NaN;
 }
 
+let kept: {version: number; of: Map<Measure, Float64Array>} = {version: -1, of: new Map()};
+
+/** A metric of every tensor of the store, computed anew only if something came to be known. */
+export function metrics(store: Store, key: Measure): Float64Array {
+  if (kept.version !== store.version) kept = {version: store.version, of: new Map()};
+  return entryOf(kept.of, key, () => Float64Array.from(store.names, (_, i) => metric(store, key, i)));
+}
+
 export function metricText(key: Measure, value: number): string {
   if (Number.isNaN(value)) return '–';
   if (key === 'change') return changeText(value);
@@ -93,6 +102,7 @@ const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-
 
 /** The statistics of a report, from its columns. */
 export function statsOfColumns(columns: StatsColumns, side: Side): void {
+  side.sample = columns.sample;
   const read = (key: 'min' | 'max' | 'mean' | 'std' | 'l2') =>
     columns[key].split(' ').map((text) => (text === 'null' ? null : Number(text)));
   const [min, max, mean, std, l2] = (['min', 'max', 'mean', 'std', 'l2'] as const).map(read);
@@ -135,6 +145,17 @@ export const hasHistogram = (stats: Stats): boolean => Boolean(stats.letters ?? 
 
 /** The largest of many numbers: too many to be the arguments of Math.max. */
 export const largest = (values: number[]): number => values.reduce((a, b) => Math.max(a, b), -Infinity);
+
+/** The smallest and the largest of many numbers, none of which is NaN. */
+export function extent(values: number[]): [low: number, high: number] {
+  let low = Infinity,
+    high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}
 
 /** The middle of some numbers, and how far they usually are from it: neither minds a few odd ones. */
 export function medianAndSpread(values: number[]): [median: number, spread: number] {

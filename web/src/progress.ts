@@ -15,13 +15,20 @@ export function showProgress(left: number, of: number): void {
     );
 }
 
+export function withdrawOffer(): void {
+  const box = find('progress');
+  if (!box?.dataset.offer) return;
+  delete box.dataset.offer;
+  box.hidden = true;
+}
+
 /** Statistics of a remote checkpoint cost its transfer, so they are computed when somebody says so. */
 export function offerToRead(bytes: number, accept: () => void): void {
   const box = byId('progress');
   box.hidden = false;
   box.dataset.offer = 'yes';
   const onclick = (): void => {
-    delete box.dataset.offer;
+    withdrawOffer();
     accept();
   };
   replace(box, h('button', {type: 'button', onclick}, `Read ${bytesText(bytes)} for statistics`));

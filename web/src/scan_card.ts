@@ -1,6 +1,6 @@
 // What a program that loads the file would use, and whether that is harmless.
 
-import {card, tableOf} from './cards';
+import {card, cutNote, tableOf} from './cards';
 import type {Scan} from './documents';
 import {h, type Child} from './dom';
 import {plural, visible} from './text';
@@ -22,6 +22,8 @@ export function scanCard(scan: Scan | {failed: string} | null): HTMLElement {
   return card(TITLE, [
     h('p', {class: 'verdict ' + word}, h('b', {}, word[0].toUpperCase() + word.slice(1)), ' ', SENTENCES[word]),
     rows.length ? tableOf(rows) : null,
+    cutNote(MOST_ROWS, scan.globals.length - known),
+    cutNote(MOST_ROWS, scan.findings.length),
     known ? h('p', {class: 'hint'}, `${plural(known, 'mention')} of known names.`) : null,
   ]);
 }

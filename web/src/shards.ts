@@ -45,7 +45,9 @@ function layoutOf(side: Side): Layout[] {
       if (at > 0 && span[0] < end) file.shared += Math.min(end, span[1]) - span[0];
       end = Math.max(end, span[1]);
     });
-    file.tail = Math.max(0, file.bytes - end);
+    // Bytes between the others may be those of tensors that lie nowhere in a row.
+    if (file.unplaced) file.holes = 0;
+    else if (end) file.tail = Math.max(0, file.bytes - end);
   }
   return [...files.values()];
 }
@@ -145,7 +147,7 @@ export function shardsOf(side: Side): HTMLElement[] {
       h(
         'p',
         {class: 'hint'},
-        plural(file.spans.length, 'tensor'),
+        file.spans.length ? plural(file.spans.length, 'tensor') : '',
         file.header ? `, ${bytesText(file.header)} before the first` : '',
         file.holes ? `, ${bytesText(file.holes)} in holes` : '',
         file.shared ? `, ${bytesText(file.shared)} shared` : '',

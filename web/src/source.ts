@@ -16,13 +16,26 @@ type OnProgress = (share: number) => void;
 /** Documents by name, and statistics that come when they are known. */
 export interface Source {
   readonly canRead: boolean; // bytes of tensors, on request
-  document<T>(name: string, progress?: OnProgress): Promise<T | null>;
+  document<T>(name: string, progress?: OnProgress, signal?: AbortSignal): Promise<T | null>;
   bytes(address: string, signal: AbortSignal): Promise<{data: ArrayBuffer; headers: Headers}>;
-  wantStats(store: Store, wanted: Wanted[], chosen: Wanted[]): void;
+  wantStats(store: Store, wanted: Wanted[], chosen: Wanted[], of: number): void;
 }
 
 /** A side, and the number of a tensor there. */
 export type Wanted = [side: number, number: number];
+
+interface Refusal {
+  error?: string;
+  hint?: string | null;
+}
+
+/** What the server, or the program that wrote the report, has no answer to: to ask again would not help. */
+class Refused extends Error {}
+
+function accepted<T extends Refusal>(answer: T): T {
+  if (answer.error) throw new Refused(answer.hint ? `${answer.error} (${answer.hint})` : answer.error);
+  return answer;
+}
 
 /** A report: every document lies in the page. */
 export class ReportSource implements Source {
@@ -30,7 +43,7 @@ export class ReportSource implements Source {
 
   async document<T>(name: string): Promise<T | null> {
     const block = find('document-' + name);
-    return block ? unpacked<T>(block.textContent!) : null;
+    return block ? accepted(await unpacked<T & Refusal>(block.textContent!)) : null;
   }
 
   bytes(): Promise<never> {
@@ -40,14 +53,10 @@ export class ReportSource implements Source {
   wantStats(): void {}
 }
 
-/** Why the server did not answer, for people. */
-async function refusal(response: Response): Promise<string> {
-  try {
-    const answer = await response.json();
-    return answer.hint ? `${answer.error} (${answer.hint})` : answer.error;
-  } catch {
-    return `the server said ${response.status}`;
-  }
+/** Throws what the server said instead of an answer. */
+async function refuse(response: Response): Promise<never> {
+  accepted(await response.json().catch(() => ({})));
+  throw new Error(`the server said ${response.status}`);
 }
 
 /** Tensors of one side whose statistics are asked for together. */
@@ -63,7 +72,8 @@ const isComplete = (stats: Stats | undefined): boolean =>
   stats !== undefined && (stats.none !== undefined || hasHistogram(stats));
 
 const MOST_TENSORS = 256,
-  MOST_BYTES = 128e6;
+  MOST_BYTES = 128e6,
+  RETRY = 2000; // milliseconds
 
 /** A server: documents are asked for, and statistics are computed while somebody looks at them. */
 export class ServerSource implements Source {
@@ -72,7 +82,9 @@ export class ServerSource implements Source {
   private store: Store | null = null;
   private wanted: Wanted[] = [];
   private chosen: Wanted[] = [];
+  private of = 0;
   private running: Batch | null = null;
+  private readonly alone = new Set<string>(); // sides and numbers that were refused among others
 
   constructor(
     private readonly onStats: () => void,
@@ -80,10 +92,10 @@ export class ServerSource implements Source {
   ) {}
 
   /** A document; what is asked for twice is kept. `progress` is called with a share, if the server says how far it is. */
-  document<T>(name: string, progress: OnProgress = () => {}): Promise<T> {
+  document<T>(name: string, progress: OnProgress = () => {}, signal?: AbortSignal): Promise<T> {
     let answer = this.kept.get(name) as Promise<T> | undefined;
     if (!answer) {
-      answer = this.lines<T>('/api/' + name, progress);
+      answer = this.lines<T>('/api/' + name, progress, signal);
       this.kept.set(name, answer);
       answer.catch(() => this.kept.delete(name));
     }
@@ -93,7 +105,7 @@ export class ServerSource implements Source {
   /** Lines of progress, and then a document. */
   private async lines<T>(address: string, progress: OnProgress, signal?: AbortSignal): Promise<T> {
     const response = await fetch(address, {signal: signal ?? null});
-    if (!response.ok) throw new Error(await refusal(response));
+    if (!response.ok) await refuse(response);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (;;) {
@@ -106,23 +118,25 @@ export class ServerSource implements Source {
       }
     }
     if (text === '') throw new Error('the server stopped');
-    const answer = JSON.parse(text);
-    if (answer.error) throw new Error(answer.hint ? `${answer.error} (${answer.hint})` : answer.error);
-    return answer;
+    return accepted(JSON.parse(text));
   }
 
   async bytes(address: string, signal: AbortSignal): Promise<{data: ArrayBuffer; headers: Headers}> {
     const response = await fetch(address, {signal});
-    if (!response.ok) throw new Error(await refusal(response));
+    if (!response.ok) await refuse(response);
     return {data: await response.arrayBuffer(), headers: response.headers};
   }
 
   /**
-   * What the page looks at now, the first most. Anything else is cancelled. A histogram costs a second pass over the
-   * values, so only the chosen tensor gets one.
+   * What the page looks at now and does not know, the first most, `of` so many. Anything else is cancelled. A histogram
+   * costs a second pass over the values, so only the chosen tensor gets one; what was refused is asked again for it.
    */
-  wantStats(store: Store, wanted: Wanted[], chosen: Wanted[]): void {
+  wantStats(store: Store, wanted: Wanted[], chosen: Wanted[], of: number): void {
+    if (String(chosen) !== String(this.chosen)) {
+      for (const [side, i] of chosen) if (store.sides[side].stats.get(i)?.refused) store.sides[side].stats.delete(i);
+    }
     this.store = store;
+    this.of = of;
     this.wanted = wanted;
     this.chosen = chosen;
     const running = this.running;
@@ -138,10 +152,12 @@ export class ServerSource implements Source {
     for (const [side, i] of this.wanted) {
       const from = store.sides[side];
       if (from.stats.has(i) || (batch.side >= 0 && batch.side !== side)) continue;
-      if (batch.numbers.size > 0 && (batch.numbers.size === MOST_TENSORS || bytes + from.bytes[i] > MOST_BYTES)) break;
+      const isAlone = this.alone.has(`${side} ${i}`);
+      if (batch.numbers.size > 0 && (isAlone || batch.numbers.size === MOST_TENSORS || bytes + from.bytes[i] > MOST_BYTES)) break;
       batch.side = side;
       batch.numbers.add(i);
       bytes += from.bytes[i];
+      if (isAlone) break;
     }
     return batch.numbers.size ? batch : null;
   }
@@ -149,7 +165,7 @@ export class ServerSource implements Source {
   private async next(store: Store): Promise<void> {
     if (this.running) return;
     const batch = this.nextBatch(store);
-    this.onProgress(this.wanted.filter(([side, i]) => !store.sides[side].stats.has(i)).length, this.wanted.length);
+    this.onProgress(this.wanted.filter(([side, i]) => !store.sides[side].stats.has(i)).length, this.of);
     if (!batch) return;
     this.running = batch;
     const side = store.sides[batch.side];
@@ -160,8 +176,13 @@ export class ServerSource implements Source {
       store.version += 1;
       this.onStats();
     } catch (error) {
-      if ((error as Error).name !== 'AbortError') {
-        for (const i of batch.numbers) side.stats.set(i, noStats((error as Error).message));
+      if (!(error instanceof Refused)) {
+        // A line that broke says nothing of the tensors.
+        if ((error as Error).name !== 'AbortError') await new Promise((done) => setTimeout(done, RETRY));
+      } else if (batch.numbers.size > 1) {
+        for (const i of batch.numbers) this.alone.add(`${batch.side} ${i}`);
+      } else {
+        for (const i of batch.numbers) side.stats.set(i, {...noStats(error.message), refused: true});
         store.version += 1;
         this.onStats();
       }

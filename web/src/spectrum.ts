@@ -2,18 +2,19 @@
 
 import {scaleLinear, scaleLog} from 'd3-scale';
 import type {Spectrum} from './documents';
-import {h, hideTip, replace, say, showTip, svg} from './dom';
+import {h, replace, say, svg, tellAlong} from './dom';
+import {extent} from './metrics';
 import {source} from './state';
 import {countText, numberText, visible} from './text';
 
-export function spectrumBox(side: number, number: number, name: string): HTMLElement {
+export function spectrumBox(side: number, number: number, name: string, signal: AbortSignal): HTMLElement {
   const box = h('div', {class: 'spectrum'});
   const ask = async (): Promise<void> => {
     replace(box, h('p', {class: 'hint'}, 'Reading the matrix…'));
     try {
-      const answer = await source.document<Spectrum>(`spectrum/${side}/${number}`, (share) => {
-        replace(box, h('p', {class: 'hint'}, `Reading the matrix: ${Math.round(share * 100)} %`));
-      });
+      const progress = (share: number): void =>
+        replace(box, h('p', {class: 'hint'}, share < 1 ? `Reading the matrix: ${Math.round(share * 100)} %` : 'Computing…'));
+      const answer = await source.document<Spectrum>(`spectrum/${side}/${number}`, progress, signal);
       if (!answer) return;
       replace(box, drawingOf(answer.values), h('p', {class: 'hint'}, sentenceOf(answer)));
       say('Singular values of ' + visible(name));
@@ -40,7 +41,7 @@ const WIDTH = 420,
 
 function drawingOf(values: number[]): SVGElement {
   const most = values[0] || 1,
-    least = Math.max(Math.min(...values.filter((value) => value > 0)), most * 1e-7);
+    least = Math.max(extent(values.filter((value) => value > 0))[0], most * 1e-7);
   const x = scaleLinear([0, values.length - 1], [0, WIDTH]),
     y = scaleLog([Math.min(least, most * 0.999), most], [HEIGHT - 6, 6]).clamp(true);
   const path = values.map((value, i) => `${i ? 'L' : 'M'}${x(i).toFixed(1)} ${y(Math.max(value, least)).toFixed(1)}`);
@@ -55,12 +56,5 @@ function drawingOf(values: number[]): SVGElement {
     svg('path', {'d': path.join(''), 'class': 'line', 'vector-effect': 'non-scaling-stroke'}),
     svg('line', {x1: 0, x2: WIDTH, y1: HEIGHT - 0.5, y2: HEIGHT - 0.5, class: 'axis'}),
   );
-  drawing.addEventListener('pointermove', (event) => {
-    const box = drawing.getBoundingClientRect(),
-      place = Math.round(x.invert((WIDTH * (event.clientX - box.left)) / box.width));
-    const i = Math.min(values.length - 1, Math.max(0, place));
-    showTip(event.clientX, event.clientY, numberText(values[i], 6), [['number', String(i + 1)]]);
-  });
-  drawing.addEventListener('pointerleave', hideTip);
-  return drawing;
+  return tellAlong(drawing, values.length, (i) => [numberText(values[i], 6), [['number', String(i + 1)]]]);
 }

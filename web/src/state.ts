@@ -91,24 +91,24 @@ export function go(changes: Partial<State>): void {
   draw(changes);
 }
 
-let shownKey = '';
-let shownList: number[] = [];
+// The last lists, with the prefix and without: whoever gets the same list again need not work again.
+const lists = new Map<boolean, {key: string; list: number[]}>();
 
 /** The tensors that the search box, the dtypes and the prefix leave, by number. */
 export function shown(withPrefix = true): number[] {
-  const key = JSON.stringify([state.query, state.dtypes, withPrefix ? state.prefix : '']);
-  if (key === shownKey) return shownList;
+  const key = JSON.stringify([state.query, state.dtypes, withPrefix ? state.prefix : '']),
+    last = lists.get(withPrefix);
+  if (last?.key === key) return last.list;
   const matches = matcher(state.query);
   const list = [];
   const isUnder = state.prefix && withPrefix ? underPrefix(state.prefix) : null;
   for (let i = 0; i < store.count; ++i) {
     if (isUnder && !isUnder(i)) continue;
-    if (matches && !matches(store.names[i])) continue;
+    if (matches && !matches(store.lower(i))) continue;
     if (state.dtypes.length && !state.dtypes.includes(store.dtype(i))) continue;
     list.push(i);
   }
-  shownKey = key;
-  shownList = list;
+  lists.set(withPrefix, {key, list});
   return list;
 }
 

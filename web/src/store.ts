@@ -3,7 +3,7 @@
 import {kindColor} from './color';
 import type {Change, Diff, ModelDocument, Oddity, Quantization, SideDocument} from './documents';
 import type {Stats} from './metrics';
-import {patternOf} from './text';
+import {numberKey, patternOf, plural} from './text';
 
 interface Dtype {
   name: string;
@@ -27,6 +27,7 @@ export class Side {
   readonly quantization: Quantization | null;
   readonly dequantized: string; // the scheme that weights were kept in
   readonly stats = new Map<number, Stats>();
+  sample = 0; // values that statistics are from, of each tensor; 0 is all
 
   constructor(
     private readonly document: SideDocument,
@@ -66,7 +67,6 @@ export class Side {
 export class Store {
   version = 0; // of what is known: statistics, the difference
   diff: Diff | null = null;
-  mayRead = false; // much of a remote checkpoint
   readonly served: boolean;
   readonly root: string;
   readonly isDequantized: boolean; // the user asked for the numbers of quantized weights
@@ -80,6 +80,7 @@ export class Store {
   readonly patterns: string[];
   readonly change = new Map<number, Change>(); // by number, as diff says it
   private readonly places: number[][];
+  private readonly lowers: string[] = [];
   private readonly sortKeys: string[] = [];
   private dtypeList: Dtype[] | null = null;
 
@@ -110,9 +111,13 @@ export class Store {
     this.patterns = this.names.map(patternOf);
   }
 
-  /** A name with its numbers in eight digits: in the order of these, "layers.2" is before "layers.10". */
   sortKey(i: number): string {
-    return (this.sortKeys[i] ??= this.names[i].replace(/\d+/g, (digits) => digits.padStart(8, '0')));
+    return (this.sortKeys[i] ??= numberKey(this.names[i]));
+  }
+
+  /** The name in small letters, as the search box compares it. */
+  lower(i: number): string {
+    return (this.lowers[i] ??= this.names[i].toLowerCase());
   }
 
   /** The side that a tensor is shown from, and its number there. */
@@ -133,12 +138,18 @@ export class Store {
     return side.shape(k);
   }
   bytes(i: number): number {
-    const [side, k] = this.of(i);
-    return side.bytes[k];
+    const k = this.places[0][i];
+    return k >= 0 ? this.sides[0].bytes[k] : this.sides[1].bytes[this.places[1][i]];
   }
   stats(i: number): Stats | undefined {
-    const [side, k] = this.of(i);
-    return side.stats.get(k);
+    const k = this.places[0][i];
+    return k >= 0 ? this.sides[0].stats.get(k) : this.sides[1].stats.get(this.places[1][i]);
+  }
+
+  /** What is said beside statistics that are not of all values. */
+  sampleText(): string {
+    const {sample} = this.sides[0];
+    return sample ? `, from about ${plural(sample, 'value')} of each` : '';
   }
 
   where(i: number): Where {

@@ -2,7 +2,7 @@
 
 import {scaleLinear} from 'd3-scale';
 import {h, hideTip, showTip, svg} from './dom';
-import {medianAndSpread, metricText, titleOf} from './metrics';
+import {extent, medianAndSpread, metricText, titleOf} from './metrics';
 import {go, state, store} from './state';
 import {countText, plural, visible} from './text';
 
@@ -10,7 +10,8 @@ export interface Strip {
   pattern: string;
   layers: [depth: number, tensors: number[]][];
   values: number[]; // of each layer; NaN while nothing is known
-  odd: boolean[]; // the layers that are far from the others
+  odd: boolean[]; // the layers that are far from the others, or broken
+  broken: number[]; // how many values of each layer are not finite
 }
 
 const WIDTH = 640,
@@ -18,8 +19,7 @@ const WIDTH = 640,
 
 /** Where values lie in the strip. A line that hardly moves should look so. */
 function heightOf(finite: number[]): (value: number) => number {
-  const low = finite.length ? Math.min(...finite) : 0,
-    high = finite.length ? Math.max(...finite) : 1;
+  const [low, high] = finite.length ? extent(finite) : [0, 1];
   const room = Math.max(high - low, Math.abs(high) * 0.25, 1e-30);
   const bottom = Math.max(low >= 0 ? 0 : -Infinity, (low + high) / 2 - room * 0.6);
   return scaleLinear([bottom, Math.max(bottom + room * 1.2, high)], [HEIGHT - 5, 5]).clamp(true);
@@ -37,13 +37,21 @@ function lineOf(points: ([number, number] | null)[]): SVGElement {
   );
 }
 
-export function stripOf({pattern, layers, values, odd}: Strip): HTMLElement {
+export function stripOf({pattern, layers, values, odd, broken}: Strip): HTMLElement {
   const key = state.metric,
     finite = values.filter(Number.isFinite),
     [median] = medianAndSpread(values);
   const x = scaleLinear([layers[0][0], layers[layers.length - 1][0]], [6, WIDTH - 6]),
+    [low, high] = extent(finite),
     y = heightOf(finite);
   const marks = h('div', {'class': 'marks', 'role': 'group', 'aria-label': visible(pattern)});
+  const tip = (x: number, y: number, depth: number, tensors: number[], k: number): void =>
+    showTip(x, y, `layer ${depth}`, [
+      [titleOf(key), metricText(key, values[k])],
+      ...(broken[k] ? [['NaN or Inf', countText(broken[k])] as [string, string]] : []),
+      ['tensors', countText(tensors.length)],
+      ['median of the role', metricText(key, median)],
+    ]);
   const markOf = (depth: number, tensors: number[], k: number): HTMLElement => {
     const isKnown = Number.isFinite(values[k]) || values[k] === Infinity;
     return h('button', {
@@ -55,14 +63,14 @@ export function stripOf({pattern, layers, values, odd}: Strip): HTMLElement {
         top: (isKnown ? (100 * y(Math.min(values[k], 1e300))) / HEIGHT : 50).toFixed(1) + '%',
       },
       'aria-label':
-        `${visible(pattern)}, layer ${depth}: ${metricText(key, values[k])}` + (odd[k] ? ', far from the others' : ''),
-      'onpointerenter': (event) =>
-        showTip(event.clientX, event.clientY, `layer ${depth}`, [
-          [titleOf(key), metricText(key, values[k])],
-          ['tensors', countText(tensors.length)],
-          ['median of the role', metricText(key, median)],
-        ]),
+        `${visible(pattern)}, layer ${depth}: ${metricText(key, values[k])}` + (broken[k] ? `, ${plural(broken[k], 'value')} not finite` : odd[k] ? ', far from the others' : ''),
+      'onpointerenter': (event) => tip(event.clientX, event.clientY, depth, tensors, k),
       'onpointerleave': hideTip,
+      'onfocus': (event) => {
+        const {left, bottom} = (event.target as Element).getBoundingClientRect();
+        tip(left, bottom, depth, tensors, k);
+      },
+      'onblur': hideTip,
       'onkeydown': (event) => {
         const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
         const next = step && (marks.children[k + step] as HTMLElement | undefined);
@@ -82,7 +90,7 @@ export function stripOf({pattern, layers, values, odd}: Strip): HTMLElement {
     h(
       'div',
       {class: 'role-name'},
-      h('h2', {title: visible(pattern)}, visible(pattern)),
+      h('h2', {title: visible(pattern)}, h('bdi', {dir: 'ltr'}, visible(pattern))),
       h(
         'p',
         {},
@@ -94,8 +102,8 @@ export function stripOf({pattern, layers, values, odd}: Strip): HTMLElement {
     h(
       'div',
       {class: 'range'},
-      h('span', {}, metricText(key, finite.length ? Math.max(...finite) : NaN)),
-      h('span', {}, metricText(key, finite.length ? Math.min(...finite) : NaN)),
+      h('span', {}, finite.length ? metricText(key, high) : '–'),
+      h('span', {}, finite.length ? metricText(key, low) : '–'),
     ),
   );
 }

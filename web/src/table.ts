@@ -3,7 +3,7 @@
 import {byId, choice, h, replace, type Child} from './dom';
 import {drawDtypeChips} from './legend';
 import {go, shown, state, store} from './state';
-import {buildRows, openPatterns, OF_PATTERNS, tableColumns, type Column, type Row} from './table_rows';
+import {buildRows, isSortedByStatistic, openPatterns, OF_PATTERNS, tableColumns, type Column, type Row} from './table_rows';
 import {countText, plural, visible} from './text';
 import {want} from './wanted';
 
@@ -65,7 +65,7 @@ export function updateTable(): void {
   view.grid.classList.toggle('pair', store.isPair);
   drawHeads(view.head);
   const total = heads.reduce((sum, row) => sum + row.tensors.length, 0);
-  byId('table-count').textContent = `${plural(total, 'tensor')} in ${plural(heads.length, 'row')}`;
+  byId('table-count').textContent = `${plural(total, 'tensor')} in ${plural(heads.length, 'row')}${store.sampleText()}`;
   drawDtypeChips();
   paintRows();
 }
@@ -101,8 +101,6 @@ function drawHeads(head: HTMLElement): void {
     ),
   );
 }
-
-const isSortedByStatistic = (): boolean => !['name', 'dtype', 'shape', 'bytes', 'change', 'where'].includes(state.sort);
 
 /** New statistics change the order only if it is theirs. */
 export function refreshTable(): void {
@@ -150,11 +148,15 @@ function rowElement(row: Row, k: number, columns: Column[], most: number, hasFoc
     columns.map((column) =>
       h(
         'div',
-        {role: 'gridcell', class: (column.right ? 'right ' : '') + 'c-' + column.key},
+        {
+          role: 'gridcell',
+          class: (column.right ? 'right ' : '') + 'c-' + column.key,
+          title: column.key === 'dtype' || column.key === 'shape' ? column.text(row) : null,
+        },
         column.key === 'name'
           ? nameCell(row, isMany, isOpen)
           : column.key === 'dtype'
-            ? [h('i', {class: 'dot', style: {background: store.dtypeColor(row.dtype)}}), row.dtype]
+            ? [h('i', {class: 'dot', style: {background: store.dtypeColor(row.dtype)}}), column.text(row)]
             : column.key === 'bytes'
               ? [
                   h('span', {class: 'bar', style: {width: (46 * Math.min(1, row.bytes / most)).toFixed(1) + 'px'}}),

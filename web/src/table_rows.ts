@@ -54,8 +54,8 @@ export function tableColumns(): Column[] {
   });
   const columns: Column[] = [
     {key: 'name', label: 'Name', of: (row) => store.sortKey(row.tensors[0]), text: (row) => row.name},
-    {key: 'dtype', label: 'dtype', of: (row) => row.dtype, text: (row) => row.dtype},
-    {key: 'shape', label: 'Shape', of: (row) => row.shape.reduce((a, b) => a * b, 1), text: (row) => shapeText(row.shape)},
+    {key: 'dtype', label: 'dtype', of: (row) => row.dtype, text: (row) => changeText(row, 'dtype')},
+    {key: 'shape', label: 'Shape', of: (row) => row.shape.reduce((a, b) => a * b, 1), text: (row) => changeText(row, 'shape')},
     {key: 'bytes', label: 'Bytes', right: true, of: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
   ];
   if (store.isPair)
@@ -105,6 +105,17 @@ function rowStat(row: Row, key: 'min' | 'max'): number {
   });
 }
 
+/** A dtype or a shape, and that on the other side if it is another one there. */
+function bothOf(i: number, key: 'dtype' | 'shape'): string[] {
+  const [a, b] = store.sides.map((side) => {
+    const k = store.on(side.number, i);
+    return k < 0 ? undefined : key === 'dtype' ? side.dtype(k) : shapeText(side.shape(k));
+  });
+  return [a ?? b!, b ?? a!].filter((text, at, both) => at === 0 || text !== both[0]);
+}
+
+const changeText = (row: Row, key: 'dtype' | 'shape'): string => bothOf(row.tensors[0], key).join(' → ');
+
 function rowOf(name: string, tensors: number[], level: 0 | 1, key = ''): Row {
   const first = tensors[0];
   const bytes = tensors.reduce((sum, i) => sum + store.bytes(i), 0);
@@ -128,19 +139,35 @@ function sortRows(rows: Row[]): Row[] {
   return rows;
 }
 
-let headsOf: {list: number[]; folded: boolean; rows: Row[]} | null = null;
+const STATIC = ['name', 'dtype', 'shape', 'bytes', 'where'];
 
-/** The rows that are always there, not sorted. To choose a tensor or to sort by another column makes none anew. */
+/** Whether the order of the rows depends on what is known of values. */
+export const isSortedByStatistic = (): boolean => !STATIC.includes(state.sort) && state.sort !== 'change';
+
+interface Heads {
+  list: number[];
+  rows: Row[];
+  order: string; // what they are sorted by
+}
+const headsOf = new Map<boolean, Heads>(); // folded, and not
+
+/** The rows that are always there. What was made and sorted before is taken again. */
 function heads(list: number[], folded: boolean): Row[] {
-  if (headsOf?.list !== list || headsOf.folded !== folded)
-    headsOf = {list, folded, rows: folded ? patternRows(list) : list.map((i) => rowOf(store.names[i], [i], 0))};
-  return [...headsOf.rows];
+  let known = headsOf.get(folded);
+  if (known?.list !== list) {
+    known = {list, rows: folded ? patternRows(list) : list.map((i) => rowOf(store.names[i], [i], 0)), order: ''};
+    headsOf.set(folded, known);
+  }
+  const order = JSON.stringify([state.sort, state.down, STATIC.includes(state.sort) || store.version]);
+  if (order !== known.order) sortRows(known.rows);
+  known.order = order;
+  return known.rows;
 }
 
 function patternRows(list: number[]): Row[] {
   const groups = new Map<string, number[]>();
   for (const i of list) {
-    const key = store.patterns[i] + '\n' + store.dtype(i) + '\n' + store.shape(i).join() + '\n' + store.where(i);
+    const key = [store.patterns[i], ...bothOf(i, 'dtype'), ...bothOf(i, 'shape'), store.where(i)].join('\n');
     entryOf(groups, key, () => [] as number[]).push(i);
   }
   return [...groups].map(([key, tensors]) =>
@@ -151,10 +178,10 @@ function patternRows(list: number[]): Row[] {
 /** Patterns with their tensors, or the tensors alone. */
 export function buildRows(): Row[] {
   const rows: Row[] = [];
-  for (const head of sortRows(heads(shown(), state.folded))) {
+  for (const head of heads(shown(), state.folded)) {
     rows.push(head);
-    if (head.tensors.length > 1 && openPatterns.has(head.key))
-      rows.push(...sortRows(head.tensors.map((i) => rowOf(store.names[i], [i], 1))));
+    if (head.tensors.length === 1 || !openPatterns.has(head.key)) continue;
+    for (const row of sortRows(head.tensors.map((i) => rowOf(store.names[i], [i], 1)))) rows.push(row);
   }
   return rows;
 }

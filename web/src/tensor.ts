@@ -6,9 +6,9 @@ import {hasHistogram, type Stats} from './metrics';
 import {go, state, store} from './state';
 import {partNote} from './quantized';
 import type {Side} from './store';
-import {commandsOf, differenceOf, factsOf, valuesOf} from './tensor_parts';
+import {commandsOf, differenceOf, factsOf, leaveTensor, valuesOf} from './tensor_parts';
 import {bytesText, countText, numberText, shapeText, shareText, visible} from './text';
-import {askAgain} from './wanted';
+import {askAgain, isHeldBack} from './wanted';
 
 let shown = -1,
   isLog = false,
@@ -22,11 +22,13 @@ export function forgetTensor(): void {
 export function drawTensor(): void {
   const aside = byId('aside');
   if (state.tensor < 0 || state.tensor >= store.count) {
+    leaveTensor();
     aside.hidden = true;
     shown = -1;
     return;
   }
   if (shown === state.tensor && !aside.hidden) return update();
+  leaveTensor();
   shown = state.tensor;
   aside.hidden = false;
   const i = state.tensor,
@@ -118,7 +120,7 @@ function pictureOf(i: number): Child {
       series.push({stats, className: 'side-' + side.number, label: store.isPair ? 'AB'[side.number] : 'values'});
     else if (store.on(side.number, i) >= 0 && !stats?.none) isComing = true;
   }
-  return series.length === 0 && isComing ? h('p', {class: 'hint'}, 'Reading…') : histogramOf(series, isLog);
+  return series.length === 0 && isComing ? null : histogramOf(series, isLog);
 }
 
 function statsOn(side: Side, i: number): Stats | undefined {
@@ -129,7 +131,7 @@ function statsTable(side: Side, i: number): Child[] {
   const stats = statsOn(side, i);
   const title = store.isPair ? h('h4', {}, h('i', {class: 'dot side-' + side.number}), side.number ? 'B' : 'A') : null;
   if (store.on(side.number, i) < 0) return [title, h('p', {class: 'none'}, 'This side does not have it.')];
-  if (!stats) return [title, h('p', {class: 'hint'}, 'Reading…')];
+  if (!stats) return [title, h('p', {class: 'hint'}, isHeldBack(side, store.on(side.number, i)) ? 'Not read yet.' : 'Reading…')];
   if (stats.none) return [title, h('p', {class: 'none'}, stats.none)];
   const rows = [
     ['min', numberText(stats.min, 6)],

@@ -1,13 +1,14 @@
 // Parts of a tensor's panel: where it lies, its values, what changed, and the lines that give the same elsewhere.
 
 import {factList} from './cards';
-import {copyButton, h, type Child} from './dom';
+import {copyButton, h, replace, type Child} from './dom';
 import {HeatMap} from './heat';
 import {changeOf, changeText} from './metrics';
 import {spectrumBox} from './spectrum';
 import {source, store} from './state';
 import type {Side} from './store';
-import {countText, numberText, quoted, shapeText, shellWord, visible} from './text';
+import {bytesText, countText, numberText, quoted, shapeText, shellWord, visible} from './text';
+import {allow, askAgain, isHeldBack} from './wanted';
 
 export function factsOf(side: Side, k: number): HTMLElement {
   const odd = side.odd[k] ?? {},
@@ -31,14 +32,40 @@ export function commandsOf(i: number): [label: string, text: string][] {
   const options = (root ? ` --root ${shellWord(root)}` : '') + (isDequantized ? ' --dequantize' : '');
   const python = (root ? `, root=${quoted(root)}` : '') + (isDequantized ? ', dequantize=True' : '');
   const fields = [root ? `.root = ${quoted(root)}` : '', isDequantized ? '.dequantize = true' : ''].filter(Boolean);
+  // A name that looks like an option is none behind "--".
+  const words = `${shellWord(target)} ${shellWord(name)}`;
   return [
-    ['shell', `ballast cat ${shellWord(target)} ${shellWord(name)}${options}`],
+    ['shell', `ballast cat${name.startsWith('-') ? `${options} -- ${words}` : ` ${words}${options}`}`],
     ['Python', `ballast.open(${quoted(target)}${python})[${quoted(name)}]`],
     ['C++', `ballast::open(${quoted(target)}${fields.length ? `, {${fields.join(', ')}}` : ''}).at(${quoted(name)})`],
   ];
 }
 
 const part = (title: string, ...content: Child[]): HTMLElement => h('section', {}, h('h3', {}, title), content);
+
+let leaving = new AbortController();
+
+/** What was asked for the panel of a tensor is not wanted any more. */
+export const leaveTensor = (): void => leaving.abort();
+
+/** The heat map, at once or when somebody says that so much should be read. */
+function heatBox(side: Side, k: number, signal: AbortSignal): HTMLElement {
+  const box = h('div', {});
+  const begin = (): void => {
+    const heat = new HeatMap(side.number, k, side.shape(k), side.dtype(k), signal);
+    replace(box, heat.element);
+    requestAnimationFrame(() => heat.start());
+  };
+  const read = (): void => {
+    allow(side, k);
+    askAgain();
+    begin();
+  };
+  if (isHeldBack(side, k))
+    replace(box, h('div', {class: 'spectrum'}, h('button', {type: 'button', onclick: read}, `Read ${bytesText(side.bytes[k])}`)));
+  else begin();
+  return box;
+}
 
 /** First values, the heat map and singular values need the bytes; a report shows how to get them. */
 export function valuesOf(side: Side, k: number, name: string): Child {
@@ -53,6 +80,8 @@ export function valuesOf(side: Side, k: number, name: string): Child {
       h('div', {class: 'code'}, h('code', {tabindex: 0}, command), copyButton('view', command)),
     );
   }
+  leaving = new AbortController();
+  const {signal} = leaving;
   const first = h('code', {class: 'values'}, '…');
   source.document<{text: string}>(`first/${side.number}/${k}`).then(
     (answer) => {
@@ -63,12 +92,8 @@ export function valuesOf(side: Side, k: number, name: string): Child {
     },
   );
   const parts = [part('First values', h('div', {class: 'scroll', tabindex: 0}, first))];
-  if (shape.length >= 1) {
-    const heat = new HeatMap(side.number, k, shape);
-    parts.unshift(part('Heat map', heat.element));
-    requestAnimationFrame(() => heat.start());
-  }
-  if (shape.length === 2) parts.push(part('Singular values', spectrumBox(side.number, k, name)));
+  if (shape.length >= 1) parts.unshift(part('Heat map', heatBox(side, k, signal)));
+  if (shape.length === 2) parts.push(part('Singular values', spectrumBox(side.number, k, name, signal)));
   return parts;
 }
 

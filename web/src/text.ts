@@ -2,13 +2,14 @@
 
 // Characters that would change how the text around them looks, or not be seen: shown as their numbers.
 const UNSEEN =
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\ufffd]|[\ud800-\udfff]|[\u{e0000}-\u{e0fff}]/gu;
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\ufffd]|[\ud800-\udfff]|[\u{e0000}-\u{e0fff}]/gu;
 
 const escaped = (c: string): string => '\\u' + c.codePointAt(0)!.toString(16).padStart(4, '0');
 
-/** A text of a file as one line of visible characters. */
+/** A text of a file as one line of visible characters; one of nothing but spaces is quoted. */
 export function visible(text: unknown): string {
-  return String(text).replace(UNSEEN, (c) => escaped(c));
+  const line = String(text).replace(UNSEEN, (c) => escaped(c));
+  return /^\s+$/.test(line) ? `"${line}"` : line;
 }
 
 /** The same for a text of several lines. */
@@ -83,7 +84,7 @@ export const partsOf = (name: string): string[] => name.split(/(?<=[.\/])/);
 /** "layers.#.up_proj": names that differ only in numbers. */
 export const patternOf = (name: string): string => name.replace(/(^|[.\/_-])\d+(?=$|[.\/_-])/g, '$1#');
 
-/** Whether names match what is in the search box: a glob if it has a wildcard, else a part of the name. */
+/** Whether names in small letters match what is in the search box: a glob if it has a wildcard, else a part of the name. */
 export function matcher(query: string): ((name: string) => boolean) | null {
   const words = query.trim().toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return null;
@@ -97,11 +98,11 @@ export function matcher(query: string): ((name: string) => boolean) | null {
     const pattern = new RegExp('^' + source + '$');
     return (name: string) => pattern.test(name);
   });
-  return (name) => {
-    const lower = name.toLowerCase();
-    return tests.every((test) => test(lower));
-  };
+  return (name) => tests.every((test) => test(name));
 }
+
+/** A name with its numbers in eight digits: in the order of these, "layers.2" is before "layers.10". */
+export const numberKey = (name: string): string => name.replace(/\d+/g, (digits) => digits.padStart(8, '0'));
 
 export const collator = new Intl.Collator('en', {numeric: true});
 

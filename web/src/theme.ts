@@ -1,12 +1,14 @@
 // Light and dark: as the user chose it, else as the system has it.
 
 let dark = false;
+const colors = new Map<string, string>(); // of the style sheet: asking it takes a while
 
 /** Asked for every cell of a picture. */
 export const isDark = (): boolean => dark;
 
 function show(theme: string): void {
   document.documentElement.dataset.theme = theme;
+  colors.clear();
   dark = theme === 'dark';
 }
 
@@ -28,7 +30,11 @@ export function chooseTheme(theme: 'light' | 'dark'): void {
 }
 
 /** A colour of the style sheet. */
-export const themeColor = (name: string): string =>
-  getComputedStyle(document.documentElement)
-    .getPropertyValue('--' + name)
-    .trim();
+export function themeColor(name: string): string {
+  let color = colors.get(name);
+  if (color === undefined) {
+    color = getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+    colors.set(name, color);
+  }
+  return color;
+}

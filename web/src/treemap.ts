@@ -77,7 +77,7 @@ export class Treemap {
       c.fillStyle = this.inks.group;
       c.fillRect(x + GAP / 2, y + GAP / 2, w - GAP, h - GAP);
       if (strip > 13)
-        this.label(node.name.replace(/[.\/]$/, ''), x + 6, y + strip / 2 + 1, w - 12, this.inks.ink, bytesText(node.value));
+        this.label(visible(node.name.replace(/[.\/]$/, '')), x + 6, y + strip / 2 + 1, w - 12, this.inks.ink, bytesText(node.value));
     }
     if (iw < 2 || ih < 2) return;
     if (!node.placedIn) {
@@ -104,7 +104,7 @@ export class Treemap {
     if (w < 38 || h < 16) return;
     const ink = wantsDarkText(color) ? '#16202a' : '#ffffff';
     const many = node.tensors && node.tensors.length > 1 ? ' ×' + countText(node.tensors.length) : '';
-    this.label((node.name || '(itself)') + many, x + 6, y + Math.min(h / 2, 12), w - 10, ink);
+    this.label((visible(node.name) || '(itself)') + many, x + 6, y + Math.min(h / 2, 12), w - 10, ink);
     if (h > 40 && w > 60) {
       c.globalAlpha = 0.75;
       this.label(bytesText(node.value), x + 6, y + 27, w - 10, ink);
@@ -112,10 +112,10 @@ export class Treemap {
     }
   }
 
-  /** A text cut to a width, and another one at the right if both fit. */
+  /** A visible text cut to a width, and another one at the right if both fit. */
   private label(text: string, x: number, y: number, width: number, color: string, right?: string): void {
     const c = this.context;
-    let shownText = visible(text);
+    let shownText = text;
     c.fillStyle = color;
     let room = width;
     if (right) {

@@ -1,13 +1,15 @@
 // Which statistics are asked for: those of what is looked at, and no others.
 
-import {offerToRead} from './progress';
+import {offerToRead, withdrawOffer} from './progress';
 import type {Wanted} from './source';
 import {source, state, store} from './state';
+import type {Side} from './store';
 
 // What a remote checkpoint is read for without being asked, in bytes.
 const FREELY_READ = 256e6;
 
 let wantedList: number[] = [];
+const allowed = new Set<string>(); // sides and numbers that may be read, however large
 
 /** Asks for statistics of tensors of the store, on every side that has them: all that this view looks at. */
 export function want(list: number[]): void {
@@ -22,28 +24,48 @@ export function forgetWanted(): void {
 
 export const wantsNothing = (): boolean => wantedList.length === 0;
 
-/** The tensor that is looked at comes first, and then what the view wants. */
+/** Whether a tensor's values are so far away, and so many, that somebody has to say that they are wanted. */
+export const isHeldBack = (side: Side, k: number): boolean =>
+  side.remote && side.bytes[k] > FREELY_READ && !allowed.has(`${side.number} ${k}`);
+
+export function allow(side: Side, k: number): void {
+  allowed.add(`${side.number} ${k}`);
+}
+
+/** The tensor that is looked at comes first, and then what the view wants; what is known is not asked for. */
 export function askAgain(): void {
-  const wanted: Wanted[] = [];
-  let bytes = 0;
-  const add = (i: number): void => {
+  const held: Wanted[] = [];
+  let of = 0;
+  const partsOf = (list: number[], most: number): Wanted[] => {
+    const far: Wanted[] = [],
+      near: Wanted[] = [];
+    let bytes = 0;
     for (const side of store.sides) {
-      const k = store.on(side.number, i);
-      if (k < 0) continue;
-      wanted.push([side.number, k]);
-      if (side.remote && !side.stats.has(k)) bytes += side.bytes[k];
+      for (const i of list) {
+        const k = store.on(side.number, i);
+        if (k < 0) continue;
+        ++of;
+        if (side.stats.has(k) && list === wantedList) continue;
+        const isFar = side.remote && !side.stats.has(k) && !allowed.has(`${side.number} ${k}`);
+        if (isFar) bytes += side.bytes[k];
+        (isFar ? far : near).push([side.number, k]);
+      }
     }
+    if (bytes <= most) return [...near, ...far];
+    for (const one of far) held.push(one);
+    return near;
   };
-  if (state.tensor >= 0) add(state.tensor);
-  const chosen = [...wanted];
-  bytes = 0;
-  wantedList.forEach(add);
-  if (bytes > FREELY_READ && !store.mayRead) {
-    wanted.length = chosen.length;
-    offerToRead(bytes, () => {
-      store.mayRead = true;
-      askAgain();
-    });
-  }
-  source.wantStats(store, wanted, chosen);
+  const chosen = partsOf(state.tensor >= 0 ? [state.tensor] : [], FREELY_READ),
+    wanted = [...chosen, ...partsOf(wantedList, FREELY_READ)];
+  const bytes = [...new Map(held.map(([side, k]) => [`${side} ${k}`, store.sides[side].bytes[k]])).values()];
+  if (held.length === 0) withdrawOffer();
+  else
+    offerToRead(
+      bytes.reduce((sum, size) => sum + size, 0),
+      () => {
+        for (const [side, k] of held) allow(store.sides[side], k);
+        askAgain();
+      },
+    );
+  source.wantStats(store, wanted, chosen, of);
 }

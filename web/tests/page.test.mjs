@@ -1,8 +1,10 @@
 // One checkpoint on the page: every view, by pointer and by key.
 import assert from 'node:assert/strict';
+import {mkdirSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
 import {test} from 'node:test';
 import {Bench} from './browser.mjs';
-import {model, write} from './checkpoints.mjs';
+import {model, numbers, write} from './checkpoints.mjs';
 
 const bench = new Bench();
 const small = () => write(bench.folder, 'm.safetensors', model());
@@ -93,13 +95,28 @@ test('a chip of a dtype filters by it', async () => {
   assert.equal(await bench.page.getAttribute('.chip:has-text("F16")', 'aria-pressed'), 'true');
 });
 
-test('an untrained layer and a NaN stand out', async () => {
+test('an untrained layer stands out, and a NaN does whatever is measured', async () => {
   await bench.served(small());
   await bench.view('layers');
-  await bench.page.waitForSelector('.mark-at.odd');
-  assert.match(await bench.page.getAttribute('.mark-at.odd', 'aria-label'), /mlp\.up\.weight, layer 3: 0, far/);
-  await bench.page.click('[aria-label=Measure] button:has-text("NaN")');
-  await bench.until(() => /mlp.down.weight, layer 4/.test(document.querySelector('.mark-at.odd')?.getAttribute('aria-label')));
+  await bench.page.waitForSelector('.mark-at.odd[aria-label*="mlp.up.weight, layer 3: 0, far"]');
+  for (const measure of ['RMS', 'Max', 'Zeros', 'NaN']) {
+    await bench.page.click(`[aria-label=Measure] button:has-text("${measure}")`);
+    await bench.page.waitForSelector('.mark-at.odd[aria-label*="mlp.down.weight, layer 4"][aria-label$="1 value not finite"]'.replace('1 v', '1\u00a0v'));
+  }
+  await bench.page.focus('.mark-at.odd');
+  assert.match(await bench.text('#tip'), /NaN or Inf/);
+});
+
+test('one expert of many that is nothing but zeros stands out', async () => {
+  const tensors = {};
+  for (let layer = 0; layer < 4; ++layer) {
+    for (let expert = 0; expert < 16; ++expert)
+      tensors[`layers.${layer}.experts.${expert}.up`] = ['F32', [8], layer === 2 && expert === 5 ? Array(8).fill(0) : numbers(8, 1, layer * 16 + expert + 1)];
+  }
+  await bench.served(write(bench.folder, 'm.safetensors', tensors));
+  await bench.view('layers');
+  await bench.page.waitForSelector('.mark-at.odd[aria-label*="layer 2: 0"]');
+  assert.equal(await bench.count('.mark-at.odd'), 1);
 });
 
 test('a chosen tensor has its statistics, its histogram, its values and the lines that give them', async () => {
@@ -147,6 +164,82 @@ test('the heat map shows the value under the pointer, and comes closer', async (
   await bench.page.focus('.heat');
   await bench.page.keyboard.press('+');
   await bench.page.waitForSelector('.heat-box .hint:has-text("rows 6–26")');
+});
+
+test('a value that F32 does not hold is told as it is, by pointer and by arrow keys', async () => {
+  const values = Buffer.from(new BigInt64Array([1n, 2n, 16777217n, 123456789n, 5n, 6n]).buffer);
+  await bench.served(write(bench.folder, 'm.safetensors', {w: ['I64', [2, 3], values]}));
+  await bench.go('tensor=w');
+  await bench.page.waitForSelector('.heat-box .hint:has-text("every value")');
+  await bench.pointAt('.heat', 0.5 / 3, 0.75, /^123456789\n[^]*this value/); // row 1, column 0
+  await bench.page.mouse.move(0, 0);
+  await bench.page.focus('.heat');
+  for (const key of ['ArrowRight', 'ArrowUp', 'ArrowRight']) await bench.page.keyboard.press(key); // row 0, column 2
+  await bench.until(() => /^16777217/.test(document.querySelector('#tip').innerText));
+  assert.match(await bench.text('#said'), /16777217, row 0, column 2/);
+});
+
+test('a histogram and singular values tell their places to arrow keys', async () => {
+  await bench.served(small());
+  await bench.go('tensor=' + UP);
+  await bench.page.waitForSelector('aside .bins');
+  await bench.page.focus('aside .histogram');
+  await bench.page.keyboard.press('ArrowRight');
+  assert.match(await bench.text('#tip'), /^near −/);
+});
+
+test('the histogram of one value is around it', async () => {
+  await bench.served(write(bench.folder, 'm.safetensors', {w: ['F32', [4], [1e-8, 1e-8, 1e-8, 1e-8]]}));
+  await bench.go('tensor=w');
+  await bench.page.waitForSelector('aside .bins');
+  assert.match(await bench.page.getAttribute('aside .histogram', 'aria-label'), /from 8\.5e−9 to 1\.15e−8/);
+});
+
+test('a name that looks like an option, or like nothing, is a name', async () => {
+  const names = ['-h', '  ', '\u3164', '\u2800'];
+  await bench.served(write(bench.folder, 'm.safetensors', Object.fromEntries(names.map((name) => [name, ['F32', [1], [1]]]))));
+  await bench.view('table');
+  const shown = await bench.page.locator('.row .name').allInnerTexts();
+  assert.deepEqual(shown.map((name) => name.replaceAll('\u00a0', ' ')).sort(), ['"  "', '-h', '\\u2800', '\\u3164'].sort());
+  await bench.go('tensor=-h');
+  await bench.page.waitForSelector('aside .code');
+  assert.equal(await bench.page.innerText('aside .code code'), `ballast cat -- ${bench.folder}/m.safetensors -h`);
+});
+
+test('what is refused together is asked for one by one, and again when it is chosen', async () => {
+  bench.forgiven = /status of 400/;
+  let isBroken = true;
+  await bench.page.route('**/api/stats/**', (route) => {
+    const numbers = new URL(route.request().url()).searchParams.get('numbers').split(',');
+    if (!isBroken || !numbers.includes('2')) return route.continue();
+    return route.fulfill({status: 400, contentType: 'application/json', body: '{"error": "it is broken", "hint": null}'});
+  });
+  const {origin} = await bench.served(small());
+  await bench.page.goto(origin + '/#view=table&folded=false&sort=std');
+  await bench.until(() => document.querySelectorAll('.row').length === 19 && [...document.querySelectorAll('.row .c-std')].filter((cell) => cell.textContent === '–').length === 1);
+  isBroken = false;
+  await bench.page.click('.row:has(.c-std:text-is("–"))');
+  await bench.page.waitForSelector('aside .numbers');
+});
+
+test('singular values that nobody looks at any more are not waited for', async () => {
+  await bench.page.route('**/api/spectrum/**', () => {}); // never answered
+  await bench.served(small());
+  await bench.go('tensor=' + UP);
+  await bench.page.click('.spectrum button');
+  const left = bench.page.waitForEvent('requestfailed', (request) => request.url().includes('spectrum'));
+  await bench.page.keyboard.press('Escape');
+  await left;
+});
+
+test('a text that is cut says so', async () => {
+  const folder = join(bench.folder, 'model');
+  mkdirSync(folder);
+  write(folder, 'model.safetensors', model());
+  writeFileSync(join(folder, 'README.md'), 'x'.repeat(70_000));
+  await bench.open(bench.report(folder) + '#view=file');
+  await bench.page.click('summary:has-text("README.md")');
+  await bench.page.waitForSelector('text=Only its beginning is shown.');
 });
 
 test('the map zooms by pointer, wheel and keys', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {Bench} from './browser.mjs';
-import {model, write, writeAdapter} from './checkpoints.mjs';
+import {model, numbers, write, writeAdapter} from './checkpoints.mjs';
 
 const bench = new Bench();
 
@@ -19,6 +19,33 @@ test('a difference shows the worst tensors first, and what only one side has', a
   assert.match(first, /model\.layers\.3\.mlp\.up\.weight/);
   assert.match(first, /from zero/);
   assert.match(await bench.text('main'), /Only in B: 1/);
+});
+
+test('changed shapes come first, in the table, too, and lists that are cut say so', async () => {
+  const sides = [0, 1].map((side) => {
+    const tensors = {'another.shape': ['F32', [4 - 2 * side], numbers(4 - 2 * side)]};
+    for (let i = 0; i < 201; ++i) tensors[`l.${i}.w`] = ['F32', [2], [1, 2 + side]];
+    return write(bench.folder, `${side}.safetensors`, tensors);
+  });
+  await bench.served(...sides);
+  await bench.view('difference');
+  await bench.page.waitForSelector('.worst');
+  assert.match(await bench.text('.card:has(.worst) >> nth=0'), /^Another shape\n+another\.shape\n+\[4\] → \[2\]/);
+  assert.match(await bench.text('.card:has(.worst) >> nth=1'), /The first 200 of 201\./);
+  await bench.view('table');
+  await bench.page.waitForSelector('.c-shape:has-text("[4] → [2]")');
+});
+
+test('the one layer that changed stands out', async () => {
+  const sides = [0, 1].map((side) => {
+    const tensors = {};
+    for (let i = 0; i < 8; ++i) tensors[`l.${i}.w`] = ['F32', [2], [1, i === 3 ? 2 + side : 2]];
+    return write(bench.folder, `${side}.safetensors`, tensors);
+  });
+  await bench.served(...sides);
+  await bench.view('layers');
+  await bench.page.waitForSelector('.mark-at.odd[aria-label*="layer 3"]');
+  assert.equal(await bench.count('.mark-at.odd'), 1);
 });
 
 test('a tensor of two sides has both histograms over each other', async () => {

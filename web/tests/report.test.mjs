@@ -1,6 +1,7 @@
 // The report: one file, opened from the disk, with the network off.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
+import {fileURLToPath} from 'node:url';
 import {Bench} from './browser.mjs';
 import {model, write} from './checkpoints.mjs';
 
@@ -13,7 +14,7 @@ test('a report opens from a file with the network off, and asks for nothing', as
   await bench.open(address);
   for (const view of ['table', 'layers', 'file', 'map']) await bench.view(view);
   await bench.view('layers');
-  assert.equal(await bench.count('.mark-at.odd'), 1);
+  assert.equal(await bench.count('.mark-at.odd'), 2);
   assert.deepEqual(
     bench.requests.filter((name) => !/^(file|data|blob):/.test(name)),
     [],
@@ -47,4 +48,17 @@ test('a printed page has the view and the tensor, and nothing to press', async (
   await bench.page.emulateMedia({media: 'print'});
   for (const selector of ['.search', '#theme', '.close']) assert.ok(!(await bench.page.isVisible(selector)), selector);
   assert.ok(await bench.page.isVisible('aside .numbers'));
+});
+
+test('an adapter whose modules cannot be compared says why', async () => {
+  await bench.open(bench.report(fileURLToPath(new URL('../../tests/vectors/gguf/lora_adapter.gguf', import.meta.url))));
+  await bench.page.waitForSelector('.card:has-text("attention.head_count")');
+});
+
+test('statistics of a sample say so in every view', async () => {
+  await bench.open(bench.report(write(bench.folder, 'm.safetensors', model()), '--sample', '100') + '#color=norm');
+  for (const view of ['map', 'table', 'layers']) {
+    await bench.view(view);
+    await bench.page.waitForSelector('.tools:has-text("from about 100\u00a0values of each")');
+  }
 });
