@@ -169,7 +169,7 @@ OutputFolder::~OutputFolder() {
 }
 
 void refuse_existing(const Session& session, const std::string& path) {
-  if (session.force || !std::filesystem::exists(path)) return;
+  if (session.save_options().overwrite || !std::filesystem::exists(path)) return;
   throw Error(Errc::invalid_argument, "already exists")
       .of_system(EEXIST)
       .in(path)

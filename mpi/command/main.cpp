@@ -20,7 +20,7 @@ constexpr std::string_view kVerbs[] = {"convert", "adapter merge", "hash", "veri
 
 constexpr std::string_view kExamples =
     R"(  mpirun -n 4 ballast-mpi convert model/ half/ --dtype BF16 --max-shard-size 5GB
-  srun -n 16 ballast-mpi adapter merge base/ my-lora/ -o merged/ --rank-report
+  srun --kill-on-bad-exit=1 -n 16 ballast-mpi adapter merge base/ my-lora/ -o merged/
 )";
 
 ballast::mpi::RankReport report_of(std::span<const ballast::TeamWork> work) {
