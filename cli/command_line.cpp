@@ -37,13 +37,17 @@ void describe(const Program& program, Command& root, Session& session, bool& sho
   root.flag("--version", Answer::version, "the version");
   root.flag("--limits", &show_limits, "the limits on input, with their defaults");
   add_common_options(root, session);
+  // Every process has caches of its own, or sees those of others at another time: then not all would read the same.
+  if (program.team != nullptr)
+    std::erase_if(root.arguments,
+                  [](const Argument& option) { return option.long_name.find("cache") != option.long_name.npos; });
   if (program.rank_table != nullptr)
     root.flag("--rank-report", &session.rank_report, "the bytes that each process read, sent, wrote and held");
   const auto is_said = [&](std::string_view name) { return std::ranges::find(words, name) != words.end(); };
   const bool is_about_all = is_said("completion");
   for (const Verb& verb : kVerbs) {
     if (!program.has(verb.name)) continue;
-    Command& described = root.verb(std::string(verb.name), std::string(verb.summary));
+    Command& described = root.verb(std::string(verb.name), program.summary_of(verb.name, verb.summary));
     // Words without a verb mean `info`.
     if (is_about_all || is_said(verb.name) || verb.name == "info") verb.add(described, session);
     keep_verbs_of(program, described);

@@ -32,22 +32,29 @@ unsigned number_in(const char* variable) {
   return number;
 }
 
+// What started this process together with others; null if nothing did.
+const Launcher* launcher_of_many() noexcept {
+  for (const Launcher& launcher : kLaunchers) {
+    if (number_in(launcher.processes) >= 2 && std::getenv(launcher.process) != nullptr) return &launcher;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
+bool is_one_of_many() noexcept { return launcher_of_many() != nullptr; }
+
 void refuse_to_write_many_times(bool has_mpi) {
-  for (const Launcher& launcher : kLaunchers) {
-    const unsigned processes = number_in(launcher.processes);
-    if (processes < 2 || std::getenv(launcher.process) == nullptr) continue;
-    throw Error(Errc::invalid_argument,
-                fmt::format("{} started {} processes of ballast, and each of them would write the same", launcher.name,
-                            processes))
-        .hint(
-            has_mpi
+  const Launcher* const launcher = launcher_of_many();
+  if (launcher == nullptr) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("{} started {} processes of ballast, and each of them would write the same", launcher->name,
+                          number_in(launcher->processes)))
+      .hint(has_mpi
                 ? "MPI knows of one process only: start ballast-mpi by the mpirun of its own MPI, or by srun --mpi=pmix"
                 : fmt::format("ballast-mpi writes it together: convert, adapter merge; for one process, start "
                               "ballast without {}",
-                              launcher.name));
-  }
+                              launcher->name));
 }
 
 }  // namespace ballast::cli

@@ -87,6 +87,8 @@ std::string Session::target_in(const std::string& target) const {
 OpenOptions Session::data_options() const {
   OpenOptions options = open_options();
   if (ignore_cache) return options;
+  if (host == nullptr && (make_cache || cache_all)) refuse_to_write_many_times();
+  if (host == nullptr && is_one_of_many()) return options;
   const char* wish = std::getenv("BALLAST_CACHE");
   const std::string_view wanted = wish == nullptr ? "" : wish;
   if (make_cache || wanted == "1") options.cache = Cache::automatic;
@@ -95,8 +97,8 @@ OpenOptions Session::data_options() const {
   return options;
 }
 
-SaveOptions Session::save_options() const {
-  if (host == nullptr && team_of(team).size() == 1) refuse_to_write_many_times(team != nullptr);
+SaveOptions Session::save_options(bool is_dry_run) const {
+  if (!is_dry_run && host == nullptr && team_of(team).size() == 1) refuse_to_write_many_times(team != nullptr);
   SaveOptions options;
   options.team = team;
   options.overwrite = force;

@@ -58,8 +58,9 @@ struct Session {
 
   OpenOptions open_options() const;  // never makes a cache
   OpenOptions look_options() const;  // the same for verbs that show what a header says, and read no data
-  OpenOptions data_options() const;  // makes a cache if the user asks for it
-  SaveOptions save_options() const;  // for verbs that write: throws if several processes would write the same
+  OpenOptions data_options() const;  // makes a cache if the user asks for it, and throws if several processes would
+  // For verbs that write: throws if several processes would write the same, unless nothing is written in the end.
+  SaveOptions save_options(bool is_dry_run = false) const;
   // Whether long values and lists are shown in full: a program gets everything.
   bool shows_all() const noexcept { return verbose || !screen.interactive; }
   ProgressBar progress_bar() const;

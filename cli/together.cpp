@@ -13,13 +13,6 @@
 namespace ballast::cli {
 namespace {
 
-// Every process has caches of its own, or sees those of others at another time: then not all would read the same.
-void refuse_caches(const Program& program, const Session& session) {
-  if (!session.make_cache && !session.cache_all) return;
-  throw Error(Errc::invalid_argument, fmt::format("{} makes no cache", program.name))
-      .hint("leave --cache out; or make the cache with ballast, and convert from it");
-}
-
 // What every process has, as bytes, in the order of the processes.
 template <class T>
 std::vector<T> of_all(Team& team, const T& mine) {
@@ -46,7 +39,6 @@ void add_members(std::string& document, const std::string& members) {
 }  // namespace
 
 int run_together(const Program& program, Session& session, const Command& command) {
-  refuse_caches(program, session);
   session.ignore_cache = true;
   session.quiet = session.quiet || !session.team->is_first();
   std::string document;

@@ -65,7 +65,7 @@ std::shared_ptr<const NodeMemory> share_memory(const Communicator& node, std::ui
   Packer packer;
   const std::string name = is_first ? random_name() : std::string();
   const Descriptor own(is_first ? shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR) : -1);
-  const bool is_made = own && reserve(own.get(), size);
+  const bool is_made = own && ftruncate(own.get(), static_cast<off_t>(size)) == 0;
   packer.text(is_made ? name : std::string());
 
   const Bytes sent = node.broadcast(packer.take());
@@ -78,8 +78,10 @@ std::shared_ptr<const NodeMemory> share_memory(const Communicator& node, std::ui
     if (other) memory = mapped(other.get(), size);
   }
   const bool all_have_it = agree(node, memory != nullptr);
+  // The name is gone before the memory is taken, which lasts: whoever is killed meanwhile leaves nothing behind.
   if (own) shm_unlink(name.c_str());
-  return all_have_it ? memory : nullptr;
+  if (!all_have_it) return nullptr;
+  return agree(node, !is_first || reserve(own.get(), size)) ? memory : nullptr;
 }
 
 }  // namespace ballast::mpi

@@ -3,7 +3,8 @@
 // MPI_Win_allocate_shared gives such memory too, but a window can only be freed by all of its ranks at once, and before
 // MPI_Finalize. A tensor is freed whenever its last owner lets go of it, on each rank at another time, and may well
 // outlive MPI. So this is a mapped object of POSIX shared memory, which the system frees when no process maps it any
-// more. The object has a name only while the ranks map it: nothing is left behind by a process that is killed later.
+// more. The object has a name only while the ranks map it, and no memory yet: nothing is left behind by a process that
+// is killed.
 #pragma once
 
 #include <cstddef>

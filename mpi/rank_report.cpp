@@ -24,10 +24,13 @@ constexpr std::array<std::pair<std::string_view, Number>, 7> kColumns = {{
     {"twice", &RankTraffic::twice},
 }};
 
+// The numbers of `total` that are none are left out: nobody did that, or nobody counted it.
 template <class Cell>
-std::string row(std::string_view name, const Cell& cell) {
+std::string row(const RankTraffic& total, std::string_view name, const Cell& cell) {
   std::string line = fmt::format("{:<9}", name);
-  for (const auto& [heading, number] : kColumns) line += fmt::format(" {:>10}", cell(heading, number));
+  for (const auto& [heading, number] : kColumns) {
+    if (total.*number != 0) line += fmt::format(" {:>10}", cell(heading, number));
+  }
   return line + '\n';
 }
 
@@ -49,14 +52,14 @@ double RankReport::imbalance(Number number) const {
 }
 
 std::string to_string(const RankReport& report) {
-  std::string text = row("", [](std::string_view heading, Number) { return std::string(heading); });
+  const RankTraffic total = report.total();
+  std::string text = row(total, "", [](std::string_view heading, Number) { return std::string(heading); });
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
-    text += row(fmt::format("rank {}", rank),
+    text += row(total, fmt::format("rank {}", rank),
                 [&](std::string_view, Number number) { return format_bytes(report.ranks[rank].*number); });
   }
-  const RankTraffic total = report.total();
-  text += row("all", [&](std::string_view, Number number) { return format_bytes(total.*number); });
-  text += row("imbalance",
+  text += row(total, "all", [&](std::string_view, Number number) { return format_bytes(total.*number); });
+  text += row(total, "imbalance",
               [&](std::string_view, Number number) { return fmt::format("{:.3f}", report.imbalance(number)); });
   return text;
 }

@@ -192,6 +192,16 @@ std::vector<ReadPiece> in_pieces(const std::vector<ReadItem>& items, const Exten
   return pieces;
 }
 
+// A granule is decoded as a whole, so a piece holds at least one. What can only be read in order and what is laid out
+// in memory is kept by its reader.
+std::uint64_t piece_with_a_granule(const Extents& extents, std::uint64_t piece_bytes) {
+  for (const Extent& extent : extents.all) {
+    if (!extent.is_strided && !extent.tensor.storage()->is_sequential())
+      piece_bytes = std::max(piece_bytes, std::min(extent.granule, extent.size));
+  }
+  return piece_bytes;
+}
+
 bool are_cut_alike(const RankedTensor& a, const RankedTensor& b) {
   return std::ranges::equal(a.parts, b.parts, [&](const RankPart& x, const RankPart& y) {
     const PartForm p = form_of(a, x), q = form_of(b, y);
@@ -268,7 +278,8 @@ Schedule make_schedule(const Demand& demand, std::uint64_t piece_bytes) {
   Dealer dealer(demand, Claims(demand).run());
   Schedule schedule;
   schedule.needed = schedule.read = dealer.total();
-  for (const auto& items : dealer.run()) schedule.pieces.push_back(in_pieces(items, demand.extents, piece_bytes));
+  const std::uint64_t most = piece_with_a_granule(demand.extents, piece_bytes);
+  for (const auto& items : dealer.run()) schedule.pieces.push_back(in_pieces(items, demand.extents, most));
   return schedule;
 }
 

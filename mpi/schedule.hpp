@@ -71,7 +71,8 @@ struct Schedule {
   std::size_t rounds() const;  // the most pieces of a rank
 };
 
-// Without cutting a granule, unless it is larger than `piece_bytes`: then one rank reads all of its pieces.
+// Without cutting a granule, even if it is larger than `piece_bytes`, unless it is everything that can only be read in
+// order, or a strided tensor: then one rank reads all of its pieces.
 Schedule make_schedule(const Demand& demand, std::uint64_t piece_bytes);
 
 // Where the bytes of the parts have to go.

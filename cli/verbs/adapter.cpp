@@ -82,7 +82,7 @@ int write_adapter(Session& session, const Arguments& arguments, const Adapter& a
   options.dialect = dialect;
   options.portable = arguments.portable;
   options.names = arguments.names;
-  options.save = session.save_options();
+  options.save = session.save_options(arguments.dry_run);
   const SavePlan plan = plan_save(adapter, arguments.out, options);
   return write(session, arguments, plan, options.save, dialect == AdapterDialect::peft);
 }
@@ -124,7 +124,7 @@ int run_inject(Session& session, const Arguments& arguments) {
   note_names(session, injected.missing, "of the adapter missing");
   note_names(session, injected.unexpected, "left out that the base has no place for");
   note_names(session, injected.mismatched, "left out that the base has in another shape");
-  const SaveOptions options = session.save_options();
+  const SaveOptions options = session.save_options(arguments.dry_run);
   return write(session, arguments, plan_save(injected.model, arguments.out, options), options, false);
 }
 

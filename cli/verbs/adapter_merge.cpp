@@ -109,7 +109,7 @@ int run_merge(Session& session, const Arguments& given) {
   if (arguments.adapters.empty()) throw Error(Errc::invalid_argument, "there is no adapter to merge");
   const Checkpoint base = opened_base(session, arguments);
   const Checkpoint checkpoint = merged(session, arguments, base);
-  SaveOptions options = session.save_options();
+  SaveOptions options = session.save_options(arguments.dry_run);
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = bytes_argument("--max-shard-size", arguments.max_shard_size);
   if (!arguments.memory.empty()) options.memory_bytes = bytes_argument("--memory", arguments.memory);

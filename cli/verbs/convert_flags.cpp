@@ -111,7 +111,7 @@ std::optional<QuantizeOptions> quantize_options(const ConvertFlags& flags) {
 }
 
 SaveOptions save_options(const Session& session, const ConvertFlags& flags) {
-  SaveOptions options = session.save_options();
+  SaveOptions options = session.save_options(flags.dry_run);
   if (flags.max_shard_size) options.max_shard_bytes = shard_bytes(*flags.max_shard_size);
   options.allow_empty = flags.allow_empty;
   options.raw_blocks = flags.raw;

@@ -59,7 +59,7 @@ struct RankReport {
   // The largest of the ranks' numbers, divided by their mean: 1 if all ranks have the same, or all have none.
   double imbalance(std::uint64_t RankTraffic::*number) const;
 };
-std::string to_string(const RankReport& report);  // a table
+std::string to_string(const RankReport& report);  // a table, without the numbers that all ranks have none of
 
 // Who reads a byte that several ranks need.
 enum class ReadOnce : std::uint8_t {
@@ -72,7 +72,7 @@ struct LoadOptions {
   LoadStateDictOptions load{};  // without a slice; `mode` and `consume` do not matter, since bytes arrive in memory
   ReadOnce read_once = ReadOnce::job;
   bool share = true;  // the ranks of a node have one copy of what several of them need and may look at
-  std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for buffers, on each rank
+  std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // for buffers, on each rank; at least four granules (frames)
 };
 
 struct Loaded {

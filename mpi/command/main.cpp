@@ -20,7 +20,7 @@ constexpr std::string_view kVerbs[] = {"convert", "adapter merge", "hash", "veri
 
 constexpr std::string_view kExamples =
     R"(  mpirun -n 4 ballast-mpi convert model/ half/ --dtype BF16 --max-shard-size 5GB
-  srun -n 16 ballast-mpi adapter merge base/ my-lora/ -o merged/ --rank-report
+  srun --kill-on-bad-exit=1 -n 16 ballast-mpi adapter merge base/ my-lora/ -o merged/
 )";
 
 ballast::mpi::RankReport report_of(std::span<const ballast::TeamWork> work) {
@@ -36,11 +36,12 @@ std::string table_of(std::span<const ballast::TeamWork> work) { return to_string
 
 std::string members_of(std::span<const ballast::TeamWork> work) {
   const ballast::mpi::RankReport report = report_of(work);
+  const bool counts_held = report.total().held != 0;  // the buffers of verbs that only read are not counted
   std::string text = "\"ranks\": [";
   for (const ballast::mpi::RankTraffic& rank : report.ranks) {
-    text += fmt::format(R"({}{{"read": {}, "sent": {}, "received": {}, "written": {}, "held": {}}})",
+    text += fmt::format(R"({}{{"read": {}, "sent": {}, "received": {}, "written": {}{}}})",
                         &rank == report.ranks.data() ? "" : ", ", rank.read, rank.sent, rank.received, rank.written,
-                        rank.held);
+                        counts_held ? fmt::format(R"(, "held": {})", rank.held) : "");
   }
   return text + fmt::format(R"(], "imbalance": {{"read": {:.4f}, "written": {:.4f}}})",
                             report.imbalance(&ballast::mpi::RankTraffic::read),

@@ -14,6 +14,7 @@
 #include <ballast/error.hpp>
 
 #include "core/overflow_counter.hpp"
+#include "core/read_counter.hpp"
 #include "core/wanted.hpp"
 
 namespace ballast {
@@ -21,8 +22,9 @@ namespace ballast {
 struct ThreadPool::Job {
   std::size_t count;
   const std::function<void(std::size_t, unsigned)>& work;
-  OverflowCounter* counter = current_overflow_counter();  // the counter of the thread that waits for the work
-  const Question* waiter = current_question();            // whether that thread wants the work, which it asks, too
+  OverflowCounter* counter = current_overflow_counter();  // the counters of the thread that waits for the work
+  ReadCounter* reads = current_read_counter();
+  const Question* waiter = current_question();  // whether that thread wants the work, which it asks, too
   std::atomic<bool> is_asked{false}, is_unwanted{false};
   const Question question = [this] {
     is_asked = true;
@@ -36,6 +38,7 @@ struct ThreadPool::Job {
 
   void work_off(unsigned worker) noexcept {
     const OverflowsCountedFor caller(counter);
+    const ReadsCountedFor reader(reads);
     const WantedWhile wanted(&question);
     for (std::size_t item = claim(); item < count; item = claim()) {
       try {

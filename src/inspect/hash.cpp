@@ -7,6 +7,7 @@
 
 #include "core/deal.hpp"
 #include "core/progress_meter.hpp"
+#include "core/read_counter.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
 #include "kernels/digest.hpp"
@@ -89,11 +90,11 @@ std::vector<kernels::Sha256::Digest> hash_tensors(const StateDict& tensors, std:
     reads.add(tensors[numbers[mine[i]]].tensor, {0, sizes[mine[i]]});
   });
   std::vector<kernels::Sha256::Digest> digests(numbers.size());
+  const ReadsOfMember reads(team);
   ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
     ahead.begin(i);
     digests[mine[i]] = hash_tensor(tensors[numbers[mine[i]]].tensor, meter);
   });
-  team.count({.read = deal.my_bytes()});
   deal.share(std::span(digests));
   return digests;
 }

@@ -13,6 +13,7 @@
 #include "core/json_string.hpp"
 #include "core/name_hash.hpp"
 #include "core/progress_meter.hpp"
+#include "core/read_counter.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -84,11 +85,11 @@ void take_digests(std::vector<Work>& works, const ManifestOptions& options) {
   ReadAhead ahead(mine.size(), [&](std::size_t i, Announcement& reads) {
     reads.add(*parts[mine[i]].work->tensor, parts[mine[i]].range);
   });
+  const ReadsOfMember reads(team);
   ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
     ahead.begin(i);
     hash_part(parts[mine[i]], meter);
   });
-  team.count({.read = deal.my_bytes()});
   deal.share_spans([&](std::size_t part, auto&& take) { take(leaves_of(parts[part])); });
   for (Work& work : works) *work.digest = kernels::join_leaves(work.leaves);
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/read_counter.hpp"
 #include "core/thread_pool.hpp"
 #include "tensor/pieces.hpp"
 #include "tensor/read_ahead.hpp"
@@ -54,6 +55,7 @@ void ValuePass::run(unsigned threads, ProgressMeter& meter, const Look& look, co
     const TensorPart& part = parts_[mine[i]];
     if (!is_skipped(mine[i])) reads.add(tensor_of(mine[i]), {part.first, part.size});
   });
+  const ReadsOfMember reads(team_);
   ThreadPool(mine.size() < 2 ? 1 : threads).run(mine.size(), [&](std::size_t i, unsigned worker) {
     const std::size_t part = mine[i];
     if (is_skipped(part)) return meter.add(parts_[part].size);
@@ -62,7 +64,6 @@ void ValuePass::run(unsigned threads, ProgressMeter& meter, const Look& look, co
         tensor_of(part), parts_[part].first, parts_[part].size,
         [&](std::span<const std::byte> bytes) { look(part, worker, bytes); }, &meter);
   });
-  for (const std::size_t part : mine) team_.count({.read = is_skipped(part) ? 0 : parts_[part].size});
 }
 
 std::uint64_t row_columns(const Tensor& tensor) {

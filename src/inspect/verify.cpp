@@ -18,6 +18,7 @@
 #include "checkpoint/recognize/shard_index.hpp"
 #include "core/deal.hpp"
 #include "core/progress_meter.hpp"
+#include "core/read_counter.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
 #include "inspect/chunks.hpp"
@@ -222,6 +223,7 @@ class Verifier {
       const TensorPart& part = parts[mine[i]];
       reads.add(*tensors[part.number], {part.first, part.size});
     });
+    const ReadsOfMember reads(team_);
     ThreadPool(options_.open.threads).run(mine.size(), [&](std::size_t i, unsigned) {
       ahead.begin(i);
       const TensorPart& part = parts[mine[i]];
@@ -231,7 +233,6 @@ class Verifier {
       };
       for_each_chunk(*tensors[part.number], part.first, part.size, touch, &meter);
     });
-    team_.count({.read = deal.my_bytes()});
     report_.bytes_read = total;
   }
 
@@ -252,13 +253,13 @@ class Verifier {
     const Deal deal(team_, sizes);
     ProgressMeter meter(progress_, "checking sums", std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
     std::vector<std::uint32_t> sums(sources.size());
+    const ReadsOfMember reads(team_);
     ThreadPool(options_.open.threads).run(deal.mine().size(), [&](std::size_t i, unsigned) {
       const std::size_t number = deal.mine()[i];
       const Tensor bytes(DType::u8, {sizes[number]}, sources[number].storage);
       const auto add = [&](std::span<const std::byte> chunk) { sums[number] = kernels::crc32(sums[number], chunk); };
       for_each_chunk(bytes, 0, bytes.nbytes(), add, &meter);
     });
-    team_.count({.read = deal.my_bytes()});
     deal.share(std::span(sums));
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sums[i] == *sources[i].storage->declared_crc32()) continue;

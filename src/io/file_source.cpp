@@ -14,6 +14,7 @@
 
 #include "core/checked.hpp"
 #include "core/once.hpp"
+#include "core/read_counter.hpp"
 #include "io/fault_guard.hpp"
 #include "io/identity.hpp"
 #include "io/open_file.hpp"
@@ -62,6 +63,7 @@ class FileSource final : public Source {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
+    count_read(out.size());
     const std::size_t worth_it = has_map_.load(std::memory_order_acquire) ? kWorthTheMap : kWorthMapping;
     if (out.size() >= worth_it && copy_from_map(offset, out)) return;
     pread_all(offset, out);
@@ -83,6 +85,7 @@ class FileSource final : public Source {
       return true;
     }
     if (mapped().empty()) return false;
+    count_read(size);
     if (const auto fault = look_guarded(offset, size, look)) explain_fault(*fault);
     return true;
   }

@@ -11,6 +11,7 @@
 #include <ballast/error.hpp>
 
 #include "core/checked.hpp"
+#include "core/read_counter.hpp"
 #include "net/ahead.hpp"
 
 namespace ballast::net {
@@ -67,6 +68,7 @@ class HttpSource final : public Source {
     for (const ReadRange& range : ranges) {
       if (!is_inside(range.offset, range.out.size(), size_bytes()))
         throw Error(Errc::malformed, "ends early").in(name_).at_byte(size_bytes());
+      count_read(range.out.size());
       const ReadRange rest = ahead_.take(take_kept(range), [&](std::span<Fetch> announced) { fetch_all(announced); });
       if (!rest.out.empty()) missing.push_back(rest);
     }

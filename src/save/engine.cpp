@@ -122,13 +122,14 @@ SaveReport write_all(const SavePlan& plan, SaveOptions options, Team& team, cons
   }
   if (team.is_first()) refuse_full_disk(plan, sinks);
 
-  ThreadPool pool(thread_count(options));
-  const std::uint64_t buffer_bytes = least_of(team, buffer_bytes_each(options));
+  const Buffers buffers = buffers_of(plan, options);
+  ThreadPool pool(buffers.threads);
+  const std::uint64_t buffer_bytes = least_of(team, buffers.bytes_each);
   ProgressMeter writing(options.progress, "writing", plan.total_bytes());
   ProgressMeter reading_back(options.progress, "reading back", plan.data_bytes);
   SourceCheck check(plan);
-  Workshop shop{plan, options, team,    job_sizes(buffer_bytes, plan.data_bytes, team.size()),
-                pool, check,   writing, reading_back};
+  const JobSizes sizes = job_sizes(buffer_bytes, plan.data_bytes, team.size(), options.digests || options.verify);
+  Workshop shop{plan, options, team, sizes, pool, check, writing, reading_back};
   SaveReport report;
   for (std::size_t i = 0; i < plan.files.size(); ++i) write_file(plan.files[i], *sinks[i], shop, report);
   check.read_the_rest(team, pool, buffer_bytes, options.progress);
@@ -157,10 +158,17 @@ void leave_finished_files(Error& error, const Sinks& sinks, bool is_far) {
 
 }  // namespace
 
-std::uint64_t buffer_bytes_each(const SaveOptions& options) {
-  // Buffers hold whole leaves, so that every part of an item begins with a leaf.
-  const std::uint64_t each = options.memory_bytes / thread_count(options);
-  return std::clamp(each / kernels::kLeafBytes * kernels::kLeafBytes, kLeastBuffer, kMostBuffer);
+Buffers buffers_of(const SavePlan& plan, const SaveOptions& options) {
+  // Buffers hold whole leaves, so that every part of an item can begin with a leaf.
+  const auto clamped = [](std::uint64_t leaves) {
+    return std::clamp(leaves * kernels::kLeafBytes, kLeastBuffer, kMostBuffer);
+  };
+  const unsigned threads = thread_count(options);
+  const Buffers even{clamped(options.memory_bytes / threads / kernels::kLeafBytes), threads};
+  const std::uint64_t granule = largest_granule(plan);
+  const std::uint64_t whole = clamped((granule - 1) / kernels::kLeafBytes + 1);
+  if (whole <= even.bytes_each || whole < granule || whole > options.memory_bytes) return even;
+  return {whole, static_cast<unsigned>(std::min<std::uint64_t>(options.memory_bytes / whole, threads))};
 }
 
 SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create,

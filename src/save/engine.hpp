@@ -24,7 +24,12 @@ using JoinFactory = std::function<std::unique_ptr<io::Sink>(const std::string& p
 SaveReport write_files(const SavePlan& plan, const SaveOptions& options, const SinkFactory& create,
                        const JoinFactory& join = {});
 
-// The bytes of the buffer of each thread.
-std::uint64_t buffer_bytes_each(const SaveOptions& options);
+// The buffers of a save, one for each thread. A buffer holds the largest granule that the plan reads, if there are
+// buffers of that size: then there may be fewer threads than the options allow.
+struct Buffers {
+  std::uint64_t bytes_each;
+  unsigned threads;
+};
+Buffers buffers_of(const SavePlan& plan, const SaveOptions& options);
 
 }  // namespace ballast

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "core/read_counter.hpp"
 #include "io/open_file.hpp"
 #include "kernels/crc32.hpp"
-#include "tensor/ancestors.hpp"
 #include "tensor/read_ahead.hpp"
 
 namespace ballast {
@@ -84,6 +84,7 @@ void FileWriter::carry_out(std::vector<Job>& jobs, const Deal& deal) {
     sink_.write_at(0, file_.head);
     shop_.writing.add(file_.head.size());
   }
+  const ReadsOfMember reads(team_);
   prepare(jobs, deal);
   const auto mine = deal.mine();
   const auto was_done = [&](std::size_t job) { return record_ && record_->is_done(job); };
@@ -113,11 +114,7 @@ void FileWriter::prepare(const std::vector<Job>& jobs, const Deal& deal) {
 // Whatever the members found out about the bytes that they wrote, each learns of all.
 void FileWriter::hear_of_all(std::vector<Job>& jobs, const Deal& deal) {
   if (&team_ == &Team::alone()) return;
-  TeamWork work{.written = deal.my_bytes(), .held = writer_.held_bytes()};
-  for (const std::size_t job : deal.mine()) {
-    for (const Job::Part& part : jobs[job].parts) work.read += source_bytes(*part.tensor, part.size);
-  }
-  team_.count(work);
+  team_.count({.written = deal.my_bytes(), .held = writer_.held_bytes()});
   if (team_.size() == 1) return;
 
   sink_.sync();  // nobody else can make sure that these bytes are on the disk

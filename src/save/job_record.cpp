@@ -20,8 +20,8 @@ JobRecord::JobRecord(io::Sink& sink, Team& team, std::uint64_t file_bytes, std::
 void JobRecord::begin(std::uint64_t file_bytes, const JobSizes& sizes) {
   const std::size_t jobs = was_done_.size();
   const std::string run = io::run_of_the_system();
-  const std::string head =
-      fmt::format("ballast.jobs/2 {} {} {} {} {}\n", jobs, sizes.buffer, sizes.gathered, sizes.direct, run);
+  const std::string head = fmt::format("ballast.jobs/3 {} {} {} {} {} {}\n", jobs, sizes.buffer, sizes.gathered,
+                                       sizes.direct, sizes.whole_leaves ? 1 : 0, run);
   begin_ = file_bytes + head.size();
   const bool is_continued = sink_.resume(file_bytes, head.size() + jobs);
   if (is_continued && !run.empty()) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/read_counter.hpp"
 #include "core/text.hpp"
 #include "kernels/crc32.hpp"
 #include "tensor/element_layout.hpp"
@@ -72,7 +73,10 @@ void JobWriter::write_direct(Job::Part& part, Buffer& buffer) {
     step = looks_.digests ? kDirectStep : kDirectStep - (part.offset + done) % kDirectStep;
     step = std::min(step, part.size - done);
     const auto piece = bytes.subspan(done, step);
-    if (is_looked_at(part)) look_at_mapped(part, done, piece);
+    if (is_looked_at(part))
+      look_at_mapped(part, done, piece);
+    else
+      count_read(piece.size());
     write_mapped(part, done, piece, buffer);
   }
   done_with(part);
@@ -101,6 +105,7 @@ std::span<const std::byte> JobWriter::in_step(const Job::Part& part, std::uint64
   if (buffer.size() < bytes.size() + kPage) buffer.resize(bytes.size() + kPage);
   const std::uint64_t shift = (to + kPage / 2 - reinterpret_cast<std::uintptr_t>(buffer.data())) % kPage;
   const auto copy = std::span(buffer).subspan(shift, bytes.size());
+  const ReadsCountedFor nobody(nullptr);  // the bytes are counted already
   part.tensor->storage()->read(part.tensor->offset() + part.first + done, copy);
   return copy;
 }

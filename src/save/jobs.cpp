@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kDirectBytes = std::uint64_t{64}
                                        << 10;  // smaller ranges are cheaper to gather than to write alone
 constexpr std::uint64_t kDirectPieceBytes = std::uint64_t{4} << 20;  // of a direct range: enough to keep the disk busy
+constexpr std::uint64_t kGranulesToCutOne = 8;                       // in a part whose ends cannot be those of granules
 constexpr std::uint64_t kJobsEach = 64;                              // at least, for each member of a team
 
 bool is_made_at_once(const Storage& storage) {
@@ -64,7 +65,8 @@ class JobMaker {
         jobs_.push_back({Job::Kind::direct, {part(piece)}, piece.size});
       return;
     }
-    for (const ByteRange& piece : split_by_bytes(range.size, granule_of(tensor), sizes_.gathered)) gather(part(piece));
+    const Cut cut = cut_of(tensor);
+    for (const ByteRange& piece : split_by_bytes(range.size, cut.granule, cut.target)) gather(part(piece));
   }
 
   static void add_part(Job& job, const Job::Part& part) {
@@ -72,12 +74,19 @@ class JobMaker {
     job.bytes += part.size;
   }
 
-  // The storage's granule, in whole leaves of the item's digest; just a leaf if that is more than a buffer.
-  std::uint64_t granule_of(const Tensor& tensor) const {
+  // Parts are whole granules of the storage, and whole leaves of the item's digest if that is wanted, or costs nothing.
+  // If not even a buffer holds both, a granule at the end of a part is read twice, so a part has several granules.
+  struct Cut {
+    std::uint64_t granule, target;
+  };
+  Cut cut_of(const Tensor& tensor) const {
     const std::uint64_t worth = tensor.is_contiguous() ? tensor.storage()->granule() : 1;
-    if (worth > sizes_.buffer) return kernels::kLeafBytes;
-    const std::uint64_t both = std::lcm<std::uint64_t>(worth, kernels::kLeafBytes);
-    return both <= sizes_.buffer ? both : kernels::kLeafBytes;
+    const bool fits = worth <= sizes_.buffer;
+    const std::uint64_t both = fits ? std::lcm<std::uint64_t>(worth, kernels::kLeafBytes) : UINT64_MAX;
+    if (both <= (sizes_.whole_leaves ? sizes_.buffer : sizes_.gathered)) return {both, sizes_.gathered};
+    if (fits && !sizes_.whole_leaves) return {worth, sizes_.gathered};
+    const std::uint64_t several = fits ? worth * kGranulesToCutOne : sizes_.buffer;
+    return {kernels::kLeafBytes, std::clamp(several, sizes_.gathered, sizes_.buffer)};
   }
 
   // Parts share a buffer until it is full, so that their storage is asked once.
@@ -98,12 +107,25 @@ class JobMaker {
 
 }  // namespace
 
-JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members) {
-  if (members == 1) return {buffer_bytes, buffer_bytes, kDirectPieceBytes};
+JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members, bool whole_leaves) {
+  if (members == 1) return {buffer_bytes, buffer_bytes, kDirectPieceBytes, false, whole_leaves};
   const std::uint64_t each = plan_bytes / members / kJobsEach / kernels::kLeafBytes * kernels::kLeafBytes;
   const std::uint64_t most = std::min(buffer_bytes, kDirectPieceBytes);
   const std::uint64_t size = std::clamp<std::uint64_t>(each, kernels::kLeafBytes, most);
-  return {buffer_bytes, size, size, true};
+  return {buffer_bytes, size, size, true, whole_leaves};
+}
+
+std::uint64_t largest_granule(const SavePlan& plan) {
+  std::uint64_t largest = 1;
+  for (const SavePlan::File& file : plan.files) {
+    for (const SavePlan::Item& item : file.items) {
+      const Tensor& tensor = item.tensor;
+      const bool is_gathered = tensor.nbytes() != 0 && tensor.is_contiguous() && !tensor.is_mapped();
+      if (is_gathered && !tensor.storage()->is_sequential())
+        largest = std::max(largest, std::min(tensor.storage()->granule(), tensor.nbytes()));
+    }
+  }
+  return largest;
 }
 
 std::vector<Job> make_jobs(const SavePlan::File& file, const JobSizes& sizes, std::span<const ByteRange> written) {

@@ -38,11 +38,15 @@ struct JobSizes {
   std::uint64_t buffer;    // the most that a gathered job may take: a granule is not cut if it fits in here
   std::uint64_t gathered;  // what it takes if granules allow, at most `buffer`
   std::uint64_t direct;
-  bool is_shared = false;  // several processes carry the jobs out
+  bool is_shared = false;     // several processes carry the jobs out
+  bool whole_leaves = false;  // digests are wanted, so every part begins with a leaf of its item's
 };
 
 // For a plan of so many bytes: jobs that are worth the call, and many enough that a team can share them evenly.
-JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members);
+JobSizes job_sizes(std::uint64_t buffer_bytes, std::uint64_t plan_bytes, unsigned members, bool whole_leaves = false);
+
+// The largest granule of what a gathered job reads: a buffer should hold one.
+std::uint64_t largest_granule(const SavePlan& plan);
 
 // `written` says which range of each item is in the file already; it may be empty.
 std::vector<Job> make_jobs(const SavePlan::File& file, const JobSizes& sizes, std::span<const ByteRange> written = {});

@@ -11,7 +11,6 @@
 #include "core/remedy.hpp"
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
-#include "core/thread_pool.hpp"
 #include "save/engine.hpp"
 #include "save/shards.hpp"
 #include "tensor/ancestors.hpp"
@@ -42,8 +41,8 @@ void finish(SavePlan& plan, const SaveOptions& options) {
       needs_buffers = needs_buffers || !item.tensor.is_contiguous() || !item.tensor.is_mapped();
     }
   }
-  const unsigned threads = options.threads ? options.threads : available_threads();
-  plan.memory_bytes = std::min(buffer_bytes_each(options), plan.data_bytes) * threads;
+  const Buffers buffers = buffers_of(plan, options);
+  plan.memory_bytes = std::min(buffers.bytes_each, plan.data_bytes) * buffers.threads;
   if (!needs_buffers) plan.memory_bytes = std::min(plan.memory_bytes, plan.data_bytes);
   plan.memory_bytes += kept_bytes;
 }

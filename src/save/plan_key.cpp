@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;  // to be raised if this program makes other bytes from the same input
 
-void add_file(kernels::FactHash& hash, const SavePlan::File& file) {
+void add_facts(kernels::FactHash& hash, const SavePlan::File& file) {
   hash.add(file.path);
   hash.add(file.size_bytes);
   hash.add(std::string_view(reinterpret_cast<const char*>(file.head.data()), file.head.size()));
@@ -35,7 +35,7 @@ class KeyMaker {
   }
 
   void add(const SavePlan::File& file) {
-    add_file(hash_, file);
+    add_facts(hash_, file);
     for (const SavePlan::Item& item : file.items) {
       hash_.add(item.offset);
       for_each_ancestor(item.tensor, [this](const Tensor& tensor, const auto& derivation) { add(tensor, derivation); });
@@ -89,7 +89,7 @@ std::uint64_t plan_digest(const SavePlan& plan, const SourceList& sources) {
   hash.add(plan.key.empty() ? 0 : 1);  // the key itself names devices, which have other numbers on other machines
   hash.add(sources.tensors_digest());
   for (const SavePlan::File& file : plan.files) {
-    add_file(hash, file);
+    add_facts(hash, file);
     for (const SavePlan::Item& item : file.items) hash.add(item.offset);
   }
   return hash.digest();

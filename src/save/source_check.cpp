@@ -8,6 +8,7 @@
 
 #include "core/deal.hpp"
 #include "core/progress_meter.hpp"
+#include "core/read_counter.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "kernels/crc32.hpp"
@@ -90,6 +91,7 @@ void SourceCheck::read_the_rest(Team& team, ThreadPool& pool, std::uint64_t buff
   ProgressMeter meter(progress, "checking", total);
   std::vector<std::vector<std::byte>> buffers(pool.size());
   std::vector<std::uint32_t> crc32s(pieces.size());
+  const ReadsOfMember reads(team);
   pool.run(deal.mine().size(), [&](std::size_t i, unsigned worker) {
     const std::size_t number = deal.mine()[i];
     const Piece& piece = pieces[number];
@@ -98,7 +100,6 @@ void SourceCheck::read_the_rest(Team& team, ThreadPool& pool, std::uint64_t buff
     meter.add(piece.range.size);
   });
   deal.share(std::span(crc32s));
-  team.count({.read = deal.my_bytes()});
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     auto& found = sources_.at(pieces[i].storage).found;
     found = kernels::combine_crc32(found.value_or(0), crc32s[i], pieces[i].range.size);

@@ -13,9 +13,6 @@ namespace ballast {
 void for_each_ancestor(const Tensor& tensor,
                        const std::function<void(const Tensor& tensor, const Storage::Derivation& derivation)>& visit);
 
-// The bytes of files that so many bytes of the tensor are made from, on average over the tensor.
-std::uint64_t source_bytes(const Tensor& tensor, std::uint64_t bytes);
-
 // The memory that the storages of all these tensors keep: see Storage::memory_bytes(). Storages in `counted` are left
 // out, and storages that are counted here are added to it.
 std::uint64_t kept_memory_bytes(const Tensor& tensor, std::set<const Storage*>& counted);

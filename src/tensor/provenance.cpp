@@ -19,17 +19,6 @@ void for_each_ancestor(const Tensor& tensor,
   }
 }
 
-std::uint64_t source_bytes(const Tensor& tensor, std::uint64_t bytes) {
-  if (tensor.nbytes() == 0) return 0;
-  std::uint64_t sources = 0;
-  for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation& derivation) {
-    if (derivation.from.empty()) sources += ancestor.nbytes();
-  });
-  if (sources == tensor.nbytes()) return bytes;
-  return static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(tensor.nbytes()) *
-                                    static_cast<double>(sources));
-}
-
 std::uint64_t kept_memory_bytes(const Tensor& tensor, std::set<const Storage*>& counted) {
   std::uint64_t total = 0;
   for_each_ancestor(tensor, [&](const Tensor& ancestor, const Storage::Derivation&) {

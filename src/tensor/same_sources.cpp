@@ -63,7 +63,7 @@ class ReadFiles {
   std::uint64_t left_;
 };
 
-std::optional<Difference> difference(ReadFiles first, ReadFiles other) {
+std::optional<Difference> first_difference(ReadFiles first, ReadFiles other) {
   for (;;) {
     const auto wanted = first.next(), found = other.next();
     if (!wanted && !found) return std::nullopt;
@@ -136,7 +136,7 @@ void SourceList::check_files(Team& team) const {
   const auto messages = team.exchange(message);
   for (std::size_t rank = 1; rank < messages.size(); ++rank) {
     const ReadFiles other(messages[rank]);
-    if (const auto found = difference(ReadFiles(messages[0]), other))
+    if (const auto found = first_difference(ReadFiles(messages[0]), other))
       throw different_files(*found, rank, messages.size(), other.host());
   }
 }

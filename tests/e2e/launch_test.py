@@ -42,6 +42,22 @@ class Launched(TestCase):
                       ["cat", "in.safetensors", "w"], ["verify", "in.safetensors"], ["meta", "get", "in.safetensors"]):
             self.assertEqual(self.ballast(*words, env=environment(**SRUN)).raw, self.ballast(*words).raw)
 
+    def test_shows_what_would_be_written(self):
+        words = ["convert", "in.safetensors", "out.safetensors", "--dtype", "F16", "--dry-run"]
+        self.assertEqual(self.ballast(*words, env=environment(**MPIRUN)).raw, self.ballast(*words).raw)
+        self.assertEqual(self.names_in_folder(), self.before)
+
+    def test_makes_no_cache(self):
+        self.ballast("convert", "in.safetensors", "in.pt")
+        self.before = self.names_in_folder()
+        wish = {"BALLAST_CACHE": "all"}
+        self.refused("stats", "in.pt", "--cache-all", code=USAGE, says="each of them would write the same",
+                     env=environment(**MPIRUN, **wish))
+        self.ballast("stats", "in.pt", env=environment(**MPIRUN, **wish))
+        self.assertEqual(self.names_in_folder(), self.before)
+        self.ballast("stats", "in.pt", env=environment(**wish))
+        self.assertNotEqual(self.names_in_folder(), self.before, "one process makes it")
+
     def test_in_one_process_writes_as_usual(self):
         for number, launcher in enumerate((BATCH, ONE_TASK, ONE_RANK)):
             self.ballast("convert", "in.safetensors", f"{number}.safetensors", env=environment(**launcher))

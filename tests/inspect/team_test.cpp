@@ -114,8 +114,10 @@ TEST(TeamHash, GivesTheDigestsOfOneProcess) {
 TEST(TeamHash, ReadsEachByteOnce) {
   Checkpoint many;
   for (unsigned i = 0; i < 1000; ++i) many.tensors.insert("t" + std::to_string(i), noise(1, 250, i));
+  const test::TempDir folder;
+  save(many, folder / "many.safetensors");
   test::ThreadTeam team(3);
-  team.run_all([&](Team& member) { hash(many, {.team = &member}); });
+  team.run_all([&](Team& member) { hash(open(folder / "many.safetensors"), {.team = &member}); });
   std::uint64_t all = 0, most = 0;
   for (unsigned rank = 0; rank < 3; ++rank) {
     all += team[rank].work().read;

@@ -152,11 +152,46 @@ class Reports(Ranks):
                 self.assertLessEqual(report["imbalance"]["read"], 1.05)
                 self.assertLessEqual(report["imbalance"]["written"], 1.05)
 
-    def test_are_a_table_for_people(self):
+    def test_are_even_for_ninety_two_thousand_tensors(self):
+        header = json.dumps({f"t{i}": {"dtype": "F32", "shape": [8, 16], "data_offsets": [512 * i, 512 * (i + 1)]}
+                             for i in range(92_000)}).encode()
+        (self.folder / "in.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(512 * 92_000))
+        report = self.ranks(4, "convert", "in.safetensors", "out.safetensors", "--dtype", "BF16", "--json",
+                            "--rank-report").json()
+        self.assertEqual(sum(rank["read"] for rank in report["ranks"]), 92_000 * 512)
+        self.assertEqual(sum(rank["written"] for rank in report["ranks"]), 92_000 * 256)
+        self.assertLessEqual(report["imbalance"]["read"], 1.05)
+        self.assertLessEqual(report["imbalance"]["written"], 1.05)
+
+    def test_count_what_is_really_read(self):
+        """Frames of 1 MiB, and threads without end: no rank decodes what another one decodes, too."""
+        self.write("plain.safetensors", safetensors({"w": ("F32", [1000, 1000], numbers(1_000_000, 1))}))
+        self.ballast("convert", "plain.safetensors", "packed.safetensors", "--compress")
+        packed = (self.folder / "packed.safetensors").stat().st_size
+        for verb in (["convert", "packed.safetensors", "out.safetensors", "--threads", "128"],
+                     ["hash", "packed.safetensors"], ["verify", "packed.safetensors"]):
+            report = self.ranks(3, *verb, "--json", "--rank-report").json()
+            read = sum(rank["read"] for rank in report["ranks"])
+            self.assertLessEqual(read, packed * 1.01, verb)
+            self.assertGreaterEqual(read, packed * 0.98, verb)
+
+    def test_are_a_table_for_people_as_in_the_document(self):
+        self.write("in.safetensors", model(20, 512, 512))
+        page = (SOURCE / "docs/mpi.md").read_text()
+        command, sample = re.search(r"```text\n\$ mpirun -n 2 ballast-mpi (convert .*)\n((?:.*\n)+?)```", page).groups()
+        result = self.ranks(2, *command.split())
+        sent, received = slice(20, 31), slice(31, 42)  # the names of temporary files, and these are not always as long
+        for wanted, found in zip(sample.splitlines(), result.err.splitlines(), strict=True):
+            self.assertEqual(re.sub(r"[\d.]+", "N", wanted[sent] + wanted[received]),
+                             re.sub(r"[\d.]+", "N", found[sent] + found[received]))
+            self.assertEqual(wanted[:20] + wanted[42:], found[:20] + found[42:])
+
+    def test_have_no_column_of_what_is_not_counted(self):
         self.write("in.safetensors", model(1))
         result = self.ranks(2, "hash", "in.safetensors", "--rank-report")
         self.assertEqual(result.raw, self.ballast("hash", "in.safetensors").raw)
-        self.assertRegex(result.err, r"(?s)read +sent.*\nrank 0 .*\nrank 1 .*\nall .*\nimbalance ")
+        self.assertRegex(result.err, r"(?m)^ +read +sent +received\nrank 0 .*\nrank 1 .*\nall .*\nimbalance ")
+        self.assertNotIn("held", self.ranks(2, "hash", "in.safetensors", "--json", "--rank-report").json()["ranks"][0])
 
 
 class Refusals(Ranks):
@@ -176,14 +211,23 @@ class Refusals(Ranks):
     def test_of_what_only_one_process_sees(self):
         self.write("in.safetensors", model(1))
         self.assertIn("standard input reaches one process", self.ranks(2, "hash", "-", code=USAGE).err)
-        self.assertIn("makes no cache", self.ranks(2, "stats", "in.safetensors", "--cache", code=USAGE).err)
+        self.assertIn("there is no option", self.ranks(2, "stats", "in.safetensors", "--cache", code=USAGE).err)
+
+    def test_the_help_promises_nothing_that_is_not_there(self):
+        text = self.ranks(1, "--help", "--help-all").out
+        self.assertRegex(text, r"\n +adapter +only merge; ballast has the rest of it\n")
+        self.assertNotIn("-cache", text)
 
     def test_of_ballast_itself_where_each_process_would_write_the_same(self):
         self.write("in.safetensors", model(1))
         result = self.ranks(2, "convert", "in.safetensors", "out.safetensors", program=COMMAND, code=USAGE)
         self.assertIn("ballast-mpi writes it together", result.err)
         self.assertEqual(self.names_in_folder(), ["in.safetensors"])
+        cached = self.ranks(2, "stats", "in.safetensors", "--cache", program=COMMAND, code=USAGE)
+        self.assertIn("each of them would write the same", cached.err)
         self.ranks(2, "hash", "in.safetensors", program=COMMAND)
+        self.ranks(2, "convert", "in.safetensors", "out.safetensors", "--dry-run", program=COMMAND)
+        self.assertEqual(self.names_in_folder(), ["in.safetensors"])
         self.ranks(1, "convert", "in.safetensors", "out.safetensors", program=COMMAND)
 
     def test_of_processes_that_mpi_does_not_know(self):

@@ -1,7 +1,9 @@
 // A fault of any rank, in any phase, ends all ranks with one error, soon, and leaves the models as they were.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -19,6 +21,7 @@
 namespace {
 
 int g_sends_until_one_fails = -1;  // never
+bool g_dies_while_it_reserves = false;
 
 }  // namespace
 
@@ -29,6 +32,15 @@ extern "C" int MPI_Sendrecv(const void* out, int sends, MPI_Datatype send_type, 
   if (g_sends_until_one_fails-- == 0) return MPI_ERR_OTHER;
   return PMPI_Sendrecv(out, sends, send_type, to, send_tag, in, receives, receive_type, from, receive_tag, comm,
                        status);
+}
+
+// In the place of that of the system.
+extern "C" int posix_fallocate(int fd, off_t offset, off_t size) {
+  if (g_dies_while_it_reserves) {
+    fallocate(fd, 0, offset, size / 2);
+    raise(SIGKILL);
+  }
+  return fallocate(fd, 0, offset, size) == 0 ? 0 : errno;
 }
 
 namespace ballast::test {
@@ -274,6 +286,14 @@ TEST(AFault, InReadingTheRulesIsThatOfRankZeroOnAllRanks) {
   EXPECT_EQ(rules.at(0).match, "*.w");
   EXPECT_EQ(rules.at(0).split, RankSplit::rows);
   EXPECT_EQ(rules.at(0).unit, 128u);
+}
+
+// Run by ended_test.sh: the first rank is killed while it takes the memory that the ranks of the node will share.
+TEST(AFault, DISABLED_KillsTheRankThatTakesSharedMemory) {
+  const SharedDir dir;
+  g_dies_while_it_reserves = true;
+  AnyModel model = model_for(write_model(dir), {});
+  mpi::load_state_dict(MPI_COMM_WORLD, model, dir / "model.safetensors", {});
 }
 
 // Run by ended_test.sh: a message of one rank fails, which the others wait for.

@@ -105,6 +105,25 @@ TEST(ALoad, ReadsEachByteOfNinetyTwoThousandTensorsOnceAndEvenly) {
   EXPECT_LE(loaded.ranks.imbalance(&RankTraffic::read), 1.05);
 }
 
+TEST(ALoad, ReadsACompressedFrameOnceHoweverSmallTheBuffersAre) {
+  const SharedDir dir;
+  const std::string path = dir / "packed.safetensors";
+  if (world_rank() == 0) {
+    Checkpoint plain;
+    std::vector<float> numbers(3'000'000);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 7919 % 100'003);
+    plain.tensors.insert("w", Tensor::from_values<float>(DType::f32, {3000, 1000}, numbers));
+    save(plain, path, {.compress = true});
+  }
+  world().barrier();
+  const auto packed_bytes = static_cast<double>(std::filesystem::file_size(path));
+  for (const auto& rules : {kRows, std::vector<RankRule>()}) {
+    const auto loaded = load(path, rules, {.memory_bytes = 256 << 10});
+    EXPECT_LE(static_cast<double>(loaded.ranks.total().read), 1.02 * packed_bytes);
+    EXPECT_GE(static_cast<double>(loaded.ranks.total().read), 0.9 * packed_bytes);
+  }
+}
+
 TEST(ALoad, DoesWhatWasPlanned) {
   const SharedDir dir;
   const std::string path = write_tensors(dir, 300, 64, 64);

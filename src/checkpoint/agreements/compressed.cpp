@@ -19,6 +19,7 @@
 #include "core/expansion.hpp"
 #include "core/json_string.hpp"
 #include "core/progress_meter.hpp"
+#include "core/read_counter.hpp"
 #include "core/remedy.hpp"
 #include "core/text.hpp"
 #include "core/thread_pool.hpp"
@@ -129,12 +130,12 @@ void measure_all(std::vector<Measured>& all, const SaveOptions& options) {
   for (const std::size_t job : mine) {
     for (const Part& part : jobs[job]) storages.insert(part.of->tensor.storage().get());
   }
+  const ReadsOfMember reads(team);
   for (const Storage* storage : storages) storage->prepare(progress);
   ProgressMeter meter(progress, "compressing", std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
   ThreadPool(options.threads).run(mine.size(), [&](std::size_t i, unsigned) {
     for (const Part& part : jobs[mine[i]]) measure(part, meter);
   });
-  team.count({.read = deal.my_bytes()});
   deal.share_spans([&](std::size_t job, auto&& take) {
     for (const Part& part : jobs[job]) take(frames_of(part));
   });
