@@ -231,6 +231,8 @@ std::vector<Refused> refused() {
        quantized("torchao"), Errc::malformed, "has \"_zero_point\" of shape [1, 2]"},
       {"words of another number of bits", packed_words(), groups(R"({"num_bits":8})"), Errc::malformed,
        "which fit no number of bits in config_groups"},
+      {"GPTQ with other groups", gptq(), quantized("gptq", R"(,"bits":4,"group_size":8)"), Errc::malformed,
+       "has 2 groups for 32 inputs, and its configuration says groups of 8"},
       {"GPTQ of another number of bits", gptq(), quantized("gptq", R"(,"bits":8)"), Errc::malformed,
        "do not fit the 8 bits"},
       {"torchao's integers without a sign", torchao("Int8Tensor", kData, "{}", "U8"), quantized("torchao"),
