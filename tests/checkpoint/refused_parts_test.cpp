@@ -194,8 +194,45 @@ std::vector<Refused> refused() {
       {"scales that are integers",
        std::move(SafetensorsFile().tensor("m.q.weight", "F8_E4M3", {4, 8}).tensor("m.q.weight_scale", "I32", {4, 1})),
        quantized("fp8"), Errc::malformed, "has scales of I32"},
+      {"a scale for all that is an integer",
+       std::move(SafetensorsFile()
+                     .tensor("m.q.weight", "U8", {2, 8})
+                     .tensor("m.q.weight_scale", "F8_E4M3", {2, 1})
+                     .tensor("m.q.weight_scale_2", "I32", {})),
+       quantized("modelopt"), Errc::malformed, "has scales of I32"},
+      {"quanto's rows with several scales",
+       std::move(SafetensorsFile().tensor("m.q.weight._data", "I8", {4, 8}).tensor("m.q.weight._scale", "F16", {4, 2})),
+       quantized("quanto"), Errc::malformed, "has \"._scale\" of shape [4, 2]"},
+      {"quanto's elements without a sign",
+       std::move(SafetensorsFile().tensor("m.q.weight._data", "U8", {4, 8}).tensor("m.q.weight._scale", "F16", {4, 1})),
+       quantized("quanto"), Errc::malformed, "is kept in elements of U8"},
+      {"MLX's biases that are integers",
+       std::move(SafetensorsFile()
+                     .tensor("m.q.weight", "U32", {2, 8})
+                     .tensor("m.q.scales", "F16", {2, 1})
+                     .tensor("m.q.biases", "I16", {2, 1})),
+       quantized("metal", R"(,"bits":4,"group_size":64)"), Errc::malformed, "has biases of I16"},
+      {"BitNet's values in elements",
+       std::move(SafetensorsFile().tensor("m.q.weight", "I8", {4, 4}).tensor("m.q.weight_scale", "F32", {1})),
+       quantized("bitnet"), Errc::malformed, "is kept in elements of I8"},
+      {"offsets of other integers",
+       std::move(SafetensorsFile()
+                     .tensor("m.q.weight.compressed", "BF16", {4})
+                     .values<std::uint8_t>("m.q.weight.bitmask", "U8", {2, 1}, {3, 12})
+                     .values<std::int64_t>("m.q.weight.shape", "I64", {2}, {2, 4})
+                     .tensor("m.q.weight.row_offsets", "I32", {2})),
+       quantized("compressed-tensors"), Errc::malformed, "has offsets of I32"},
+      {"ComfyUI's word that is no JSON", comfy("fp8", ones("F8_E4M3", {2, 2}, "m.q.weight_scale", {})), "",
+       Errc::malformed, "has a comfy_quant that cannot be read"},
+      {"blocks of another size than the configuration's", ones("F8_E4M3", {4, 8}, "m.q.weight_scale", {2, 2}),
+       groups(R"({"num_bits":8,"strategy":"block","block_structure":[4,4]})"), Errc::malformed, "fit no strategy"},
+      {"torchao's zero points of other blocks",
+       with(torchao("Int8Tensor", std::string(kData) + ", \\\"zero_point\\\""), "m.q._weight_zero_point", "I8", {1, 2}),
+       quantized("torchao"), Errc::malformed, "has \"_zero_point\" of shape [1, 2]"},
       {"words of another number of bits", packed_words(), groups(R"({"num_bits":8})"), Errc::malformed,
        "which fit no number of bits in config_groups"},
+      {"GPTQ with other groups", gptq(), quantized("gptq", R"(,"bits":4,"group_size":8)"), Errc::malformed,
+       "has 2 groups for 32 inputs, and its configuration says groups of 8"},
       {"GPTQ of another number of bits", gptq(), quantized("gptq", R"(,"bits":8)"), Errc::malformed,
        "do not fit the 8 bits"},
       {"torchao's integers without a sign", torchao("Int8Tensor", kData, "{}", "U8"), quantized("torchao"),

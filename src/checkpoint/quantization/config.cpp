@@ -39,6 +39,7 @@ std::optional<Json> read_json(const std::string& path, const OpenOptions& option
 }
 
 // A model of several parts says it of a part ("text_config"), and of a part of that.
+// NOLINTNEXTLINE(misc-no-recursion)
 const Json* object_at(const Json& root, std::string_view member, int deepest = 3) {
   const Json* found = member.empty() ? &root : root.find(member);
   if (found != nullptr) return found->is_object() ? found : nullptr;

@@ -112,6 +112,12 @@ PackedRows rows_of_outputs(const Gptq& gptq) {
   return rows;
 }
 
+// Whether a configuration may have settings for single modules, which are not looked up.
+bool may_have_own_settings(const PackedModule& module) {
+  const Json& config = module.quantization().config;
+  return config.find("dynamic") != nullptr || config.find("extra_config") != nullptr;  // GPTQModel's, AutoRound's
+}
+
 // The number of bits that fits the columns of qzeros, and the inputs that g_idx counts; that of the configuration, if
 // several do.
 unsigned bits_of(const PackedModule& module, const Gptq& gptq, const Tensor* group_of) {
@@ -124,8 +130,7 @@ unsigned bits_of(const PackedModule& module, const Gptq& gptq, const Tensor* gro
   for (const unsigned bits : fitting)
     if (bits == configured) return bits;
   const bool is_one_of_ours = configured == 2 || configured == 3 || configured == 4 || configured == 8;
-  const bool may_differ =
-      module.quantization().config.find("dynamic") != nullptr;  // modules with settings of their own
+  const bool may_differ = may_have_own_settings(module);
   if (fitting.size() == 1 && (!is_one_of_ours || may_differ)) return fitting.front();
   if (!fitting.empty() && is_one_of_ours && !may_differ)
     module.complain(fmt::format(
@@ -145,6 +150,9 @@ void set_groups(PackedModule& module, Gptq& gptq) {
   if (gptq.groups == 0 || gptq.inputs == 0) module.complain("has no groups");
   if (groups_of(size) == gptq.groups) {
     gptq.group_size = size;
+  } else if (configured > 0 && !may_have_own_settings(module)) {
+    module.complain(fmt::format("has {} groups for {} inputs, and its configuration says groups of {}", gptq.groups,
+                                gptq.inputs, configured));
   } else if (const auto likely = likely_block(gptq.inputs, gptq.groups)) {
     gptq.group_size = *likely;
   } else if (!gptq.group_of) {
