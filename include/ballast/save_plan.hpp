@@ -73,7 +73,8 @@ struct SavePlan {
   // The sources are far away, so that reading them twice is to be avoided: what is written of a file is kept, too, and
   // the next run begins with it.
   bool is_far = false;
-  std::vector<Note> notes;  // what the checkpoint has and the files will not have
+  // What the checkpoint has and the files will not have; and what would be removed of a larger set that they replace.
+  std::vector<Note> notes;
   std::uint64_t data_bytes = 0;
   std::uint64_t memory_bytes = 0;  // the most that the buffers will take, and that tensors keep while they are read
 

@@ -380,7 +380,7 @@ def convert(
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
         no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
-        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         verify: read everything back and compare, before anything is replaced
         manifest: write down what every tensor is, for ballast verify manifest
         allow_dangerous: go on although the file names something dangerous

@@ -46,8 +46,8 @@ def info(
 
 def extract(
     state, *, config=None, name=None, save_embeddings=None, base_vocabulary=None, initial_adapter=None,
-    portable=False, allow_dangerous=False, output=None, force=False, dry_run=False, no_sync=False, threads=None,
-    root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
+    portable=False, allow_dangerous=False, output=None, force=False, dry_run=False, strict=False, no_sync=False,
+    threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
     compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
     subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
 ):
@@ -65,6 +65,7 @@ def extract(
         output: the folder to write
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
@@ -73,12 +74,12 @@ def extract(
         {
             "config": config, "name": name, "save-embeddings": save_embeddings, "base-vocabulary": base_vocabulary,
             "initial-adapter": initial_adapter, "portable": portable, "allow-dangerous": allow_dangerous,
-            "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
-            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
-            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
-            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
-            "offline": offline,
+            "output": output, "force": force, "dry-run": dry_run, "strict": strict, "no-sync": no_sync,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -89,10 +90,10 @@ def extract(
 def inject(
     base, adapter, *, name=None, dtype=None, ignore_mismatched=False, subfolder=None, key_mapping=None,
     initial_adapter=None, allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None,
-    force=False, dry_run=False, no_sync=False, threads=None, root=None, weights_only=False, single=False,
-    block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False,
-    lenient=False, limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False,
-    offline=False, progress=None
+    force=False, dry_run=False, strict=False, no_sync=False, threads=None, root=None, weights_only=False,
+    single=False, block_endian=None, cache=False, cache_all=False, compress_cache=False, no_cache=False,
+    dequantize=False, lenient=False, limits=None, variant=None, header=None, netrc=False, ca_file=None,
+    plain_http=False, offline=False, progress=None
 ):
     """A base with an adapter in it, as the state dict of a PeftModel.
 
@@ -111,6 +112,7 @@ def inject(
         output: a .safetensors, .bin, .pt, .pth, .ckpt, .gguf or .npz file, or a folder
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
@@ -120,11 +122,11 @@ def inject(
             "name": name, "dtype": dtype, "ignore-mismatched": ignore_mismatched, "subfolder": subfolder,
             "key-mapping": key_mapping, "initial-adapter": initial_adapter, "allow-dangerous": allow_dangerous,
             "architecture": architecture, "heads": heads, "kv-heads": kv_heads, "output": output, "force": force,
-            "dry-run": dry_run, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
-            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
-            "compress-cache": compress_cache, "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient,
-            "limit": limits, "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file,
-            "plain-http": plain_http, "offline": offline,
+            "dry-run": dry_run, "strict": strict, "no-sync": no_sync, "threads": threads, "root": root,
+            "weights-only": weights_only, "single": single, "block-endian": block_endian, "cache": cache,
+            "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
+            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant, "header": header,
+            "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -135,9 +137,10 @@ def inject(
 def convert(
     adapter, *, to=None, base=None, portable=False, subfolder=None, key_mapping=None, initial_adapter=None,
     allow_dangerous=False, architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False,
-    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
-    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
-    variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    strict=False, no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None,
+    cache=False, cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False,
+    limits=None, variant=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """For another program: PEFT, diffusers, kohya, llama.cpp; the scaling of every module stays.
 
@@ -155,6 +158,7 @@ def convert(
         output: the folder or file to write
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
@@ -164,11 +168,11 @@ def convert(
             "to": to, "base": base, "portable": portable, "subfolder": subfolder, "key-mapping": key_mapping,
             "initial-adapter": initial_adapter, "allow-dangerous": allow_dangerous, "architecture": architecture,
             "heads": heads, "kv-heads": kv_heads, "output": output, "force": force, "dry-run": dry_run,
-            "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only, "single": single,
-            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
-            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
-            "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
-            "offline": offline,
+            "strict": strict, "no-sync": no_sync, "threads": threads, "root": root, "weights-only": weights_only,
+            "single": single, "block-endian": block_endian, "cache": cache, "cache-all": cache_all,
+            "compress-cache": compress_cache, "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient,
+            "limit": limits, "variant": variant, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,
@@ -203,7 +207,7 @@ def merge(
         force: overwrite what is there
         dry_run: show what would be written, and write nothing
         no_sidecars: from folder to folder: only the weights, and not config.json, the tokenizer and the like
-        strict: write nothing where values would be lost or checksums are wrong, instead of a note
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         verify: read everything back and compare, before anything is replaced
         allow_dangerous: go on although a file names something dangerous
         memory: for all buffers together; 64MiB by default
@@ -232,10 +236,11 @@ def merge(
 
 def from_diff(
     base, tuned, *, rank=None, fan_in_fan_out=False, include=None, exclude=None, allow_dangerous=False,
-    architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False, no_sync=False,
-    threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False, cache_all=False,
-    compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None, variant=None,
-    subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False, progress=None
+    architecture=None, heads=None, kv_heads=None, output=None, force=False, dry_run=False, strict=False,
+    no_sync=False, threads=None, root=None, weights_only=False, single=False, block_endian=None, cache=False,
+    cache_all=False, compress_cache=False, no_cache=False, dequantize=False, lenient=False, limits=None,
+    variant=None, subfolder=None, header=None, netrc=False, ca_file=None, plain_http=False, offline=False,
+    progress=None
 ):
     """A LoRA of what changed between two checkpoints, and how much it leaves out.
 
@@ -252,6 +257,7 @@ def from_diff(
         output: the folder to write
         force: overwrite what is there
         dry_run: show the error of every layer, and write nothing
+        strict: write nothing where values of tensors would be lost or checksums are wrong, instead of a note
         no_sync: do not wait until the disk has it (a file still appears complete or not at all)
     """
     return _run(
@@ -260,12 +266,12 @@ def from_diff(
         {
             "rank": rank, "fan-in-fan-out": fan_in_fan_out, "include": include, "exclude": exclude,
             "allow-dangerous": allow_dangerous, "architecture": architecture, "heads": heads, "kv-heads": kv_heads,
-            "output": output, "force": force, "dry-run": dry_run, "no-sync": no_sync, "threads": threads,
-            "root": root, "weights-only": weights_only, "single": single, "block-endian": block_endian,
-            "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache, "no-cache": no_cache,
-            "dequantize": dequantize, "lenient": lenient, "limit": limits, "variant": variant,
-            "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file, "plain-http": plain_http,
-            "offline": offline,
+            "output": output, "force": force, "dry-run": dry_run, "strict": strict, "no-sync": no_sync,
+            "threads": threads, "root": root, "weights-only": weights_only, "single": single,
+            "block-endian": block_endian, "cache": cache, "cache-all": cache_all, "compress-cache": compress_cache,
+            "no-cache": no_cache, "dequantize": dequantize, "lenient": lenient, "limit": limits,
+            "variant": variant, "subfolder": subfolder, "header": header, "netrc": netrc, "ca-file": ca_file,
+            "plain-http": plain_http, "offline": offline,
         },
         objects=True,
         json=True,

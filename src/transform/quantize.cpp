@@ -58,11 +58,11 @@ DType choose(const Tensor& tensor, const Row& row) {
   return DType::f16;
 }
 
+}  // namespace
+
 bool is_real(const Tensor& tensor) {
   return is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
 }
-
-}  // namespace
 
 std::vector<DType> encodable_types() {
   std::vector<DType> types;

@@ -5,6 +5,9 @@
 
 namespace ballast {
 
+// Whether casts and encoding change it: integers stay as they are.
+bool is_real(const Tensor& tensor);
+
 Checkpoint quantize(Checkpoint checkpoint, DType type);
 
 }  // namespace ballast

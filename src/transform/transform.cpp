@@ -15,11 +15,6 @@
 namespace ballast {
 namespace {
 
-// Whether a cast changes it: integers stay as they are.
-bool is_real(const Tensor& tensor) {
-  return is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
-}
-
 // Two names of one tensor stay names of one tensor.
 void tie_aliases(const Checkpoint& checkpoint, StateDict& tensors) {
   for (const auto& [removed, kept] : checkpoint.aliases) {
