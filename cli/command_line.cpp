@@ -47,7 +47,7 @@ void describe(const Program& program, Command& root, Session& session, bool& sho
   const bool is_about_all = is_said("completion");
   for (const Verb& verb : kVerbs) {
     if (!program.has(verb.name)) continue;
-    Command& described = root.verb(std::string(verb.name), program.summary_of(verb.name, verb.summary));
+    Command& described = root.verb(std::string(verb.name), std::string(verb.summary));
     // Words without a verb mean `info`.
     if (is_about_all || is_said(verb.name) || verb.name == "info") verb.add(described, session);
     keep_verbs_of(program, described);

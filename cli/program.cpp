@@ -16,17 +16,13 @@ bool Program::has(std::string_view verb) const {
          });
 }
 
-std::string Program::summary_of(std::string_view verb, std::string_view summary) const {
-  std::vector<std::string_view> inner;
-  for (const std::string_view one : verbs) {
-    if (one.starts_with(std::string(verb) + ' ')) inner.push_back(one.substr(verb.size() + 1));
-  }
-  return inner.empty() ? std::string(summary)
-                       : fmt::format("only {}; ballast has the rest of it", fmt::join(inner, ", "));
-}
-
 void keep_verbs_of(const Program& program, Command& verb) {
   verb.verbs.remove_if([&](const Command& inner) { return !program.has(fmt::format("{} {}", verb.name, inner.name)); });
+  std::vector<std::string_view> left;
+  for (const std::string_view one : program.verbs) {
+    if (one.starts_with(verb.name + ' ')) left.push_back(one.substr(verb.name.size() + 1));
+  }
+  if (!left.empty()) verb.summary = fmt::format("only {}; ballast has the rest of it", fmt::join(left, ", "));
 }
 
 }  // namespace ballast::cli

@@ -24,11 +24,9 @@ struct Program {
   std::string (*rank_members)(std::span<const TeamWork>) = nullptr;
 
   bool has(std::string_view verb) const;  // a verb, or the first word of one
-  // What the verb does here: `summary`, unless only some verbs of that verb are there.
-  std::string summary_of(std::string_view verb, std::string_view summary) const;
 };
 
-// Removes the verbs of a verb that the program does not have.
+// Removes the verbs of a verb that the program does not have, and says in its summary which are left.
 void keep_verbs_of(const Program& program, Command& verb);
 
 }  // namespace ballast::cli

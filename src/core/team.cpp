@@ -143,10 +143,14 @@ std::exception_ptr attempt_together(Team& team, const std::function<void()>& wor
 }
 
 void together(Team& team, const std::function<void()>& work) {
-  if (team.size() == 1) return work();
+  if (&team == &Team::alone()) return work();
+  // A team of one may be warned, too: somebody wants it to end.
   const Question* others = current_question();
-  const Question question = [&team, others] { return !team.is_given_up() && (others == nullptr || (*others)()); };
+  const Question question = [&team, others] {
+    return team.newest_warning() <= team.failures_ && (others == nullptr || (*others)());
+  };
   const WantedWhile wanted(&question);
+  if (team.size() == 1) return work();
   if (team.depth_++ == 0) team.agreed_ = nullptr;
   try {
     work();
