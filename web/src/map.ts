@@ -63,7 +63,7 @@ export function drawMap(main: HTMLElement): void {
   listenToMap(treemap, stage);
   const fit = () => {
     const box = stage.getBoundingClientRect();
-    if (box.width === 0) return;
+    if (box.width === 0 || (box.width === treemap.width && box.height === treemap.height)) return;
     treemap.resize(box.width, box.height);
     updateMap();
   };

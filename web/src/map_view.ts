@@ -18,20 +18,22 @@ export const mapView = {
   moved: -1e9,
 };
 
-let fills = new Map<TreeNode, string>(),
-  fillsKey = '';
+let meaning = 0,
+  meaningKey = '';
 
 /** Whether the colours mean something else now, as this key says. */
 export function meanColors(key: string): void {
-  if (key !== fillsKey) fills = new Map();
-  fillsKey = key;
+  if (key !== meaningKey) ++meaning;
+  meaningKey = key;
 }
 
 /** The colour of a cell, kept until the colours mean something else. */
 function colorOf(node: TreeNode): string {
-  let fill = fills.get(node);
-  if (fill === undefined) fills.set(node, (fill = leafColor(node, mapView.spread)));
-  return fill;
+  if (node.fillOf !== meaning) {
+    node.fill = leafColor(node, mapView.spread);
+    node.fillOf = meaning;
+  }
+  return node.fill;
 }
 
 /** Goes from the old root to the new one: from where the one lies in the other. */

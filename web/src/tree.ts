@@ -3,9 +3,12 @@
 import {store} from './state';
 import {numberKey} from './text';
 
+// Of every leaf.
+const NO_WAYS = new Map<string, TreeNode>();
+
 /** A prefix, or a leaf with its tensors. It has the names that d3-hierarchy's layouts look for: value, children, x0, … */
 export class TreeNode {
-  readonly ways = new Map<string, TreeNode>(); // by the next part of the name
+  ways = NO_WAYS; // by the next part of the name
   tensors: number[] | null = null;
   value = 0; // bytes
   count = 0; // tensors
@@ -15,6 +18,8 @@ export class TreeNode {
   y1 = 0;
   placedIn: [width: number, height: number] | null = null; // the box that the children's places are of
   dtype = ''; // that has most of the bytes; empty until somebody asks
+  fill = ''; // the colour of its cell, and
+  fillOf = -1; // the meaning of colours that it belongs to
   whole!: Whole;
   firstLeaf = 0; // of the tree's leaves, the first of this node
   leafCount = 0;
@@ -26,6 +31,11 @@ export class TreeNode {
     readonly path: string,
     public parent: TreeNode | null,
   ) {}
+
+  lead(part: string, child: TreeNode): void {
+    if (this.ways === NO_WAYS) this.ways = new Map();
+    this.ways.set(part, child);
+  }
 
   /** What `ways` has, the largest first; null in a leaf. Sorted when somebody comes close enough to see it. */
   get children(): TreeNode[] | null {
@@ -60,7 +70,7 @@ export function treeOf(list: number[], folded: boolean): TreeNode {
       let child = node.ways.get(part);
       if (!child) {
         child = new TreeNode(part, node.path + part, node);
-        node.ways.set(part, child);
+        node.lead(part, child);
       }
       node = child;
     }
@@ -115,7 +125,7 @@ function splitOff(node: TreeNode): void {
   own.count = node.tensors.length;
   own.value = sizeOf(own.tensors);
   own.leafCount = 1;
-  node.ways.set('', own);
+  node.lead('', own);
   node.tensors = null;
 }
 
