@@ -62,3 +62,11 @@ test('statistics of a sample say so in every view', async () => {
     await bench.page.waitForSelector('.tools:has-text("from about 100\u00a0values of each")');
   }
 });
+
+test('a file without a tensor says nothing of what lies behind the last one', async () => {
+  const path = fileURLToPath(new URL('../../tests/vectors/gguf/no_tensors.gguf', import.meta.url));
+  await bench.open(bench.report(path) + '#view=file');
+  const text = await bench.text('.shard-row');
+  assert.match(text, /It has no tensor\./);
+  assert.doesNotMatch(text, /behind the last|in holes|0 tensors/);
+});
