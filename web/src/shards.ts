@@ -16,6 +16,7 @@ interface Layout {
   bytes: number;
   spans: Span[];
   unplaced: number; // tensors that lie nowhere in a row
+  isWhole: boolean; // every tensor of it has its place
   header: number;
   holes: number;
   shared: number;
@@ -27,16 +28,22 @@ function layoutOf(side: Side): Layout[] {
   const files = new Map(
     side.files.map(({file, bytes}): [string, Layout] => [
       file,
-      {file, bytes, spans: [], unplaced: 0, header: 0, holes: 0, shared: 0, tail: 0},
+      {file, bytes, spans: [], unplaced: 0, isWhole: true, header: 0, holes: 0, shared: 0, tail: 0},
     ]),
   );
+  let nowhere = 0; // tensors that are computed, or unpacked from one of the files
   for (let k = 0; k < side.count; ++k) {
     const file = files.get(side.file(k) ?? '');
-    if (!file) continue;
+    if (!file) {
+      ++nowhere;
+      continue;
+    }
     if (side.offset[k] < 0) ++file.unplaced;
     else file.spans.push([side.offset[k], side.offset[k] + side.bytes[k], k]);
   }
   for (const file of files.values()) {
+    if (files.size === 1) file.unplaced += nowhere;
+    file.isWhole = file.unplaced === 0 && nowhere === 0;
     file.spans.sort((a, b) => a[0] - b[0] || b[1] - a[1]);
     let end = 0;
     file.spans.forEach((span, at) => {
@@ -46,7 +53,7 @@ function layoutOf(side: Side): Layout[] {
       end = Math.max(end, span[1]);
     });
     // Bytes between the others may be those of tensors that lie nowhere in a row.
-    if (file.unplaced) file.holes = 0;
+    if (!file.isWhole) file.holes = 0;
     else if (end) file.tail = Math.max(0, file.bytes - end);
   }
   return [...files.values()];
@@ -143,7 +150,7 @@ export function shardsOf(side: Side): HTMLElement[] {
       h('div', {class: 'shard-name'}, h('b', {}, visible(file.file)), h('span', {}, bytesText(file.bytes))),
       file.spans.length
         ? shardBar(side, file)
-        : h('p', {class: 'hint'}, file.unplaced ? 'Its tensors are packed, computed, or not in a row.' : 'It has no tensor.'),
+        : h('p', {class: 'hint'}, !file.isWhole ? 'Its tensors are packed, computed, or not in a row.' : 'It has no tensor.'),
       h(
         'p',
         {class: 'hint'},

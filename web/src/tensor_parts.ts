@@ -5,7 +5,7 @@ import {copyButton, h, replace, type Child} from './dom';
 import {HeatMap} from './heat';
 import {changeOf, changeText} from './metrics';
 import {spectrumBox} from './spectrum';
-import {source, store} from './state';
+import {draw, source, store} from './state';
 import type {Side} from './store';
 import {bytesText, countText, numberText, quoted, shapeText, shellWord, visible} from './text';
 import {allow, askAgain, isHeldBack} from './wanted';
@@ -58,8 +58,9 @@ function heatBox(side: Side, k: number, signal: AbortSignal): HTMLElement {
   };
   const read = (): void => {
     allow(side, k);
-    askAgain();
     begin();
+    draw({});
+    askAgain();
   };
   if (isHeldBack(side, k))
     replace(box, h('div', {class: 'spectrum'}, h('button', {type: 'button', onclick: read}, `Read ${bytesText(side.bytes[k])}`)));

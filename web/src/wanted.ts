@@ -2,7 +2,7 @@
 
 import {offerToRead, withdrawOffer} from './progress';
 import type {Wanted} from './source';
-import {source, state, store} from './state';
+import {draw, source, state, store} from './state';
 import type {Side} from './store';
 
 // What a remote checkpoint is read for without being asked, in bytes.
@@ -64,6 +64,7 @@ export function askAgain(): void {
       bytes.reduce((sum, size) => sum + size, 0),
       () => {
         for (const [side, k] of held) allow(store.sides[side], k);
+        draw({});
         askAgain();
       },
     );

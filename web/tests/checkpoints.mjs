@@ -1,6 +1,7 @@
 // Small checkpoints for the tests of the page.
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
+import {deflateRawSync} from 'node:zlib';
 
 export const HOSTILE = '</script><script>alert("name")</script>\u202e<img src=x onerror=alert(1)>';
 
@@ -24,6 +25,37 @@ export function writeWhole(path, header, data) {
   size.writeBigUInt64LE(BigInt(text.length));
   writeFileSync(path, Buffer.concat([size, text, data]));
   return path;
+}
+
+/** A zip of one deflated member, as np.savez_compressed writes it. */
+export function writeZip(path, name, bytes) {
+  const packed = deflateRawSync(bytes),
+    fields = Buffer.alloc(26);
+  fields.writeUInt16LE(20, 0);
+  fields.writeUInt16LE(8, 4);
+  fields.writeUInt32LE(crc32(bytes), 10);
+  fields.writeUInt32LE(packed.length, 14);
+  fields.writeUInt32LE(bytes.length, 18);
+  fields.writeUInt16LE(name.length, 22);
+  const local = Buffer.concat([Buffer.from('PK\x03\x04'), fields, Buffer.from(name), packed]);
+  const central = Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), fields, Buffer.alloc(14), Buffer.from(name)]);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 'latin1');
+  end.writeUInt16LE(1, 8);
+  end.writeUInt16LE(1, 10);
+  end.writeUInt32LE(central.length, 12);
+  end.writeUInt32LE(local.length, 16);
+  writeFileSync(path, Buffer.concat([local, central, end]));
+  return path;
+}
+
+function crc32(bytes) {
+  let crc = ~0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let k = 0; k < 8; ++k) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
 }
 
 /** Numbers from -scale to scale, the same each time. */

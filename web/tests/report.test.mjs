@@ -1,9 +1,10 @@
 // The report: one file, opened from the disk, with the network off.
 import assert from 'node:assert/strict';
+import {join} from 'node:path';
 import {test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {Bench} from './browser.mjs';
-import {model, write} from './checkpoints.mjs';
+import {model, write, writeZip} from './checkpoints.mjs';
 
 const bench = new Bench();
 const report = () => bench.report(write(bench.folder, 'm.safetensors', model()));
@@ -61,4 +62,23 @@ test('statistics of a sample say so in every view', async () => {
     await bench.view(view);
     await bench.page.waitForSelector('.tools:has-text("from about 100\u00a0values of each")');
   }
+});
+
+test('a file whose tensors are packed says so', async () => {
+  const array = (count) => {
+    const head = `{'descr': '|u1', 'fortran_order': False, 'shape': (${count},), }`.padEnd(117) + '\n';
+    return Buffer.concat([Buffer.from('\x93NUMPY\x01\x00v\x00', 'latin1'), Buffer.from(head), Buffer.alloc(count)]);
+  };
+  await bench.open(bench.report(writeZip(join(bench.folder, 'm.npz'), 'w.npy', array(1000))) + '#view=file');
+  const text = await bench.text('.shard-row');
+  assert.match(text, /Its tensors are packed/);
+  assert.doesNotMatch(text, /behind the last|in holes|0 tensors/);
+});
+
+test('a file without a tensor says nothing of what lies behind the last one', async () => {
+  const path = fileURLToPath(new URL('../../tests/vectors/gguf/no_tensors.gguf', import.meta.url));
+  await bench.open(bench.report(path) + '#view=file');
+  const text = await bench.text('.shard-row');
+  assert.match(text, /It has no tensor\./);
+  assert.doesNotMatch(text, /behind the last|in holes|0 tensors/);
 });
