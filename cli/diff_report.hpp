@@ -18,8 +18,8 @@ struct DiffView {
   std::string target_a, target_b;
   std::string_view file_type_a, file_type_b;  // "Q4_K_M", of a GGUF that says it
   const Aligned* sides = nullptr;
-  bool compares_values = true;
   std::optional<std::uint64_t> top{};  // so many changed tensors, the largest change first
+  bool compares_values = true;
 };
 
 void write_diff_json(Session& session, const DiffView& view, const DiffReport& report);

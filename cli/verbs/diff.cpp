@@ -139,7 +139,7 @@ void say_what_has_no_rank(Session& session, const DiffReport& report) {
 
 int run_diff(Session& session, const Arguments& arguments) {
   check_arguments(arguments);
-  DiffView view{arguments.a, arguments.b, {}, {}, nullptr, !arguments.skip_values};
+  DiffView view{arguments.a, arguments.b, {}, {}, nullptr, {}, !arguments.skip_values};
   if (arguments.top != kNotGiven) view.top = arguments.top;
   Checkpoint a = open_data(session, arguments.a), b = open_data(session, arguments.b);
   say_notes(session, a);

@@ -101,7 +101,9 @@ void look_at_tensors(const Checkpoint& checkpoint, const CheckOptions& options, 
 
 void look_at_folder(const Checkpoint& checkpoint, const CheckOptions& options, FindingCollector& out) {
   const ModelInfo model = model_info(checkpoint, options.open);
-  for (const Note& note : model.notes) out.add("configuration", note.where, {}, note.text);
+  for (const Note& note : model.notes) {
+    if (note.kind == Note::Kind::oddity) out.add("configuration", note.where, {}, note.text);
+  }
   const auto files = options.open.files->list(checkpoint.target);
   if (!files || model.empty()) return;
   if (checkpoint.format == Format::safetensors) look_at_format(checkpoint.metadata, out);

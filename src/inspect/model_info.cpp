@@ -93,6 +93,18 @@ void read_pipeline(const std::string& folder, const OpenOptions& options, ModelI
   for (const PipelinePart& part : pipeline->parts) model.parts.emplace_back(part.name, part.class_name);
 }
 
+// transformers then drops the head that is stored. Only the values, which are not read here, tell whether that matters.
+void note_dropped_head(const Json& config, const Checkpoint& checkpoint, ModelInfo& model) {
+  const Json* tied = config.find("tie_word_embeddings");
+  const Tensor *head = checkpoint.find("lm_head.weight"), *embedding = checkpoint.find("model.embed_tokens.weight");
+  if (tied == nullptr || !tied->is_bool() || !tied->boolean() || head == nullptr || embedding == nullptr) return;
+  if (head->storage() == embedding->storage() && head->offset() == embedding->offset()) return;
+  model.notes.push_back({"config.json",
+                         "says that the head is the embedding, and lm_head.weight is stored all the same; "
+                         "transformers drops it",
+                         Note::Kind::remark});
+}
+
 }  // namespace
 
 ModelInfo model_info(const Checkpoint& checkpoint, const OpenOptions& given) {
@@ -103,7 +115,10 @@ ModelInfo model_info(const Checkpoint& checkpoint, const OpenOptions& given) {
   if (!names) return model;
   const SmallFiles files(checkpoint.target, *std::move(names), *options.files, model.notes);
   const bool is_gguf = !model.type.empty();
-  if (const Json config = files.json("config.json"); !config.is_null() && !is_gguf) read_config_numbers(config, model);
+  if (const Json config = files.json("config.json"); !config.is_null() && !is_gguf) {
+    read_config_numbers(config, model);
+    note_dropped_head(config, checkpoint, model);
+  }
   if (!is_gguf) read_tokenizer(files, model);
   read_generation(files, model);
   read_adapter(files, model);

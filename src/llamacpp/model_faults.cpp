@@ -97,7 +97,8 @@ class FaultFinder {
   }
 
   bool knows_a_tensor() const noexcept { return !blocks_.empty() || !outside_.empty(); }
-  bool knows_all_tensors() const noexcept { return left_over_ == 0; }
+  // Whether weights that are kept in parts were found by their parts, or all tensors are known without that.
+  bool knows_the_parts() const noexcept { return has_packed_ || left_over_ == 0; }
 
  private:
   void fault(Kind kind, std::string tensor, std::string what) {
@@ -119,9 +120,15 @@ class FaultFinder {
     }
     std::optional<PackedWeights> packed;
     if (checkpoint_.quantization) packed.emplace(checkpoint_);
+    std::set<std::string_view> of_composites;
+    for (const Composite& composite : checkpoint_.composites) {
+      of_composites.insert(composite.parts.begin(), composite.parts.end());
+      take(composite.name, nullptr);
+    }
+    has_packed_ = (packed && !packed->all().empty()) || !of_composites.empty();
     for (std::size_t i = 0; i < checkpoint_.size(); ++i) {
       const auto& [name, tensor] = checkpoint_.tensors[i];
-      if (packed && (packed->has_part(i) || packed->has_of_activations(i))) continue;
+      if (of_composites.contains(name) || (packed && (packed->has_part(i) || packed->has_of_activations(i)))) continue;
       const std::string orphan = packed ? packed->orphan_of(i) : std::string();
       const bool is_alone = !orphan.empty() || (packed && holds_codes(name, tensor));
       const std::string weight = orphan.empty() ? std::string(name) : orphan;
@@ -382,6 +389,7 @@ class FaultFinder {
   std::map<std::string, std::uint64_t> stacks_;  // how many experts are there, by llama.cpp's name of all
   std::set<std::string> said_missing_;
   std::string head_, embedding_;
+  bool has_packed_ = false;
   std::uint64_t left_over_ = 0;
   std::string first_left_over_;
   std::vector<ModelFault> faults_;
@@ -479,11 +487,7 @@ std::vector<ModelFault> find_model_faults(const Checkpoint& checkpoint, const Op
     if (!is_folder && !finder.knows_a_tensor())
       return not_compared("config.json", fmt::format("no tensor is one of {}", config->architecture));
     const Json* scheme = config->raw.find("quantization_config");
-    const bool says_quantized = scheme != nullptr && scheme->is_object();
-    const auto& packed = checkpoint.quantization;
-    const bool is_decoded =
-        !checkpoint.dequantized.empty() || (packed && undecoded_scheme(packed->scheme, packed->config).empty());
-    if (says_quantized && !is_decoded && !finder.knows_all_tensors())
+    if (scheme != nullptr && scheme->is_object() && checkpoint.dequantized.empty() && !finder.knows_the_parts())
       return not_compared("config.json", "the weights are quantized in a way that Ballast does not decode");
     return faults;
   } catch (const Error& error) {

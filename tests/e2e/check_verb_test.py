@@ -109,6 +109,7 @@ class Check(CheckCase):
         self.assertEqual(self.findings(code=OK), [("duplicate", "warn", "lm_head.weight")])
         self.change({"lm_head.weight": (dtype, shape, data[2:] + data[:2])})
         self.assertEqual(self.findings(code=NO), [("contradiction", "fail", "lm_head.weight")])
+        self.assertIn("lm_head.weight is stored all the same", self.ballast("info", self.model).out)
 
     def test_a_gguf_is_compared_with_its_metadata(self):
         self.ballast("convert", self.model, "whole.gguf")

@@ -85,6 +85,7 @@ export interface Change {
   norm_change: number;
   cosine?: Numeric;
   different?: number;
+  nan_mismatch?: number;
   max_abs?: Numeric;
   max_at?: number[];
 }

@@ -72,17 +72,18 @@ export function metricText(key: Measure, value: number): string {
   return METRICS[key].share ? shareText(value) : METRICS[key].count ? countText(value) : numberText(value);
 }
 
-/** ‖A−B‖/‖A‖ of a tensor: 0 if it is equal, NaN if there is no such number. */
+/** ‖A−B‖/‖A‖ of a tensor: 0 if it is equal, Infinity if A is zero or values are NaN or infinite on one side only, NaN if there is no such number. */
 export function changeOf(store: Store, i: number): number {
   if (!store.diff || store.where(i) !== 'both') return NaN;
   const change = store.change.get(i);
   if (!change) return 0;
+  if (change.nan_mismatch || Number(change.max_abs) === Infinity) return Infinity;
   if (change.relative_change !== null && change.relative_change !== undefined) return Number(change.relative_change);
   return change.norm_change > 0 ? Infinity : NaN;
 }
 
 export const changeText = (value: number): string =>
-  value === 0 ? 'equal' : value === Infinity ? 'from zero' : Number.isNaN(value) ? '–' : numberText(value, 3);
+  value === 0 ? 'equal' : value === Infinity ? '∞' : Number.isNaN(value) ? '–' : numberText(value, 3);
 
 const NOTHING = {count: 0, zeros: 0, nans: 0, infinities: 0, min: null, max: null, mean: null, std: null};
 

@@ -17,7 +17,7 @@ test('a difference shows the worst tensors first, and what only one side has', a
   await bench.page.waitForSelector('.worst');
   const first = await bench.text('.worst li >> nth=0');
   assert.match(first, /model\.layers\.3\.mlp\.up\.weight/);
-  assert.match(first, /from zero/);
+  assert.match(first, /∞/);
   assert.match(await bench.text('main'), /Only in B: 1/);
 });
 
@@ -48,6 +48,14 @@ test('the one layer that changed stands out', async () => {
   assert.equal(await bench.count('.mark-at.odd'), 1);
 });
 
+test('a value that is infinite on one side only is no small change', async () => {
+  const sides = [2, Infinity].map((last, i) => write(bench.folder, `${i}.safetensors`, {w: ['F32', [2], [1, last]]}));
+  await bench.served(...sides);
+  await bench.view('difference');
+  await bench.page.waitForSelector('.worst');
+  assert.match(await bench.text('.worst li >> nth=0'), /∞/);
+});
+
 test('a tensor of two sides has both histograms over each other', async () => {
   await servedPair();
   await bench.view('difference');
@@ -61,7 +69,7 @@ test('the map, the table and the layers show the relative change', async () => {
   await bench.page.waitForSelector('[aria-label=Colour] [aria-checked=true]:has-text("Change")');
   await bench.view('table');
   await bench.page.click('.thead .c-change button');
-  await bench.until(() => document.querySelector('.row .c-change')?.textContent === 'from zero');
+  await bench.until(() => document.querySelector('.row .c-change')?.textContent === '∞');
   await bench.view('layers');
   await bench.page.waitForSelector('[aria-label=Measure] [aria-checked=true]:has-text("Change")');
 });
