@@ -90,7 +90,7 @@ std::string diff_document(const Session& session, const Subject& subject, const 
   own.json = true;
   own.out = Output(&text);
   const Aligned sides{subject.sides[0], subject.sides[1], {}, subject.aligned->style, subject.aligned->prefix};
-  const DiffView view{subject.targets[0], subject.targets[1], {}, {}, &sides, {}};
+  const DiffView view{subject.targets[0], subject.targets[1], {}, {}, &sides};
   write_diff_json(own, view,
                   diff(sides.a, sides.b, {.threads = session.threads, .progress = progress, .limits = session.limits}));
   own.out.flush();
