@@ -32,7 +32,7 @@ class PageReturn {
   }
 
  private:
-  static constexpr std::uint64_t kAtOnce = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kAtOnce = std::uint64_t{8} << 20;
 
   const Tensor& tensor_;
   std::uint64_t first_;
