@@ -9,7 +9,7 @@ namespace ballast {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
-constexpr std::uint64_t kPartBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kPartBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{32}
                                           << 20;  // at once: many requests of a source that is far away
 

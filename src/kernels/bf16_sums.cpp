@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "kernels/stream.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/bf16_sums.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
@@ -90,6 +92,7 @@ void sum_bf16(const std::byte* from, Bf16Lanes& out) {
   for (std::size_t done = 0; done < kBf16Block; done += kBf16Step * kBf16Steps) {
     WideFloats sum = hn::Zero(d), squares = sum, magnitudes = sum;
     for (std::size_t step = 0; step < kBf16Steps; ++step, from += kBf16Step * 2) {
+      fetch_further_on(from, kBf16Step * 2);
       const WideFloats value = load_wide(from);
       sum = hn::Add(sum, value);
       squares = hn::Add(squares, hn::Mul(value, value));
@@ -116,6 +119,7 @@ void sum_bf16_lanes(const std::byte* from, std::size_t first, Bf16Lanes& out) {
   for (std::size_t done = 0; done < kBf16Block; done += kBf16Step * kBf16Steps) {
     Floats sum0 = hn::Zero(d), sum1 = sum0, squares0 = sum0, squares1 = sum0, magnitudes0 = sum0, magnitudes1 = sum0;
     for (std::size_t step = 0; step < kBf16Steps; ++step, from += kBf16Step * 2) {
+      fetch_further_on(from, kBf16Step * 2);
       const Words pair = load(from);
       const Floats a = first_of(pair), b = second_of(pair);
       sum0 = hn::Add(sum0, a);
