@@ -366,7 +366,7 @@ class Faults(Ranks):
 
     def test_of_an_interrupt(self):
         """Encoding IQ3_S takes seconds a job, and mpirun kills a process a second after it has asked it to end."""
-        self.write("large.safetensors", model(2, 4096, 4096))
+        self.write("large.safetensors", model(6, 4096, 4096))
         for ranks in ("1", "3"):
             self.write("out.gguf", b"old")
             process = subprocess.Popen([*MPIRUN, "-n", ranks, COMMAND_MPI, "convert", "large.safetensors", "out.gguf",
@@ -375,7 +375,7 @@ class Faults(Ranks):
             deadline = time.monotonic() + 60
             while not list(self.folder.glob(".out.gguf.ballast-*")) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            time.sleep(1)  # into the first jobs
+            time.sleep(0.3)  # into the first jobs
             self.assertIsNone(process.poll(), "it has ended before the signal")
             self.assertNotEqual(list(self.folder.glob(".out.gguf.ballast-*")), [])
             process.send_signal(signal.SIGINT)
