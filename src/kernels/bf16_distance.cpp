@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/stream.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/bf16_distance.cpp"
 #include <hwy/foreach_target.h>  // includes this file again for every target
@@ -103,6 +105,8 @@ void measure_lanes(Bf16Distance& out, const bfloat16* a, const bfloat16* b, std:
   for (std::size_t done = 0; done < kBf16DistanceBlock; done += kDistanceStep * kDistanceSteps) {
     running.begin_sums();
     for (std::size_t step = 0; step < kDistanceSteps; ++step, a += kDistanceStep, b += kDistanceStep) {
+      fetch_further_on(a, kDistanceStep * 2);
+      fetch_further_on(b, kDistanceStep * 2);
       const Words pair_a = load(a), pair_b = load(b);
       const auto first_may = running.look_at(first_of(pair_a), first_of(pair_b));
       const auto second_may = running.look_at(second_of(pair_a), second_of(pair_b));
