@@ -52,16 +52,7 @@ class KeyMaker {
   }
 
   void add(const Tensor& tensor, const Storage::Derivation& derivation) {
-    hash_.add(name(tensor.dtype()));
-    hash_.add(tensor.rank());
-    for (const std::uint64_t dim : tensor.shape()) hash_.add(dim);
-    hash_.add(tensor.is_contiguous());
-    if (!tensor.is_contiguous()) {
-      for (const std::int64_t stride : tensor.strides()) hash_.add(static_cast<std::uint64_t>(stride));
-    }
-    hash_.add(tensor.offset());
-    hash_.add(derivation.step);
-    hash_.add(derivation.from.size());
+    add_facts(hash_, tensor, derivation);
     const auto place = derivation.packed || !tensor.storage() ? derivation.packed : tensor.storage()->location();
     if (place) {
       hash_.add(place->file);

@@ -6,6 +6,8 @@
 
 #include <ballast/tensor.hpp>
 
+#include "kernels/fact_hash.hpp"
+
 namespace ballast {
 
 // Visits the tensor itself first, then the tensors that its storage is derived from, and so on. Empty tensors have no
@@ -16,5 +18,8 @@ void for_each_ancestor(const Tensor& tensor,
 // The memory that the storages of all these tensors keep: see Storage::memory_bytes(). Storages in `counted` are left
 // out, and storages that are counted here are added to it.
 std::uint64_t kept_memory_bytes(const Tensor& tensor, std::set<const Storage*>& counted);
+
+// What a tensor is of: its dtype, shape and place, and the step that makes it of the tensors before it.
+void add_facts(kernels::FactHash& hash, const Tensor& tensor, const Storage::Derivation& derivation);
 
 }  // namespace ballast

@@ -43,4 +43,17 @@ Provenance provenance(const Tensor& tensor) {
   return found;
 }
 
+void add_facts(kernels::FactHash& hash, const Tensor& tensor, const Storage::Derivation& derivation) {
+  hash.add(name(tensor.dtype()));
+  hash.add(tensor.rank());
+  for (const std::uint64_t dim : tensor.shape()) hash.add(dim);
+  hash.add(tensor.is_contiguous());
+  if (!tensor.is_contiguous()) {
+    for (const std::int64_t stride : tensor.strides()) hash.add(static_cast<std::uint64_t>(stride));
+  }
+  hash.add(tensor.offset());
+  hash.add(derivation.step);
+  hash.add(derivation.from.size());
+}
+
 }  // namespace ballast

@@ -96,16 +96,7 @@ void SourceList::add_location(const FileLocation& location) {
 void SourceList::add(std::string_view name, const Tensor& tensor) {
   tensors_.add(name);
   for_each_ancestor(tensor, [this](const Tensor& ancestor, const Storage::Derivation& derivation) {
-    tensors_.add(ballast::name(ancestor.dtype()));
-    tensors_.add(ancestor.rank());
-    for (const std::uint64_t dim : ancestor.shape()) tensors_.add(dim);
-    tensors_.add(ancestor.is_contiguous() ? 1 : 0);
-    if (!ancestor.is_contiguous()) {
-      for (const std::int64_t stride : ancestor.strides()) tensors_.add(static_cast<std::uint64_t>(stride));
-    }
-    tensors_.add(ancestor.offset());
-    tensors_.add(derivation.step);
-    tensors_.add(derivation.from.size());
+    add_facts(tensors_, ancestor, derivation);
     const auto place = derivation.packed || !ancestor.storage() ? derivation.packed : ancestor.storage()->location();
     if (!place) return;
     tensors_.add(place->offset);
