@@ -1,6 +1,7 @@
 // Colours: safe for people who see fewer of them, and the same meaning in light and dark.
 
 import {scaleLinear} from 'd3-scale';
+import {entryOf} from './text';
 import {isDark} from './theme';
 
 // Hues that stay apart for every kind of colour blindness (after Okabe and Ito), muted so that many of them stay calm.
@@ -12,6 +13,12 @@ export const kindColor = (i: number): string => KINDS[isDark() ? 'dark' : 'light
 
 /** The same colour, a little lighter or darker: neighbours of one kind stay apart without a second meaning. */
 export function shade(color: string, step: number): string {
+  return entryOf(shades, `${color} ${step % 5} ${isDark()}`, () => shaded(color, step));
+}
+
+const shades = new Map<string, string>();
+
+function shaded(color: string, step: number): string {
   const by = [0, 0.1, -0.07, 0.17, -0.13][step % 5];
   const to = by > 0 ? (isDark() ? 225 : 255) : 20;
   return css(
@@ -74,10 +81,18 @@ export const rampRgb = (at: number): Rgb => (isDark() ? darkRamp : lightRamp)(at
 export const divergingRgb = (at: number): Rgb => (isDark() ? darkDiverging : lightDiverging)(at);
 export const css = (rgb: Rgb): string => `rgb(${rgb.map(Math.round).join()})`;
 
+/** Of "#1f6f8b" and "rgb(31,111,139)". */
+const rgbOf = (color: string): Rgb =>
+  color.startsWith('#') ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)) : (color.match(/\d+/g) ?? []).map(Number);
+
+const pixels = new Map<string, number>();
+
+/** A colour as a number of an ImageData's 32 bits. */
+export const pixelOf = (color: string): number =>
+  entryOf(pixels, color, () => new Uint32Array(Uint8Array.of(...rgbOf(color), 255).buffer)[0]);
+
 /** Whether dark text is read better on this colour. */
 export function wantsDarkText(color: string): boolean {
-  const [r, g, b] = color.startsWith('#')
-    ? [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
-    : (color.match(/\d+/g) ?? []).map(Number);
+  const [r, g, b] = rgbOf(color);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140;
 }

@@ -8,13 +8,20 @@ import {bytesText, partsOf, plural, visible} from './text';
 import {chooseTheme, isDark} from './theme';
 import {VIEWS, viewsHere} from './views';
 
-let searchTimer = 0;
+const AT_ONCE = 100; // milliseconds that nobody minds
+let searchTimer = 0,
+  took = 0;
 
-/** Of many tensors, once nothing has been typed for a moment. */
+/** With every letter; where that would hold up the typing, once nothing has been typed for a moment. */
 function searchFor(query: string): void {
+  const search = (): void => {
+    const start = performance.now();
+    go({query});
+    took = performance.now() - start;
+  };
   clearTimeout(searchTimer);
-  if (store.count < 5000) return go({query});
-  searchTimer = window.setTimeout(() => go({query}), 180);
+  if (took < AT_ONCE) search();
+  else searchTimer = window.setTimeout(search, 180);
 }
 
 export function drawHead(): void {

@@ -4,11 +4,11 @@ import {choice, h, replace} from './dom';
 import {drawDtypeChips, drawRamp} from './legend';
 import {leafValue} from './map_color';
 import {listenToMap} from './map_input';
-import {enterRoot, mapView, meanColors, requestMap} from './map_view';
+import {colorsFor, enterRoot, mapView, requestMap} from './map_view';
 import {labelOf, titleOf, type Measure} from './metrics';
-import {spreadOf} from './scale';
+import {spreadOf, type Spread} from './scale';
 import {go, shown, state, store} from './state';
-import {findNode, leavesUnder, tensorsUnder, treeOf, type TreeNode} from './tree';
+import {findNode, leavesUnder, tensorsUnder, Tree, type TreeNode} from './tree';
 import {Treemap} from './treemap';
 import {entryOf} from './text';
 import {isDark} from './theme';
@@ -75,28 +75,32 @@ export function updateMap(): void {
   const map = mapView,
     {treemap} = map;
   if (!treemap || !treemap.width) return;
-  const list = shown(false),
-    size = `${treemap.width} ${treemap.height}`;
-  if (list !== trees.list || size !== trees.size) trees = {list, size, of: new Map()};
-  const tree = entryOf(trees.of, state.fold, () => treeOf(list, state.fold));
-  if (tree !== map.tree) map.root = null;
-  map.tree = tree;
-  const root = map.tree.value ? findNode(map.tree, state.prefix) : map.tree;
+  const tree = entryOf(trees, state.fold, () => new Tree(state.fold)),
+    before = tree.showing;
+  tree.show(shown(false), `${treemap.width} ${treemap.height}`);
+  if (tree !== map.root?.tree || tree.showing !== before) map.root = null;
+  const root = findNode(tree.root, state.prefix);
   if (root !== map.root) enterRoot(root, treemap);
   colorBy(root);
-  const {low, high} = mapView.spread ?? {};
-  meanColors(JSON.stringify([state.color, isDark(), state.color === 'dtype' ? 0 : [store.version, low, high]]));
   requestMap();
 }
 
-// Both trees of the tensors that are shown, folded and not, with their places in a map of one size.
-let trees: {list: number[]; size: string; of: Map<boolean, TreeNode>} = {list: [], size: '', of: new Map()};
+// Folded and not; each is made when it is first looked at.
+const trees = new Map<boolean, Tree>();
 
 function colorBy(root: TreeNode): void {
-  const {color} = state;
+  const {color, fold} = state,
+    {showing, nodeCount} = root.tree;
+  mapView.colors =
+    color === 'dtype'
+      ? colorsFor(nodeCount, [color, isDark(), fold, showing], () => null)
+      : colorsFor(nodeCount, [color, isDark(), fold, showing, store.version, root.path], () => spreadUnder(root, color));
   if (color === 'dtype') return drawDtypeChips();
   if (color !== 'change') want(tensorsUnder(root));
+  drawRamp(color, mapView.colors.spread!);
+}
+
+function spreadUnder(root: TreeNode, color: Measure): Spread {
   const values = leavesUnder(root).map((leaf) => leafValue(leaf, color));
-  mapView.spread = spreadOf(color === 'change' ? values.filter((value) => value > 0) : values);
-  drawRamp(color, mapView.spread);
+  return spreadOf(color === 'change' ? values.filter((value) => value > 0) : values);
 }

@@ -6,7 +6,7 @@ import {mapView, requestMap} from './map_view';
 import {metricText, titleOf} from './metrics';
 import {go, state, store} from './state';
 import {bytesText, countText, plural, shapeText, shareText, visible} from './text';
-import type {TreeNode} from './tree';
+import {firstUnder, type TreeNode} from './tree';
 import type {Box, Cell, Treemap} from './treemap';
 
 export function listenToMap(treemap: Treemap, stage: HTMLElement): void {
@@ -73,20 +73,19 @@ export function listenToMap(treemap: Treemap, stage: HTMLElement): void {
 }
 
 function openNode(node: TreeNode): void {
-  if (!node.tensors) return go({prefix: node.path});
-  if (node.tensors.length === 1) return go({tensor: node.tensors[0]});
+  if (!node.isLeaf) return go({prefix: node.path});
+  if (node.count === 1) return go({tensor: firstUnder(node)});
   go({view: 'table', prefix: node.path, folded: false});
 }
 
 function nodeTip(node: TreeNode, event: PointerEvent): void {
   const rows: [string, string][] = [['bytes', bytesText(node.value)]];
   if (node.count > 1) rows.push(['tensors', countText(node.count)]);
-  if (node.tensors) {
-    const first = node.tensors[0];
-    rows.push(['dtype', biggestDtype(node)], ['shape', shapeText(store.shape(first))]);
+  if (node.isLeaf) {
+    rows.push(['dtype', biggestDtype(node)], ['shape', shapeText(store.shape(firstUnder(node)))]);
     if (state.color !== 'dtype') rows.push([titleOf(state.color), metricText(state.color, leafValue(node, state.color))]);
   }
-  rows.push(['share', shareText(node.value / Math.max(1, mapView.tree?.value ?? 1))]);
+  rows.push(['share', shareText(node.value / Math.max(1, mapView.root?.tree.root.value ?? 1))]);
   showTip(event.clientX, event.clientY, visible(node.path || store.sides[0].target), rows);
 }
 

@@ -6,7 +6,6 @@ import type {TreeNode} from './tree';
 import type {Box, Treemap} from './treemap';
 
 export const mapView = {
-  tree: null as TreeNode | null,
   root: null as TreeNode | null,
   treemap: null as Treemap | null,
   focus: null as TreeNode | null,
@@ -14,26 +13,31 @@ export const mapView = {
   box: [0, 0, 0, 0] as Box, // of the root, on the screen
   target: null as Box | null, // where the box is going
   frame: 0,
-  spread: null as Spread | null,
+  colors: null as Colors | null,
   moved: -1e9,
 };
 
-let meaning = 0,
-  meaningKey = '';
+/** What colours mean, and those that cells have, by the numbers of their nodes: each is found out once. */
+interface Colors {
+  spread: Spread | null; // of a value, if they mean one
+  of: string[];
+}
+const kept = new Map<string, Colors>();
+const MOST_KEPT = 8;
 
-/** Whether the colours mean something else now, as this key says. */
-export function meanColors(key: string): void {
-  if (key !== meaningKey) ++meaning;
-  meaningKey = key;
+/** The colours that mean what this key says. Those of the last few meanings are kept, as people go to and fro. */
+export function colorsFor(nodes: number, key: unknown, spread: () => Spread | null): Colors {
+  const word = JSON.stringify(key),
+    colors = kept.get(word) ?? {spread: spread(), of: new Array<string>(nodes)};
+  kept.delete(word);
+  kept.set(word, colors);
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
+  return colors;
 }
 
-/** The colour of a cell, kept until the colours mean something else. */
 function colorOf(node: TreeNode): string {
-  if (node.fillOf !== meaning) {
-    node.fill = leafColor(node, mapView.spread);
-    node.fillOf = meaning;
-  }
-  return node.fill;
+  const {of, spread} = mapView.colors!;
+  return (of[node.number] ??= leafColor(node, spread));
 }
 
 /** Goes from the old root to the new one: from where the one lies in the other. */
@@ -52,7 +56,7 @@ export function enterRoot(root: TreeNode, treemap: Treemap): void {
     return;
   }
   // The way out: the new root is so large that the old one fills the screen.
-  treemap.draw(root, full, () => 'transparent');
+  treemap.draw(root, full, () => '#000000');
   const inside = treemap.cellOf(before);
   if (inside) {
     const kx = full[2] / inside.w,

@@ -109,14 +109,14 @@ export function statsOfColumns(columns: StatsColumns, side: Side): void {
   const [min, max, mean, std, l2] = (['min', 'max', 'mean', 'std', 'l2'] as const).map(read);
   for (let i = 0; i < side.count; ++i) {
     if (columns.why_not[i] !== undefined) {
-      side.stats.set(i, noStats(columns.why_not[i]));
+      side.stats[i] = noStats(columns.why_not[i]);
       continue;
     }
     const nans = columns.nans[i] || 0,
       infinities = columns.infinities[i] || 0;
     const count = columns.counts[i] || side.numel(i),
       finite = count - nans - infinities;
-    side.stats.set(i, {
+    side.stats[i] = {
       count,
       nans,
       infinities,
@@ -130,7 +130,7 @@ export function statsOfColumns(columns: StatsColumns, side: Side): void {
       max_abs: min[i] === null ? null : Math.max(Math.abs(min[i]!), Math.abs(max[i]!)),
       letters: columns.histograms.slice(i * columns.bins, (i + 1) * columns.bins),
       sampled: columns.sample > 0 && columns.counts[i] < side.numel(i),
-    });
+    };
   }
 }
 

@@ -79,18 +79,18 @@ function shardBar(side: Side, file: Layout): HTMLElement {
       c.fillStyle = themeColor('header-bytes');
       c.fillRect(0, 4, Math.max(1, file.header * scale), SHARD_HEIGHT - 8);
     }
-    let end = 0,
-      drawnTo = -1;
+    let end = 0;
+    const drawnTo = [-1, -1]; // what is alone, and what is shared
     for (const [first, last, k] of file.spans) {
       const x = first * scale,
         w = Math.max((last - first) * scale, 0.6),
         isShared = first < end;
       end = Math.max(end, last);
-      if (x + w < drawnTo && !isShared) continue; // less than a pixel, and drawn already
+      if (x + w < drawnTo[Number(isShared)] + 0.5) continue; // less than a pixel, and drawn already
       c.fillStyle = store.dtypeColor(side.dtype(k));
       if (isShared) c.fillRect(x, SHARD_HEIGHT - 4, w, 4);
       else c.fillRect(x, 4, Math.max(w - (w > 3 ? 0.8 : 0), 0.6), SHARD_HEIGHT - 8);
-      drawnTo = x + w;
+      drawnTo[Number(isShared)] = x + w;
     }
     if (at >= 0) {
       const [first, last] = file.spans[at];

@@ -133,7 +133,7 @@ export class ServerSource implements Source {
    */
   wantStats(store: Store, wanted: Wanted[], chosen: Wanted[], of: number): void {
     if (String(chosen) !== String(this.chosen)) {
-      for (const [side, i] of chosen) if (store.sides[side].stats.get(i)?.refused) store.sides[side].stats.delete(i);
+      for (const [side, i] of chosen) if (store.sides[side].stats[i]?.refused) delete store.sides[side].stats[i];
     }
     this.store = store;
     this.of = of;
@@ -146,12 +146,12 @@ export class ServerSource implements Source {
 
   private nextBatch(store: Store): Batch | null {
     const batch: Batch = {side: -1, numbers: new Set(), histogram: false, abort: new AbortController()};
-    const plain = this.chosen.find(([side, i]) => !isComplete(store.sides[side].stats.get(i)));
+    const plain = this.chosen.find(([side, i]) => !isComplete(store.sides[side].stats[i]));
     if (plain) return {...batch, side: plain[0], numbers: new Set([plain[1]]), histogram: true};
     let bytes = 0;
     for (const [side, i] of this.wanted) {
       const from = store.sides[side];
-      if (from.stats.has(i) || (batch.side >= 0 && batch.side !== side)) continue;
+      if (from.stats[i] || (batch.side >= 0 && batch.side !== side)) continue;
       const isAlone = this.alone.has(`${side} ${i}`);
       if (batch.numbers.size > 0 && (isAlone || batch.numbers.size === MOST_TENSORS || bytes + from.bytes[i] > MOST_BYTES)) break;
       batch.side = side;
@@ -165,14 +165,14 @@ export class ServerSource implements Source {
   private async next(store: Store): Promise<void> {
     if (this.running) return;
     const batch = this.nextBatch(store);
-    this.onProgress(this.wanted.filter(([side, i]) => !store.sides[side].stats.has(i)).length, this.of);
+    this.onProgress(this.wanted.filter(([side, i]) => !store.sides[side].stats[i]).length, this.of);
     if (!batch) return;
     this.running = batch;
     const side = store.sides[batch.side];
     try {
       const address = `/api/stats/${batch.side}?numbers=${[...batch.numbers].join(',')}${batch.histogram ? '&histogram=yes' : ''}`;
       const answer = await this.lines<{tensors: StatsRow[]}>(address, () => {}, batch.abort.signal);
-      [...batch.numbers].forEach((i, k) => side.stats.set(i, statsOfRow(answer.tensors[k])));
+      [...batch.numbers].forEach((i, k) => (side.stats[i] = statsOfRow(answer.tensors[k])));
       store.version += 1;
       this.onStats();
     } catch (error) {
@@ -182,7 +182,7 @@ export class ServerSource implements Source {
       } else if (batch.numbers.size > 1) {
         for (const i of batch.numbers) this.alone.add(`${batch.side} ${i}`);
       } else {
-        for (const i of batch.numbers) side.stats.set(i, {...noStats(error.message), refused: true});
+        for (const i of batch.numbers) side.stats[i] = {...noStats(error.message), refused: true};
         store.version += 1;
         this.onStats();
       }

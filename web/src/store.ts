@@ -26,7 +26,7 @@ export class Side {
   readonly odd: Record<number, Oddity>;
   readonly quantization: Quantization | null;
   readonly dequantized: string; // the scheme that weights were kept in
-  readonly stats = new Map<number, Stats>();
+  readonly stats: (Stats | undefined)[];
   sample = 0; // values that statistics are from, of each tensor; 0 is all
 
   constructor(
@@ -39,6 +39,7 @@ export class Side {
     this.remote = document.remote;
     this.names = document.names;
     this.count = this.names.length;
+    this.stats = new Array(this.count);
     this.bytes = document.bytes;
     this.offset = document.offset;
     this.odd = document.odd;
@@ -143,7 +144,7 @@ export class Store {
   }
   stats(i: number): Stats | undefined {
     const k = this.places[0][i];
-    return k >= 0 ? this.sides[0].stats.get(k) : this.sides[1].stats.get(this.places[1][i]);
+    return k >= 0 ? this.sides[0].stats[k] : this.sides[1].stats[this.places[1][i]];
   }
 
   /** What is said beside statistics that are not of all values. */

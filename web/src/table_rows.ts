@@ -1,6 +1,6 @@
 // The rows of the table: tensors, or patterns of names that unfold to them, in the order of a column.
 
-import {largest, medianAndSpread, metric, metricText, type Measure} from './metrics';
+import {largest, medianAndSpread, metricText, metrics, type Measure} from './metrics';
 import {shown, state, store} from './state';
 import type {Where} from './store';
 import {bytesText, entryOf, numberText, shapeText} from './text';
@@ -86,7 +86,8 @@ function remembered(row: Row, key: string, compute: () => number): number {
 /** A number of a row: of its tensor, or the worst of a pattern where that is what matters. */
 function rowValue(row: Row, key: Measure): number {
   return remembered(row, key, () => {
-    const values = row.tensors.map((i) => metric(store, key, i)).filter((value) => !Number.isNaN(value));
+    const all = metrics(store, key),
+      values = row.tensors.map((i) => all[i]).filter((value) => !Number.isNaN(value));
     if (values.length === 0) return NaN;
     if (values.length === 1) return values[0];
     if (key === 'change') return largest(values);
@@ -164,12 +165,15 @@ function heads(list: number[], folded: boolean): Row[] {
   return known.rows;
 }
 
+const keys: string[] = [];
+
+/** What tensors of one row have in common. */
+const keyOf = (i: number): string =>
+  (keys[i] ??= [store.patterns[i], ...bothOf(i, 'dtype'), ...bothOf(i, 'shape'), store.where(i)].join('\n'));
+
 function patternRows(list: number[]): Row[] {
   const groups = new Map<string, number[]>();
-  for (const i of list) {
-    const key = [store.patterns[i], ...bothOf(i, 'dtype'), ...bothOf(i, 'shape'), store.where(i)].join('\n');
-    entryOf(groups, key, () => [] as number[]).push(i);
-  }
+  for (const i of list) entryOf(groups, keyOf(i), () => [] as number[]).push(i);
   return [...groups].map(([key, tensors]) =>
     rowOf(tensors.length === 1 ? store.names[tensors[0]] : store.patterns[tensors[0]], tensors, 0, key),
   );

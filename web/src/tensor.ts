@@ -124,7 +124,7 @@ function pictureOf(i: number): Child {
 }
 
 function statsOn(side: Side, i: number): Stats | undefined {
-  return side.stats.get(store.on(side.number, i));
+  return side.stats[store.on(side.number, i)];
 }
 
 function statsTable(side: Side, i: number): Child[] {

@@ -2,7 +2,7 @@
 // the node is first large enough to show them; so a hundred thousand tensors cost nothing until somebody comes close.
 
 import {treemapSquarify, type HierarchyRectangularNode} from 'd3-hierarchy';
-import {wantsDarkText} from './color';
+import {pixelOf, wantsDarkText} from './color';
 import {sized} from './dom';
 import {bytesText, countText, visible} from './text';
 import {themeColor} from './theme';
@@ -23,7 +23,7 @@ export interface Cell {
 const squarify = treemapSquarify.ratio(1) as (parent: unknown, x0: number, y0: number, x1: number, y1: number) => void;
 squarify satisfies (parent: HierarchyRectangularNode<never>, x0: number, y0: number, x1: number, y1: number) => void;
 
-const GAP = 1.5;
+const GAP = 1.5; // at most, between cells
 
 export class Treemap {
   width = 0;
@@ -33,7 +33,15 @@ export class Treemap {
   private context!: CanvasRenderingContext2D;
   private root!: TreeNode;
   private colorOf!: (leaf: TreeNode) => string;
-  private inks = {ink: '', group: '', font: ''};
+  private ink = '';
+  private ground = 0;
+  private ratio = 1; // pixels of the screen in one of CSS
+  private gap = 1; // in pixels of the screen
+  // Cells are set as pixels: a hundred thousand take a tenth of the time that the canvas takes for them. Their labels
+  // come after.
+  private image!: ImageData;
+  private pixels!: Uint32Array;
+  private labels: (() => void)[] = [];
 
   constructor(readonly canvas: HTMLCanvasElement) {}
 
@@ -41,6 +49,10 @@ export class Treemap {
     this.width = width;
     this.height = height;
     this.context = sized(this.canvas, width, height);
+    this.ratio = this.canvas.width / width;
+    this.gap = Math.max(1, Math.floor(GAP * this.ratio));
+    this.image = this.context.createImageData(this.canvas.width, this.canvas.height);
+    this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
   /** What is inside a node's box: a strip for its name on top, where there is room for one. */
@@ -58,58 +70,73 @@ export class Treemap {
     this.cells = [];
     this.colorOf = colorOf;
     const c = this.context;
-    c.clearRect(0, 0, this.width, this.height);
-    this.inks = {ink: themeColor('ink'), group: themeColor('group'), font: themeColor('font')};
-    c.font = '500 11px ' + this.inks.font;
-    c.textBaseline = 'middle';
+    this.ink = themeColor('ink');
+    this.ground = pixelOf(themeColor('group'));
+    this.labels = [];
+    this.pixels.fill(0);
     if (root.value > 0) this.node(root, ...box);
+    c.putImageData(this.image, 0, 0);
+    c.font = '500 11px ' + themeColor('font');
+    c.textBaseline = 'middle';
+    for (const draw of this.labels) draw();
     if (focus) this.outline(focus);
+  }
+
+  /** Fills a box but for the gap to the next ones, to whole pixels of the screen. */
+  private fill(color: number, x: number, y: number, w: number, h: number, gap: number): void {
+    const {pixels, ratio} = this,
+      {width, height} = this.image;
+    const left = Math.max(0, Math.round(x * ratio)),
+      top = Math.max(0, Math.round(y * ratio)),
+      right = Math.min(width, Math.max(left + 1, Math.round((x + w) * ratio) - gap)),
+      bottom = Math.min(height, Math.max(top + 1, Math.round((y + h) * ratio) - gap));
+    for (let row = top; row < bottom; ++row) {
+      const end = row * width + right;
+      for (let at = row * width + left; at < end; ++at) pixels[at] = color;
+    }
   }
 
   private node(node: TreeNode, x: number, y: number, w: number, h: number): void {
     if (x > this.width || y > this.height || x + w < 0 || y + h < 0) return;
-    if (!node.children || w < this.least || h < this.least) return this.leaf(node, x, y, w, h);
+    if (node.isLeaf || w < this.least || h < this.least) return this.leaf(node, x, y, w, h);
     const [ix, iy, iw, ih, strip] = this.inner(x, y, w, h, node);
     const isRoot = node === this.root;
     this.cells.push({node, x, y, w, h});
     if (!isRoot) {
-      const c = this.context;
-      c.fillStyle = this.inks.group;
-      c.fillRect(x + GAP / 2, y + GAP / 2, w - GAP, h - GAP);
-      if (strip > 13)
-        this.label(visible(node.name.replace(/[.\/]$/, '')), x + 6, y + strip / 2 + 1, w - 12, this.inks.ink, bytesText(node.value));
+      this.fill(this.ground, x, y, w, h, this.gap);
+      if (strip > 13) {
+        const name = visible(node.name.replace(/[.\/]$/, ''));
+        this.labels.push(() => this.label(name, x + 6, y + strip / 2 + 1, w - 12, this.ink, bytesText(node.value)));
+      }
     }
     if (iw < 2 || ih < 2) return;
+    const children = node.children!;
     if (!node.placedIn) {
       node.placedIn = [iw, ih];
       squarify(node, 0, 0, iw, ih);
     }
     const kx = iw / node.placedIn[0],
       ky = ih / node.placedIn[1];
-    for (const child of node.children)
+    for (const child of children)
       this.node(child, ix + child.x0 * kx, iy + child.y0 * ky, (child.x1 - child.x0) * kx, (child.y1 - child.y0) * ky);
   }
 
   private leaf(node: TreeNode, x: number, y: number, w: number, h: number): void {
-    const c = this.context;
     const color = this.colorOf(node);
-    if (w < 3 || h < 3) {
-      c.fillStyle = color;
-      return c.fillRect(x, y, Math.max(w - 0.4, 0.5), Math.max(h - 0.4, 0.5));
-    }
-    c.fillStyle = color;
-    const gap = Math.min(GAP, w / 4, h / 4);
-    c.fillRect(x + gap / 2, y + gap / 2, Math.max(w - gap, 0.5), Math.max(h - gap, 0.5));
+    if (w < 3 || h < 3) return this.fill(pixelOf(color), x, y, w, h, 0);
+    this.fill(pixelOf(color), x, y, w, h, this.gap);
     this.cells.push({node, x, y, w, h});
-    if (w < 38 || h < 16) return;
-    const ink = wantsDarkText(color) ? '#16202a' : '#ffffff';
-    const many = node.tensors && node.tensors.length > 1 ? ' ×' + countText(node.tensors.length) : '';
+    if (w >= 38 && h >= 16) this.labels.push(() => this.labelLeaf(node, x, y, w, h, wantsDarkText(color) ? '#16202a' : '#ffffff'));
+  }
+
+  private labelLeaf(node: TreeNode, x: number, y: number, w: number, h: number, ink: string): void {
+    const c = this.context;
+    const many = node.isLeaf && node.count > 1 ? ' ×' + countText(node.count) : '';
     this.label((visible(node.name) || '(itself)') + many, x + 6, y + Math.min(h / 2, 12), w - 10, ink);
-    if (h > 40 && w > 60) {
-      c.globalAlpha = 0.75;
-      this.label(bytesText(node.value), x + 6, y + 27, w - 10, ink);
-      c.globalAlpha = 1;
-    }
+    if (h <= 40 || w <= 60) return;
+    c.globalAlpha = 0.75;
+    this.label(bytesText(node.value), x + 6, y + 27, w - 10, ink);
+    c.globalAlpha = 1;
   }
 
   /** A visible text cut to a width, and another one at the right if both fit. */

@@ -34,6 +34,7 @@ export function allow(side: Side, k: number): void {
 
 /** The tensor that is looked at comes first, and then what the view wants; what is known is not asked for. */
 export function askAgain(): void {
+  if (!source.canRead) return;
   const held: Wanted[] = [];
   let of = 0;
   const partsOf = (list: number[], most: number): Wanted[] => {
@@ -45,8 +46,8 @@ export function askAgain(): void {
         const k = store.on(side.number, i);
         if (k < 0) continue;
         ++of;
-        if (side.stats.has(k) && list === wantedList) continue;
-        const isFar = side.remote && !side.stats.has(k) && !allowed.has(`${side.number} ${k}`);
+        if (side.stats[k] && list === wantedList) continue;
+        const isFar = side.remote && !side.stats[k] && !allowed.has(`${side.number} ${k}`);
         if (isFar) bytes += side.bytes[k];
         (isFar ? far : near).push([side.number, k]);
       }
