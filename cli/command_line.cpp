@@ -241,8 +241,12 @@ Answered run_for(const Host& host, const std::vector<std::string>& words) {
   session.host = &host;
   session.out = Output(&answered.out);
   const Wording wording(host.words);
-  answered.exit_code = dispatch({}, session, words);
-  session.out.flush();
+  try {
+    answered.exit_code = dispatch({}, session, words);
+    session.out.flush();
+  } catch (const Error& error) {
+    throw error.advising(worded(error.hint()));
+  }
   return answered;
 }
 

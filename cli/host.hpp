@@ -19,7 +19,7 @@ namespace ballast::cli {
 // progress.hpp says.
 struct Host {
   std::function<void(std::string_view)> say{};  // a note, or another line that the command would write to stderr
-  Advice::Words words{};                        // what it calls the remedies that notes name, instead of flags
+  Advice::Words words{};                        // what it calls remedies, instead of flags
   Progress progress{};
   std::function<bool()> keep_going{};                        // asked while a verb waits for a server, by any thread
   std::map<std::string, Checkpoint, std::less<>> targets{};  // that are open already, by what the words call them
@@ -30,8 +30,9 @@ struct Answered {
   std::string out;  // what the command would write to stdout
 };
 
-// Runs the verb that the words name, without signal handlers, colours or standard streams. Throws Error; what is
-// written in its message and its hint, other than remedies, may speak of the command's flags.
+// Runs the verb that the words name, without signal handlers, colours or standard streams. Throws Error, whose hint is
+// in the words of the host; what is written in it and in the message other than remedies may speak of the command's
+// flags.
 Answered run_for(const Host& host, const std::vector<std::string>& words);
 
 // Describes the whole command, and calls `look` with it.

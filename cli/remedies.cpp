@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <set>
-#include <string_view>
 
 #include "arguments.hpp"
 
@@ -96,11 +95,16 @@ std::string flag_of(Remedy remedy, std::string_view argument) {
   const Row& row = kRows[static_cast<std::size_t>(remedy)];
   std::string flag(row.words);
   if (!argument.empty()) flag.append(" ").append(argument) += remedy == Remedy::limit ? "=VALUE" : "";
-  const bool is_of_another = row.words.starts_with('-') && !has_option(remedy, row.words);
-  return is_of_another ? flag.append(" of ballast ").append(row.verb) : flag;
+  const std::string_view other_verb = other_verb_for(remedy);
+  return other_verb.empty() ? flag : flag.append(" of ballast ").append(other_verb);
 }
 
 }  // namespace
+
+std::string_view other_verb_for(Remedy remedy) {
+  const Row& row = kRows[static_cast<std::size_t>(remedy)];
+  return row.words.starts_with('-') && !has_option(remedy, row.words) ? row.verb : std::string_view();
+}
 
 void word_for(const Command& verb) {
   options_of_verb.clear();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <ballast/checkpoint.hpp>
 #include <ballast/remedy.hpp>
@@ -13,6 +14,9 @@ struct Command;
 // From now on, this thread words hints for this verb: a flag that the verb does not have is said with a verb that has
 // it, "--raw of ballast convert".
 void word_for(const Command& verb);
+
+// The verb that has the flag of a remedy, "adapter extract", if the verb that this thread words hints for has no such flag.
+std::string_view other_verb_for(Remedy remedy);
 
 // A hint of the library, in the words of the command, or of the Host for which this thread runs a verb.
 std::string worded(const Advice& advice);

@@ -93,11 +93,12 @@ inline std::vector<std::string> honest_quantized() {
       Input(17, 0).part({4, 8}, 1).part({1}, 4).missing(),                           // ComfyUI's
       Input(18, 0).part({4, 2, 16}, 1).part({4, 2}, 1),                              // OpenAI's gpt-oss
       Input(19, 0).part({4, 8}, 1).part({4, 1}, 4).part({4, 1}, 1).missing(),        // torchao in a pickle
+      Input(20, 5).part({4, 32}, 4).part({1, 4}, 4).part({1, 32}, 2).missing(),      // AutoRound
   };
 }
 
 inline std::vector<std::string> quantized() {
-  constexpr int kSchemes = 20, kInputs = 12, kBytes = 400;
+  constexpr int kSchemes = 21, kInputs = 12, kBytes = 400;
   std::vector<std::string> inputs = honest_quantized();
   inputs.emplace_back();
   std::mt19937 random(1);

@@ -2,7 +2,7 @@
 // weight, or gives tensors that read the same in one piece and in parts.
 //
 // The input chooses a scheme, a configuration, and for each part whether it is there, its dtype, its shape and its
-// bytes.
+// bytes. If QUANTIZED_SCHEME is set, it chooses among those of that name: QUANTIZED_SCHEME=gptq ./dev fuzz quantized 600
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -23,6 +23,12 @@ using namespace ballast;
 using enum DType;
 using Bytes = std::vector<std::byte>;
 
+void require(bool condition, const char* what, const std::string& why = {}) {
+  if (condition) return;
+  std::fprintf(stderr, "%s %s\n", what, why.c_str());
+  std::abort();
+}
+
 struct Part {
   std::string_view name;
   DType dtype;  // as an honest file has it
@@ -32,8 +38,8 @@ struct Scheme {
   std::vector<Part> parts;
 };
 
-const std::vector<Scheme>& schemes() {
-  static const std::vector<Scheme> all = {
+std::vector<Scheme> all_schemes() {
+  return {
       {"gptq", {{"m.qweight", i32}, {"m.qzeros", i32}, {"m.scales", f16}, {"m.g_idx", i32}}},
       {"bitsandbytes",
        {{"m.weight", u8},
@@ -92,8 +98,19 @@ const std::vector<Scheme>& schemes() {
         {"m.weight.scale", f32},
         {"m.weight.zero_point", i8},
         {"m.weight.per_tensor_scale", f32}}},
+      {"auto-round", {{"m.qweight", i32}, {"m.qzeros", i32}, {"m.scales", f16}, {"m.g_idx", i32}}},
   };
-  return all;
+}
+
+const std::vector<Scheme>& schemes() {
+  static const std::vector<Scheme> chosen = [] {
+    std::vector<Scheme> schemes = all_schemes();
+    if (const char* name = std::getenv("QUANTIZED_SCHEME"))
+      std::erase_if(schemes, [&](const Scheme& scheme) { return scheme.name != name; });
+    require(!schemes.empty(), "QUANTIZED_SCHEME is none of the schemes");
+    return schemes;
+  }();
+  return chosen;
 }
 
 constexpr std::array kConfigs = {
@@ -102,6 +119,7 @@ constexpr std::array kConfigs = {
     R"({"weight_block_size":[4,4],"bits":3,"num_bits":2,"group_size":16,"mode":"nvfp4"})",
     R"({"config_groups":{"g":{"weights":{"num_bits":4,"group_size":8,"block_structure":[2,2]}}}})",
     R"({"config_groups":{"g":{"weights":{"num_bits":3,"group_size":32}}}})",
+    R"({"bits":4,"group_size":32,"packing_format":"auto_round"})",
 };
 constexpr std::array<std::string_view, 8> kTexts = {
     R"({"blocksize":64,"dtype":"float16","shape":[4,32]})",
@@ -163,12 +181,6 @@ std::optional<Tensor> make_part(Input& in, DType honest) {
     return Tensor::from_values(i64, shape, std::span<const std::int64_t>(numbers));
   }
   return Tensor::from_bytes(dtype, shape, in.take(static_cast<std::size_t>(*bytes)));
-}
-
-void require(bool condition, const char* what, const std::string& why = {}) {
-  if (condition) return;
-  std::fprintf(stderr, "%s %s\n", what, why.c_str());
-  std::abort();
 }
 
 void require_usual(const Error& error) {

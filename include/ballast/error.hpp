@@ -58,6 +58,8 @@ class Error : public std::exception {
 
   // The same error with another message: "tensor "w": " + message(), with every fact that is known.
   Error saying(std::string message) const;
+  // The same error with another hint.
+  Error advising(Advice what_to_do) const;
 
   Errc code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "host.hpp"
+#include "remedies.hpp"
 
 namespace ballast::python {
 namespace {
@@ -194,7 +195,13 @@ std::string keyword_of(Remedy remedy, std::string_view argument, Caller caller) 
 }
 
 Advice::Words words_for(Caller caller) {
-  return [caller](Remedy remedy, std::string_view argument) { return keyword_of(remedy, argument, caller); };
+  return [caller](Remedy remedy, std::string_view argument) {
+    std::string words = keyword_of(remedy, argument, caller);
+    std::string verb(caller == Caller::verb ? cli::other_verb_for(remedy) : std::string_view());
+    if (verb.empty()) return words;
+    std::ranges::replace(verb, ' ', '.');
+    return words + " of ballast." + verb + "()";
+  };
 }
 
 std::string in_keywords(std::string_view text) {

@@ -16,7 +16,7 @@ enum class Caller : std::uint8_t { module, verb, peft };
 // "force=True" for Remedy::overwrite.
 std::string keyword_of(Remedy remedy, std::string_view argument, Caller caller = Caller::module);
 
-// For Advice::text().
+// For Advice::text(). A verb that has no such keyword names one that has it: dtype="F32" of ballast.convert().
 Advice::Words words_for(Caller caller);
 
 // A text in which every flag of the command is its keyword: "--max-shard-size 5GB" is max_shard_size="5GB". What stands

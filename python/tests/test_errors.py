@@ -155,6 +155,22 @@ def test_hints_are_expressions_of_python(path, tmp_path):
     assert "weights_only=True" in hint(ballast.ls, unknown_class(tmp_path), weights_only=True)
 
 
+def test_a_hint_names_the_function_that_has_a_keyword_if_the_called_one_has_not(tmp_path):
+    ballast.save({"q.weight": np.full((2, 2), 60000, "f2")}, tmp_path / "base.safetensors")
+    lora = tmp_path / "lora"
+    lora.mkdir()
+    (lora / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q"]}')
+    weights = {"A": np.array([[10000, 0]], "f4"), "B": np.array([[1], [0]], "f4")}
+    ballast.save(
+        {f"base_model.model.q.lora_{part}.weight": values for part, values in weights.items()},
+        lora / "adapter_model.safetensors",
+    )
+    error = caught(
+        ballast.Error, ballast.adapter.merge, tmp_path / "base.safetensors", [lora], output=tmp_path / "m.safetensors", strict=True
+    )
+    assert 'with dtype="F32", or those tensors alone with dtype="NAME=F32" of ballast.convert()' in error.hint, error.hint
+
+
 def spaced(folder):
     """A file with bytes that belong to no tensor, which only a lenient reader passes over."""
     header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()

@@ -74,6 +74,12 @@ Error& Error::hint(Advice what_to_do) {
   return *this;
 }
 
+Error Error::advising(Advice what_to_do) const {
+  Error other = *this;
+  other.hint_ = std::move(what_to_do);
+  return other;
+}
+
 Error Error::saying(std::string message) const {
   Error other = *this;
   other.message_ = std::move(message);

@@ -54,6 +54,14 @@ TEST(Error, SayingSomethingElseKeepsEveryFact) {
   EXPECT_EQ(outer.hint().text(), "try again");
 }
 
+TEST(Error, AdvisingSomethingElseKeepsEveryFact) {
+  const Error inner = Error(Errc::io, "cannot be read").in("a.pt").at_byte(7).about("w").hint("try again");
+  const Error outer = inner.advising("give up");
+  EXPECT_STREQ(outer.what(), inner.what());
+  EXPECT_EQ(outer.name(), "w");
+  EXPECT_EQ(outer.hint().text(), "give up");
+}
+
 TEST(Error, CanBeThrownWithItsFacts) {
   try {
     throw Error(Errc::limit, "too many").at_byte(0);
