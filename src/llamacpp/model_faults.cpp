@@ -17,10 +17,11 @@
 #include "core/shard_name.hpp"
 #include "core/text.hpp"
 #include "llamacpp/config/model_config.hpp"
-#include "llamacpp/keys/hyperparameters.hpp"
+#include "llamacpp/model_promise.hpp"
 #include "llamacpp/names/match.hpp"
 #include "llamacpp/names/numbers.hpp"
 #include "llamacpp/needed_tensors.hpp"
+#include "llamacpp/promised_shapes.hpp"
 
 namespace ballast::llamacpp {
 namespace {
@@ -28,62 +29,16 @@ namespace {
 using Kind = ModelFault::Kind;
 using Roles = std::set<std::string, std::less<>>;
 
-constexpr std::uint64_t kMostHeads = 1 << 16;  // and values of each: products cannot wrap
-
-// What a dimension of a tensor is as long as.
-enum class Extent { embedding, feed_forward, tokens, queries, keys, values, heads_of_values };
-
-struct ShapeRow {
-  std::string_view role;  // behind "blk.N.", or the whole name
-  std::vector<Extent> extents;
-};
-
-// Architectures whose attention and feed-forward parts have the shapes of llama's.
-constexpr std::string_view kPlain[] = {"llama",    "qwen2",     "qwen3",   "gemma",      "gemma2",  "gemma3",
-                                       "olmo",     "olmo2",     "granite", "smollm3",    "cohere2", "command-r",
-                                       "stablelm", "internlm2", "minicpm", "starcoder2", "mistral3"};
-
-const std::vector<ShapeRow>& shape_rows() {
-  using enum Extent;
-  static const std::vector<ShapeRow> rows = {
-      {"token_embd.weight", {tokens, embedding}},
-      {"output.weight", {tokens, embedding}},
-      {"output_norm.weight", {embedding}},
-      {"attn_norm.weight", {embedding}},
-      {"ffn_norm.weight", {embedding}},
-      {"ffn_gate.weight", {feed_forward, embedding}},
-      {"ffn_up.weight", {feed_forward, embedding}},
-      {"ffn_down.weight", {embedding, feed_forward}},
-      {"attn_q.weight", {queries, embedding}},
-      {"attn_k.weight", {keys, embedding}},
-      {"attn_v.weight", {values, embedding}},
-      {"attn_output.weight", {embedding, heads_of_values}},
-  };
-  return rows;
-}
-
-// What the tensors are compared with.
-struct Promise {
-  const names::Architecture* architecture = nullptr;
-  std::string_view where;               // "config.json", or "the metadata" of a GGUF
-  NameStyle style;                      // of the tensors' names
-  TypedMetadata sizes;                  // with llama.cpp's keys
-  std::optional<std::uint64_t> tokens;  // how many there are
-  std::optional<bool> is_tied;          // whether the head is the embedding
-  bool speaks = false;                  // whether there is a head
-};
-
 class FaultFinder {
  public:
-  FaultFinder(const Checkpoint& checkpoint, Promise promise)
+  FaultFinder(const Checkpoint& checkpoint, ModelPromise promise)
       : checkpoint_(checkpoint),
         promise_(std::move(promise)),
         architecture_(*promise_.architecture),
-        needed_(needed_tensors(architecture_.gguf)) {
-    sized_.typed_metadata = promise_.sizes;
-    numbers_.emplace(sized_, architecture_, options_);
-    is_plain_ = std::ranges::find(kPlain, architecture_.gguf) != std::end(kPlain);
-  }
+        needed_(needed_tensors(architecture_.gguf)),
+        sized_(with_sizes(promise_)),
+        numbers_(sized_, architecture_, options_),
+        shapes_(architecture_, numbers_, promise_.tokens) {}
 
   std::vector<ModelFault> run() {
     take_all();
@@ -101,6 +56,12 @@ class FaultFinder {
   bool knows_the_parts() const noexcept { return has_packed_ || left_over_ == 0; }
 
  private:
+  static Checkpoint with_sizes(const ModelPromise& promise) {
+    Checkpoint checkpoint;
+    checkpoint.typed_metadata = promise.sizes;
+    return checkpoint;
+  }
+
   void fault(Kind kind, std::string tensor, std::string what) {
     faults_.push_back({kind, std::move(tensor), std::move(what)});
   }
@@ -110,7 +71,7 @@ class FaultFinder {
   }
 
   std::uint64_t main_blocks() const {
-    return architecture_.extra_blocks == names::ExtraBlocks::mtp ? numbers_->main_blocks() : 0;
+    return architecture_.extra_blocks == names::ExtraBlocks::mtp ? numbers_.main_blocks() : 0;
   }
 
   void take_all() {
@@ -150,7 +111,7 @@ class FaultFinder {
 
   // `tensor` is null for a weight that is kept in parts.
   void take(std::string_view name, const Tensor* tensor) {
-    const auto found = names::match(architecture_, NameStyle::gguf, name, {numbers_->main_blocks(), false});
+    const auto found = names::match(architecture_, NameStyle::gguf, name, {numbers_.main_blocks(), false});
     if (found && found->is_left_out) return;
     if (!found) {
       if (names::is_of_tower(name)) return;
@@ -183,50 +144,18 @@ class FaultFinder {
     check_stack(name, role, *tensor);
   }
 
-  std::optional<std::uint64_t> extent(Extent what, std::uint64_t block) const {
-    const auto times = [](std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
-      return a && b && *a < kMostHeads && *b < kMostHeads ? std::optional(*a * *b) : std::nullopt;
-    };
-    const auto heads = numbers_->find_heads(block);
-    const auto width = numbers_->find("embedding_length");
-    const auto usual = heads && *heads != 0 && width ? std::optional(*width / *heads) : std::nullopt;
-    const auto or_usual = [&](std::string_view key) {
-      const auto said = numbers_->find(key);
-      return said ? said : usual;
-    };
-    const auto heads_of_keys = heads ? std::optional(numbers_->heads_of_keys(block)) : std::nullopt;
-    switch (what) {
-      case Extent::embedding: return width;
-      case Extent::feed_forward: return numbers_->find("feed_forward_length", block);
-      case Extent::tokens: return promise_.tokens;
-      case Extent::queries: return times(heads, or_usual("attention.key_length"));
-      case Extent::keys: return times(heads_of_keys, or_usual("attention.key_length"));
-      case Extent::values: return times(heads_of_keys, or_usual("attention.value_length"));
-      case Extent::heads_of_values: return times(heads, or_usual("attention.value_length"));
-    }
-    return std::nullopt;
-  }
-
   void check_shape(std::string_view name, std::string_view role, std::uint64_t block, const Tensor& tensor) {
-    const auto& rows = shape_rows();
-    const auto row = std::ranges::find(rows, role, &ShapeRow::role);
     const bool is_weight = is_floating(tensor.dtype()) || info(tensor.dtype()).kind == DTypeKind::ggml;
-    if (!is_plain_ || row == rows.end() || !is_weight) return;
-    std::vector<std::uint64_t> wanted;
-    for (const Extent what : row->extents) {
-      const auto size = extent(what, block);
-      if (!size) return;
-      wanted.push_back(*size);
-    }
-    if (Shape(wanted) == tensor.shape()) return;
+    const auto promised = is_weight ? shapes_.of(role, block) : std::nullopt;
+    if (!promised || *promised == tensor.shape()) return;
     fault(Kind::contradiction, std::string(name),
           fmt::format("has the shape {}, and by {} it would have {}", to_string(tensor.shape()), promise_.where,
-                      to_string(Shape(wanted))));
+                      to_string(*promised)));
   }
 
   void check_stack(std::string_view name, std::string_view role, const Tensor& tensor) {
     const bool is_stack = role.find("_exps.weight") != role.npos && tensor.rank() == 3;
-    const auto experts = numbers_->find("expert_count");
+    const auto experts = numbers_.find("expert_count");
     const bool is_whole = promise_.style == NameStyle::gguf;  // at Hugging Face's the dimensions have many orders
     if (!is_stack || !is_whole || !experts || tensor.shape()[0] == *experts) return;
     fault(Kind::contradiction, std::string(name),
@@ -236,13 +165,13 @@ class FaultFinder {
   // The name that the checkpoint would have for a tensor.
   std::string own_name(const std::string& gguf) const {
     if (promise_.style == NameStyle::gguf) return gguf;
-    const auto found = names::match(architecture_, NameStyle::huggingface, gguf, {numbers_->main_blocks(), false});
+    const auto found = names::match(architecture_, NameStyle::huggingface, gguf, {numbers_.main_blocks(), false});
     return found ? names::with_number(found->names_in(NameStyle::huggingface, main_blocks()).front(), 0) : gguf;
   }
 
   // How many blocks the tensors must have, without those that predict further tokens, and how many they may have.
   std::optional<std::uint64_t> needed_blocks() const {
-    return numbers_->main_blocks() != 0 ? std::optional(numbers_->main_blocks()) : numbers_->find("block_count");
+    return numbers_.main_blocks() != 0 ? std::optional(numbers_.main_blocks()) : numbers_.find("block_count");
   }
 
   void check_blocks() {
@@ -262,7 +191,7 @@ class FaultFinder {
                        : fmt::format("{} of {} layers are not there, the first of them is {}", *needed - found, *needed,
                                      first));
     }
-    const std::uint64_t all = numbers_->find("block_count").value_or(*needed);
+    const std::uint64_t all = numbers_.find("block_count").value_or(*needed);
     if (!blocks_.empty() && blocks_.rbegin()->first >= all)
       fault(Kind::contradiction, {},
             fmt::format("there is a layer {}, and by {} there are {}", blocks_.rbegin()->first, promise_.where, all));
@@ -271,7 +200,7 @@ class FaultFinder {
   // Of the names that will do, the one that this model would have.
   std::string_view likely(std::string_view alternatives) const {
     std::string_view likely;
-    const bool has_experts = numbers_->find("expert_count").value_or(0) != 0;
+    const bool has_experts = numbers_.find("expert_count").value_or(0) != 0;
     for_each_name(alternatives, '|', [&](std::string_view name) {
       if (likely.empty() || (has_experts && name.ends_with("_exps"))) likely = name;
     });
@@ -319,7 +248,7 @@ class FaultFinder {
   }
 
   void check_experts() {
-    const auto experts = numbers_->find("expert_count");
+    const auto experts = numbers_.find("expert_count");
     for (const auto& [stack, count] : stacks_) {
       if (experts && count < *experts)
         fault(Kind::missing, {}, fmt::format("{} has {} of {} experts", quote(stack), count, *experts));
@@ -377,13 +306,13 @@ class FaultFinder {
   }
 
   const Checkpoint& checkpoint_;
-  const Promise promise_;
+  const ModelPromise promise_;
   const names::Architecture& architecture_;
   const NeededTensors* needed_;
-  bool is_plain_ = false;
   const NameOptions options_{};
-  Checkpoint sized_;  // for the numbers alone
-  std::optional<names::Numbers> numbers_;
+  const Checkpoint sized_;  // for the numbers alone
+  const names::Numbers numbers_;
+  const PromisedShapes shapes_;
   std::map<std::uint64_t, Roles> blocks_;
   Roles outside_;
   std::map<std::string, std::uint64_t> stacks_;  // how many experts are there, by llama.cpp's name of all
@@ -399,15 +328,6 @@ std::vector<ModelFault> not_compared(std::string_view promise, std::string_view 
   return {{Kind::not_compared, {}, fmt::format("{} was not compared with the tensors: {}", promise, why)}};
 }
 
-std::optional<Promise> promise_of(const TypedMetadata& metadata, std::string_view architecture) {
-  const auto all = names::architectures();
-  const auto found = std::ranges::find(all, architecture, &names::Architecture::gguf);
-  if (found == all.end()) return std::nullopt;
-  Promise promise{&*found, "the metadata", NameStyle::gguf, metadata, {}, {}, false};
-  if (const MetadataEntry* tokens = metadata.find("tokenizer.ggml.tokens")) promise.tokens = tokens->count;
-  return promise;
-}
-
 std::vector<ModelFault> find_faults_of_gguf(const Checkpoint& checkpoint, std::string_view architecture) {
   constexpr std::string_view kMetadata = "what the metadata says";
   const auto kind = checkpoint.typed_metadata.find_string("general.type");
@@ -415,38 +335,8 @@ std::vector<ModelFault> find_faults_of_gguf(const Checkpoint& checkpoint, std::s
   const auto parts = checkpoint.typed_metadata.find_uint("split.count");
   if (parts && *parts > checkpoint.files.size()) return not_compared(kMetadata, "this is one part of several");
   auto promise = promise_of(checkpoint.typed_metadata, architecture);
-  if (!promise) return not_compared(kMetadata, fmt::format("there is no table of {}", quote(architecture)));
+  if (!promise) return not_compared(kMetadata, why_unknown(architecture));
   return FaultFinder(checkpoint, *std::move(promise)).run();
-}
-
-std::optional<std::uint64_t> count_in(const Json* value) {
-  return value != nullptr && value->is_integer() && value->number() > 0 ? std::optional(value->count()) : std::nullopt;
-}
-
-Promise promise_of(const ModelFolder& folder, const ModelConfig& config) {
-  Promise promise{
-      names::find_architecture(config.architecture), "config.json", NameStyle::huggingface, {}, {}, {}, false};
-  std::vector<Note> ignored;
-  add_hyperparameters(folder, config, 0, promise.sizes, ignored);
-  promise.tokens = count_in(config.find("vocab_size"));
-  if (const Json* tied = config.find("tie_word_embeddings"); tied != nullptr && tied->is_bool())
-    promise.is_tied = tied->boolean();
-  promise.speaks = config.class_name.ends_with("ForCausalLM") || config.class_name.ends_with("LMHeadModel");
-  return promise;
-}
-
-// What config.json calls the model, for a sentence about a model that no table has.
-std::string class_in(const Json& config) {
-  const Json* classes = config.find("architectures");
-  if (classes != nullptr && classes->is_list() && !classes->list().empty() && classes->list()[0].is_text())
-    return classes->list()[0].text();
-  const Json* type = config.find("model_type");
-  return type != nullptr && type->is_text() ? type->text() : std::string();
-}
-
-std::string why_unknown(const Json& config) {
-  const std::string name = class_in(config);
-  return name.empty() ? "it does not say which model it is of" : fmt::format("there is no table of {}", quote(name));
 }
 
 // The file of an adapter stands beside the config.json of what it was made for.

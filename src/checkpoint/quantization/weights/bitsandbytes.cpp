@@ -15,6 +15,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 #include "core/text.hpp"

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 #include "tensor/packed/bitmask_storage.hpp"

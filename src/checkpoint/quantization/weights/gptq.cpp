@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "checkpoint/quantization/scheme_table.hpp"
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
 #include "kernels/packed/codes.hpp"

@@ -9,6 +9,7 @@
 //                       values: tensors in a safetensors file, values in a pickle
 #include <fmt/format.h>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 #include "core/text.hpp"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 

@@ -5,6 +5,7 @@
 //   _scales   [experts, out, groups]: bytes x, for 2^(x - 127)
 #include <fmt/format.h>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/checked.hpp"
 #include "tensor/packed/transposed_storage.hpp"

@@ -7,6 +7,7 @@
 //   weight_scale_2            NVFP4: a number that multiplies the scales
 #include <fmt/format.h>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 
 namespace ballast {

@@ -6,6 +6,7 @@
 //   weight_scale  [1]                                             [out, 1]
 #include <fmt/format.h>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 
 namespace ballast {

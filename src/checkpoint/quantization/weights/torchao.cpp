@@ -12,6 +12,7 @@
 #include <array>
 #include <iterator>
 
+#include "checkpoint/quantization/weights/code_layout.hpp"
 #include "checkpoint/quantization/weights/readers.hpp"
 #include "core/text.hpp"
 
