@@ -73,6 +73,18 @@ void write_duplicates_json(JsonWriter& json, const Checkpoint& checkpoint, const
   json.end();
 }
 
+// Brings what the rows after this one show into the cache: in natural order, tensors lie here and there in memory, and
+// with a hundred thousand of them a quarter of the time was spent waiting for it.
+void fetch_later_rows(const Checkpoint& checkpoint, std::span<const std::size_t> numbers, std::size_t row) {
+  constexpr std::size_t kNames = 4, kEntries = 8;  // a name is fetched when its entry is there
+  constexpr std::size_t kCacheLine = 64;
+  if (row + kEntries >= numbers.size()) return;
+  const StateDict::Entry& entry = checkpoint.tensors[numbers[row + kEntries]];
+  for (std::size_t i = 0; i < sizeof entry; i += kCacheLine)
+    __builtin_prefetch(reinterpret_cast<const char*>(&entry) + i);
+  __builtin_prefetch(checkpoint.tensors[numbers[row + kNames]].name.data());
+}
+
 }  // namespace
 
 void write_list_json(Session& session, const Listing& listing) {
@@ -122,7 +134,9 @@ void write_list_text(Session& session, const Listing& listing) {
   Table table(session.out, session.screen, columns);
   std::array<std::string, 6> cells;  // reused for every row: with a hundred thousand rows, allocations can be measured
   const std::size_t bytes = has_numel ? 4 : 3;
-  for (const std::size_t i : listing.numbers) {
+  for (std::size_t row = 0; row < listing.numbers.size(); ++row) {
+    fetch_later_rows(checkpoint, listing.numbers, row);
+    const std::size_t i = listing.numbers[row];
     const auto& [name, tensor] = checkpoint.tensors[i];
     TensorDescription description = describe_tensor(checkpoint, i);
     cells[0].clear();

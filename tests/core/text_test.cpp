@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -171,6 +172,25 @@ TEST(NaturalOrder, IsThatOfNaturalLess) {
     ASSERT_EQ(ordered, sorted);
   }
   EXPECT_TRUE(natural_order({}).empty());
+}
+
+TEST(NaturalOrder, IsThatOfNaturalLessForManyNamesWithLongBeginningsInCommon) {
+  constexpr std::string_view kWords[] = {"model.layers.",     "experts.", "0", "7", "07", "12", "120", ".",
+                                         "mlp.up_proj.weight"};
+  std::mt19937 random(3);
+  for (const std::size_t count : {30u, 500u, 6000u}) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string name = random() % 2 == 0 ? "model.layers.3.mlp.experts." : "model.layers.12.mlp.experts.";
+      for (auto length = random() % 6; length > 0; --length) name += kWords[random() % std::size(kWords)];
+      names.push_back(name);
+    }
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    std::vector<std::size_t> sorted(count);
+    std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+    std::ranges::stable_sort(sorted, [&](std::size_t a, std::size_t b) { return natural_less(views[a], views[b]); });
+    ASSERT_EQ(natural_order(views), sorted);
+  }
 }
 
 TEST(NaturalOrder, KeepsNamesThatAreInOrderAndEqualOnesWhereTheyAre) {
