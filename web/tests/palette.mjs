@@ -4,8 +4,8 @@ import {crc32} from './checkpoints.mjs';
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
-/** What the browser writes: 8 bits a channel, not interlaced, with alpha or without. */
-function decoded(png) {
+/** A picture as the browser writes it, as colours from 0 to 0xffffff: 8 bits a channel, not interlaced, with alpha or without. */
+export function decoded(png) {
   const width = png.readUInt32BE(16),
     height = png.readUInt32BE(20),
     channels = {2: 3, 6: 4}[png[25]],
