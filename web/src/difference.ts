@@ -11,15 +11,18 @@ import {countText, entryOf, matcher, numberText, patternOf, plural, shapeText, v
 const MOST_CHANGES = 200,
   MOST_PATTERNS = 300;
 
+/** Why there is none. */
+export let failed = '';
+
 let isAsked = false,
   share = 0,
-  failed = '',
   drawnKey = '';
 
-/** Asks for the comparison once; the map, the strips and the table use it, too. */
+/** Asks for the comparison, and again only if it failed; the map, the strips and the table use it, too. */
 export function loadDifference(): void {
   if (!store.isPair || isAsked) return;
   isAsked = true;
+  failed = '';
   const progress = (done: number): void => {
     share = done;
     const bar = find('diff-progress') as HTMLProgressElement | null;
@@ -30,23 +33,29 @@ export function loadDifference(): void {
       store.diff = diff;
       store.version += 1;
       for (const change of diff?.changed ?? []) store.change.set(store.numbers.get(change.name)!, change);
-      forgetTensor();
-      draw({});
     },
     (error: Error) => {
+      isAsked = false;
       failed = error.message;
-      draw({});
     },
-  );
+  ).then(() => {
+    forgetTensor();
+    draw({});
+  });
 }
 
 const keyOf = (): string => JSON.stringify([state.query, failed, Boolean(store.diff)]);
 
 export function updateDifference(): void {
-  if (drawnKey !== keyOf()) drawDifference(byId('main'));
+  if (drawnKey !== keyOf()) fill(byId('main'));
 }
 
 export function drawDifference(main: HTMLElement): void {
+  loadDifference();
+  fill(main);
+}
+
+function fill(main: HTMLElement): void {
   drawnKey = keyOf();
   if (failed) return replace(main, h('p', {class: 'none'}, failed));
   if (!store.diff) {

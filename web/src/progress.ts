@@ -1,6 +1,7 @@
 // What is said of statistics that are on their way, beside the breadcrumb.
 
 import {byId, find, h, replace} from './dom';
+import {source} from './state';
 import {bytesText, plural} from './text';
 
 export function showProgress(left: number, of: number): void {
@@ -11,7 +12,7 @@ export function showProgress(left: number, of: number): void {
     replace(
       box,
       h('progress', {'max': of, 'value': of - left, 'aria-label': 'Statistics'}),
-      `statistics of ${plural(left, 'tensor')} to come`,
+      source.trouble || `statistics of ${plural(left, 'tensor')} to come`,
     );
 }
 

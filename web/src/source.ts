@@ -16,6 +16,7 @@ type OnProgress = (share: number) => void;
 /** Documents by name, and statistics that come when they are known. */
 export interface Source {
   readonly canRead: boolean; // bytes of tensors, on request
+  readonly trouble?: string; // why statistics do not come, though they are asked for again and again
   document<T>(name: string, progress?: OnProgress, signal?: AbortSignal): Promise<T | null>;
   bytes(address: string, signal: AbortSignal): Promise<{data: ArrayBuffer; headers: Headers}>;
   wantStats(store: Store, wanted: Wanted[], chosen: Wanted[], of: number): void;
@@ -53,8 +54,12 @@ export class ReportSource implements Source {
   wantStats(): void {}
 }
 
-/** Throws what the server said instead of an answer. */
-async function refuse(response: Response): Promise<never> {
+/** What the server answers; throws what it said instead, or that it said nothing. */
+async function answerTo(address: string, signal?: AbortSignal): Promise<Response> {
+  const response = await fetch(address, {signal: signal ?? null}).catch((error: Error) => {
+    throw error.name === 'AbortError' ? error : new Error(NO_ANSWER);
+  });
+  if (response.ok) return response;
   accepted(await response.json().catch(() => ({})));
   throw new Error(`the server said ${response.status}`);
 }
@@ -73,11 +78,13 @@ const isComplete = (stats: Stats | undefined): boolean =>
 
 const MOST_TENSORS = 256,
   MOST_BYTES = 128e6,
-  RETRY = 2000; // milliseconds
+  RETRY = 2000, // milliseconds
+  NO_ANSWER = 'the server does not answer';
 
 /** A server: documents are asked for, and statistics are computed while somebody looks at them. */
 export class ServerSource implements Source {
   readonly canRead = true;
+  trouble = '';
   private readonly kept = new Map<string, Promise<unknown>>();
   private store: Store | null = null;
   private wanted: Wanted[] = [];
@@ -104,8 +111,7 @@ export class ServerSource implements Source {
 
   /** Lines of progress, and then a document. */
   private async lines<T>(address: string, progress: OnProgress, signal?: AbortSignal): Promise<T> {
-    const response = await fetch(address, {signal: signal ?? null});
-    if (!response.ok) await refuse(response);
+    const response = await answerTo(address, signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (;;) {
@@ -117,13 +123,12 @@ export class ServerSource implements Source {
         progress(line.done / Math.max(1, line.total));
       }
     }
-    if (text === '') throw new Error('the server stopped');
+    if (text === '') throw new Error(NO_ANSWER);
     return accepted(JSON.parse(text));
   }
 
   async bytes(address: string, signal: AbortSignal): Promise<{data: ArrayBuffer; headers: Headers}> {
-    const response = await fetch(address, {signal});
-    if (!response.ok) await refuse(response);
+    const response = await answerTo(address, signal);
     return {data: await response.arrayBuffer(), headers: response.headers};
   }
 
@@ -169,6 +174,7 @@ export class ServerSource implements Source {
     if (!batch) return;
     this.running = batch;
     const side = store.sides[batch.side];
+    this.trouble = '';
     try {
       const address = `/api/stats/${batch.side}?numbers=${[...batch.numbers].join(',')}${batch.histogram ? '&histogram=yes' : ''}`;
       const answer = await this.lines<{tensors: StatsRow[]}>(address, () => {}, batch.abort.signal);
@@ -177,8 +183,13 @@ export class ServerSource implements Source {
       this.onStats();
     } catch (error) {
       if (!(error instanceof Refused)) {
-        // A line that broke says nothing of the tensors.
-        if ((error as Error).name !== 'AbortError') await new Promise((done) => setTimeout(done, RETRY));
+        const {name, message} = error as Error;
+        if (name !== 'AbortError') {
+          // A line that broke says nothing of the tensors.
+          this.trouble = message;
+          this.onStats();
+          await new Promise((done) => setTimeout(done, RETRY));
+        }
       } else if (batch.numbers.size > 1) {
         for (const i of batch.numbers) this.alone.add(`${batch.side} ${i}`);
       } else {

@@ -7,7 +7,8 @@ import {buildRows, isSortedByStatistic, openPatterns, OF_PATTERNS, tableColumns,
 import {countText, plural, visible} from './text';
 import {want} from './wanted';
 
-const ROW = 30;
+const ROW = 30,
+  MOST_PRINTED = 5000; // rows
 
 interface TableView {
   grid: HTMLElement;
@@ -108,11 +109,19 @@ export function refreshTable(): void {
   else paintRows();
 }
 
+/** Those that are seen, and a few around them. */
 function paintRows(): void {
   if (!view?.grid.isConnected) return;
-  const {grid, body, spacer, rows, most, focus} = view;
-  const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - 8);
-  const end = Math.min(rows.length, Math.ceil((grid.scrollTop + grid.clientHeight) / ROW) + 8);
+  const {scrollTop, clientHeight} = view.grid;
+  fill(view, Math.max(0, Math.floor(scrollTop / ROW) - 8), Math.ceil((scrollTop + clientHeight) / ROW) + 8);
+}
+
+// Paper does not scroll.
+addEventListener('beforeprint', () => view?.grid.isConnected && fill(view, 0, MOST_PRINTED));
+addEventListener('afterprint', paintRows);
+
+function fill({body, spacer, rows, most, focus}: TableView, first: number, last: number): void {
+  const end = Math.min(rows.length, last);
   const columns = tableColumns();
   const drawn = [];
   for (let k = first; k < end; ++k) drawn.push(rowElement(rows[k], k, columns, most, k === focus));

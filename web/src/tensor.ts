@@ -3,7 +3,7 @@
 import {byId, choice, copyButton, h, replace, type Child} from './dom';
 import {histogramOf} from './histogram';
 import {hasHistogram, type Stats} from './metrics';
-import {go, state, store} from './state';
+import {go, source, state, store} from './state';
 import {partNote} from './quantized';
 import type {Side} from './store';
 import {commandsOf, differenceOf, factsOf, leaveTensor, valuesOf} from './tensor_parts';
@@ -131,7 +131,8 @@ function statsTable(side: Side, i: number): Child[] {
   const stats = statsOn(side, i);
   const title = store.isPair ? h('h4', {}, h('i', {class: 'dot side-' + side.number}), side.number ? 'B' : 'A') : null;
   if (store.on(side.number, i) < 0) return [title, h('p', {class: 'none'}, 'This side does not have it.')];
-  if (!stats) return [title, h('p', {class: 'hint'}, isHeldBack(side, store.on(side.number, i)) ? 'Not read yet.' : 'Reading…')];
+  if (!stats)
+    return [title, h('p', {class: 'hint'}, isHeldBack(side, store.on(side.number, i)) ? 'Not read yet.' : source.trouble || 'Reading…')];
   if (stats.none) return [title, h('p', {class: 'none'}, stats.none)];
   const rows = [
     ['min', numberText(stats.min, 6)],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {execFileSync, spawn} from 'node:child_process';
 import {mkdtempSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
-import {join} from 'node:path';
+import {join, resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
 import {after, afterEach, before, beforeEach} from 'node:test';
 import {chromium} from 'playwright-core';
@@ -17,7 +17,13 @@ const FLAGS = [
 ];
 // A name of another site that leads to this machine.
 const REBOUND = '--host-resolver-rules=MAP evil.example 127.0.0.1';
-const command = process.env.BALLAST_COMMAND;
+const command = resolve(process.env.BALLAST_COMMAND ?? 'ballast');
+
+/** The browser, without a screen. */
+export function launch() {
+  const sandbox = process.getuid() === 0 ? ['--no-sandbox'] : []; // Chromium refuses root a sandbox
+  return chromium.launch({executablePath: process.env.BALLAST_CHROMIUM, args: [...FLAGS, REBOUND, ...sandbox]});
+}
 
 /** `ballast view WORDS --no-browser`, and where it can be reached. */
 export class Server {
@@ -52,11 +58,7 @@ export class Server {
 export class Bench {
   constructor() {
     before(async () => {
-      const sandbox = process.getuid() === 0 ? ['--no-sandbox'] : []; // Chromium refuses root a sandbox
-      this.browser = await chromium.launch({
-        executablePath: process.env.BALLAST_CHROMIUM,
-        args: [...FLAGS, REBOUND, ...sandbox],
-      });
+      this.browser = await launch();
     });
     after(() => this.browser.close());
     beforeEach(async () => {

@@ -49,7 +49,7 @@ export function writeZip(path, name, bytes) {
   return path;
 }
 
-function crc32(bytes) {
+export function crc32(bytes) {
   let crc = ~0;
   for (const byte of bytes) {
     crc ^= byte;

@@ -5,6 +5,7 @@ import {test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {Bench} from './browser.mjs';
 import {model, write, writeZip} from './checkpoints.mjs';
+import {decoded} from './palette.mjs';
 
 const bench = new Bench();
 const report = () => bench.report(write(bench.folder, 'm.safetensors', model()));
@@ -47,8 +48,57 @@ test('no script of a name could run even if it were markup', async () => {
 test('a printed page has the view and the tensor, and nothing to press', async () => {
   await bench.open(report() + '#tensor=model.layers.1.mlp.up.weight');
   await bench.page.emulateMedia({media: 'print'});
-  for (const selector of ['.search', '#theme', '.close']) assert.ok(!(await bench.page.isVisible(selector)), selector);
+  for (const selector of ['.search', '#theme', '.close', '.copy']) assert.ok(!(await bench.page.isVisible(selector)), selector);
   assert.ok(await bench.page.isVisible('aside .numbers'));
+  assert.ok(await bench.page.isVisible('.stage canvas'));
+});
+
+/** Whether nothing around an element cuts anything off it. */
+const isWhole = (selector) =>
+  bench.page.evaluate((name) => {
+    const element = document.querySelector(name),
+      {left, right, bottom} = element.getBoundingClientRect();
+    for (let around = element.parentElement; around !== document.body; around = around.parentElement) {
+      const box = around.getBoundingClientRect();
+      if (getComputedStyle(around).overflow !== 'visible' && (left < box.left - 1 || right > box.right + 1 || bottom > box.bottom + 1)) return false;
+    }
+    return true;
+  }, selector);
+
+for (const scheme of ['light', 'dark']) {
+  test(`the map and the table are printed whole, on white paper, from a ${scheme} screen`, async () => {
+    await bench.tab({colorScheme: scheme});
+    await bench.open(report());
+    await bench.page.emulateMedia({media: 'print', colorScheme: scheme});
+    await bench.page.setViewportSize({width: 720, height: 1000});
+    for (const [view, selector] of [
+      ['map', '.stage canvas'],
+      ['table', '.thead .c-nans'],
+      ['layers', '.strip-box'],
+      ['file', '.shard'],
+    ]) {
+      await bench.view(view);
+      await bench.page.waitForSelector(selector);
+      assert.ok(await isWhole(selector), view);
+      const {colors} = decoded(await bench.page.screenshot());
+      const light = colors.filter((color) => (color >> 16) + ((color >> 8) & 255) + (color & 255) > 3 * 96).length;
+      assert.ok(light / colors.length > 0.9, `${view}: ${light} of ${colors.length} points are light`);
+    }
+  });
+}
+
+test('a printed table has every row, though the window shows few', async () => {
+  const tensors = Object.fromEntries(Array.from({length: 300}, (_, i) => [`w${i}`, ['F32', [1], [i]]]));
+  await bench.open(bench.report(write(bench.folder, 'm.safetensors', tensors)) + '#view=table&folded=false');
+  await bench.page.waitForSelector('.row');
+  const rows = () => bench.count('.row');
+  assert.ok((await rows()) < 100);
+  await bench.page.evaluate(() => {
+    addEventListener('beforeprint', () => (window.printed = document.querySelectorAll('.row').length));
+  });
+  await bench.page.pdf();
+  assert.equal(await bench.page.evaluate(() => window.printed), 300);
+  assert.ok((await rows()) < 100);
 });
 
 test('an adapter whose modules cannot be compared says why', async () => {
