@@ -37,7 +37,9 @@ function packagesOf(metafile) {
   const names = Object.entries(inputs)
     .filter(([, {bytesInOutput}]) => bytesInOutput > 0)
     .map(([path]) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
-  return [...new Set(names.filter(Boolean))].sort();
+  const packages = [...new Set(names.filter(Boolean))].sort();
+  if (packages.length === 0) throw new Error('no package of the page is in node_modules here, so their licenses are not known');
+  return packages;
 }
 
 /** The licenses of these packages, each text once. */
