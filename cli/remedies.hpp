@@ -15,7 +15,8 @@ struct Command;
 // it, "--raw of ballast convert".
 void word_for(const Command& verb);
 
-// The verb that has the flag of a remedy, "adapter extract", if the verb that this thread words hints for has no such flag.
+// The verb that has the flag of a remedy, "adapter extract", if the verb that this thread words hints for has no such
+// flag.
 std::string_view other_verb_for(Remedy remedy);
 
 // A hint of the library, in the words of the command, or of the Host for which this thread runs a verb.

@@ -7,8 +7,8 @@
 
 #include <ballast/shape.hpp>
 
-#include "llamacpp/names/tables.hpp"
 #include "llamacpp/names/numbers.hpp"
+#include "llamacpp/names/tables.hpp"
 
 namespace ballast::llamacpp {
 
