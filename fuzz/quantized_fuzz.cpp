@@ -2,8 +2,9 @@
 // weight, or gives tensors that read the same in one piece and in parts.
 //
 // The input chooses a scheme, a configuration, and for each part whether it is there, its dtype, its shape and its
-// bytes. If QUANTIZED_SCHEME is set, it chooses among those of that name: QUANTIZED_SCHEME=gptq ./dev fuzz quantized
-// 600
+// bytes. If QUANTIZED_SCHEME is set, it chooses among those of that name only:
+//
+//   QUANTIZED_SCHEME=gptq ./dev fuzz quantized 600
 #include <algorithm>
 #include <array>
 #include <cstdint>
