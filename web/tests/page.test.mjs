@@ -73,6 +73,33 @@ test('the search box filters the table, by a part of a name and by a glob', asyn
   await bench.page.waitForSelector('text=No tensor matches');
 });
 
+test('the map shows what the search box finds, and all of it again', async () => {
+  const server = await bench.served(small());
+  await bench.open(server.origin + '/#fold=false');
+  const painted = () => bench.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  const walk = async (...keys) => {
+    await painted();
+    await bench.page.focus('.stage canvas');
+    for (const key of keys) await bench.page.keyboard.press(key);
+    return (await bench.page.textContent('#said')).replace(/[\u00a0\u202f]/g, ' ');
+  };
+  assert.match(await walk('ArrowRight'), /^model\., 19 tensors, /);
+  await bench.page.fill('#search', 'layers.2 mlp');
+  // What is left of the prefixes is one name.
+  assert.match(await walk('ArrowRight'), /^model\.layers\.2\.mlp\., 2 tensors, /);
+  await walk('Enter');
+  await bench.until(() => location.hash.includes('prefix=model.layers.2.mlp.'));
+  await bench.page.fill('#search', 'layers.2 mlp up');
+  assert.match(await walk('ArrowRight'), /^model\.layers\.2\.mlp\.up\.weight, 1 tensor, /);
+  await walk('Enter');
+  await bench.page.waitForSelector('aside :text("model.layers.2.mlp.up.weight")');
+  await bench.page.fill('#search', 'nothing like it');
+  await painted();
+  assert.equal(await bench.page.evaluate(() => document.querySelector('.stage canvas').getContext('2d').getImageData(50, 50, 1, 1).data[3]), 0);
+  await bench.page.fill('#search', '');
+  assert.match(await walk('ArrowRight'), /^(up|down)\.weight, 1 tensor, /); // inside the prefix again
+});
+
 test('the table sorts by any column, and unfolds patterns', async () => {
   await bench.served(small());
   await bench.view('table');
