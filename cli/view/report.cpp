@@ -61,7 +61,7 @@ Report make_report(const Session& session, Subject subject, std::uint64_t sample
     const Checkpoint& checkpoint = subject.sides[side];
     const StatsSample how{sample, checkpoint.size() > kManyTensors ? 32u : 64u};
     documents.emplace_back(fmt::format("info-{}", side), info_document(subject, side));
-    StatsColumns columns = stats_columns(session, checkpoint, how, progress);
+    PackedStats columns = stats_columns(session, checkpoint, how, progress);
     documents.emplace_back(fmt::format("stats-{}", side), std::move(columns.document));
     if (columns.unreadable != 0)
       report.notes.push_back(fmt::format("{} of {} could not be read: the page says why",

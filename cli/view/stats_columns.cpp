@@ -118,14 +118,14 @@ Tensor sample_of(const Tensor& tensor, std::uint64_t values) {
   return whole_runs.reshape({runs, run}).slice({every(step)});
 }
 
-StatsColumns stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
-                           const Progress& progress) {
+PackedStats stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
+                          const Progress& progress) {
   const StatsOptions options{
       .bins = sample.bins, .threads = session.threads, .progress = progress, .limits = session.limits};
   std::vector<StateDict::Entry> tensors;
   tensors.reserve(checkpoint.size());
   for (const auto& [name, tensor] : checkpoint) tensors.push_back({name, sample_of(tensor, sample.values)});
-  StatsColumns columns;
+  PackedStats columns;
   std::vector<TensorStats> results;
   results.reserve(tensors.size());
   add_stats(tensors, options, results, columns.unreadable);

@@ -17,13 +17,13 @@ struct StatsSample {
   unsigned bins = 64;
 };
 
-struct StatsColumns {
+struct PackedStats {
   std::string document;
   std::size_t unreadable = 0;  // tensors that have no statistics because reading them failed; the document says why
 };
 
-StatsColumns stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
-                           const Progress& progress);
+PackedStats stats_columns(const Session& session, const Checkpoint& checkpoint, const StatsSample& sample,
+                          const Progress& progress);
 
 // About so many of a tensor's values, evenly from all of it: whole runs of neighbours where it has any, which are cheap
 // to read. A matrix that is one long row gives single values, and blocks that pack several values stay whole.

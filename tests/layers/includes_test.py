@@ -288,6 +288,39 @@ class ThePrecompiledHeaders(unittest.TestCase):
         self.assertEqual(missing, [], "\n" + "\n".join(missing))
 
 
+class TheTypes(unittest.TestCase):
+    """Two types of one name in one namespace are one type for the linker, which keeps the functions of either."""
+
+    BLOCK = re.compile(r"^namespace ([\w:]*) ?\{|^\}  // namespace", re.MULTILINE)
+    TYPE = re.compile(r"^(?:struct|class|union|enum|enum class) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: : [^;{]+)? \{", re.MULTILINE)
+
+    def types_in(self, text):
+        """The types that are defined in namespaces, but for those in unnamed ones."""
+        events = sorted([*self.BLOCK.finditer(text), *self.TYPE.finditer(text)], key=lambda match: match.start())
+        names = []
+        for event in events:
+            if event.re is self.TYPE:
+                if names and "" not in names:
+                    yield "::".join([*names, event[1]])
+            elif event[1] is None:
+                names.pop()
+            else:
+                names.append(event[1])
+
+    def test_of_one_namespace_have_names_of_their_own(self):
+        places = {}
+        for path in [*sources(), *sorted((ROOT / "python").rglob("*.[ch]pp"))]:
+            for name in self.types_in(path.read_text(encoding="utf-8")):
+                places.setdefault(name, []).append(str(path.relative_to(ROOT)))
+        self.assertGreater(len(places), 500)
+        self.assertEqual({name: found for name, found in places.items() if len(found) > 1}, {})
+
+    def test_are_found_where_they_are(self):
+        text = ("namespace ballast::cli {\nnamespace {\nstruct A {\n}  // namespace\n"
+                "class B final : public C {\n};\nstruct D;\nstruct E::F {\n};\n}  // namespace ballast::cli\n")
+        self.assertEqual(list(self.types_in(text)), ["ballast::cli::B"])
+
+
 class TheMessages(unittest.TestCase):
     """A program that links the library has no flags: what its messages suggest is a Remedy, which the command words."""
 
