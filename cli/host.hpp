@@ -31,8 +31,7 @@ struct Answered {
 };
 
 // Runs the verb that the words name, without signal handlers, colours or standard streams. Throws Error, whose hint is
-// in the words of the host; what is written in it and in the message other than remedies may speak of the command's
-// flags.
+// in the words of the host; its message, and what its hint says beside remedies, may speak of the command's flags.
 Answered run_for(const Host& host, const std::vector<std::string>& words);
 
 // Describes the whole command, and calls `look` with it.

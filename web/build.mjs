@@ -19,7 +19,7 @@ async function script() {
     format: 'iife',
     target: 'es2022',
     metafile: true,
-    alias: {'d3-format': './src/no_format.ts'},
+    alias: {'d3-format': './src/no_format.ts', 'd3-interpolate': './src/interpolate.ts'},
     tsconfigRaw: {compilerOptions: {strict: true}},
   };
   const {outputFiles, metafile} = await build({...common, ...options, entryPoints: ['src/main.ts']});

@@ -79,7 +79,7 @@ struct SortItem {
 
 // Sorts byte by byte, the last byte first, in a third of the time that comparing takes. Items with equal heads keep
 // their order.
-void sort_by_head(std::span<SortItem> items, std::vector<SortItem>& other) {
+void radix_sort_by_head(std::span<SortItem> items, std::vector<SortItem>& other) {
   other.resize(items.size());
   std::span<SortItem> from = items, to = other;
   for (int shift = 0; shift < 64; shift += 8) {
@@ -150,14 +150,14 @@ class HeadSort {
     // A few names are sorted before their heads would be, and so many levels help no honest names any more.
     constexpr std::size_t kFew = 24;
     constexpr int kMostLevels = 4;
-    const auto& [items, known, level] = group;
-    if (items.size() <= kFew || level == kMostLevels) return sort_by_names(items);
+    const std::span<SortItem> items = group.items;
+    if (items.size() <= kFew || group.level == kMostLevels) return sort_by_names(items);
     const std::size_t common = common_prefix_of(group);
     for (SortItem& item : items) item.head = key_head(names_[item.number].substr(common));
     sort_by_heads(items);
     for (std::size_t first = 0; first < items.size();) {
       const std::size_t last = end_of_head(items, first);
-      const Group equal = {items.subspan(first, last - first), common, level + 1};
+      const Group equal = {items.subspan(first, last - first), common, group.level + 1};
       if (equal.items.size() > kFew)
         groups_.push_back(equal);
       else if (equal.items.size() > 1)
@@ -184,7 +184,7 @@ class HeadSort {
 
   void sort_by_heads(std::span<SortItem> items) {
     constexpr std::size_t kMany = 2048;
-    if (items.size() >= kMany) return sort_by_head(items, other_);
+    if (items.size() >= kMany) return radix_sort_by_head(items, other_);
     std::ranges::sort(items, [](const SortItem& a, const SortItem& b) {
       return a.head != b.head ? a.head < b.head : a.number < b.number;
     });

@@ -335,7 +335,7 @@ std::vector<ModelFault> find_faults_of_gguf(const Checkpoint& checkpoint, std::s
   const auto parts = checkpoint.typed_metadata.find_uint("split.count");
   if (parts && *parts > checkpoint.files.size()) return not_compared(kMetadata, "this is one part of several");
   auto promise = promise_of(checkpoint.typed_metadata, architecture);
-  if (!promise) return not_compared(kMetadata, why_unknown(architecture));
+  if (!promise) return not_compared(kMetadata, no_table_of(architecture));
   return FaultFinder(checkpoint, *std::move(promise)).run();
 }
 

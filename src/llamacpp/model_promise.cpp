@@ -49,13 +49,13 @@ ModelPromise promise_of(const ModelFolder& folder, const ModelConfig& config) {
   return promise;
 }
 
-std::string why_unknown(std::string_view architecture) {
+std::string no_table_of(std::string_view architecture) {
   return fmt::format("there is no table of {}", quote(architecture));
 }
 
 std::string why_unknown(const Json& config) {
   const std::string name = class_in(config);
-  return name.empty() ? "it does not say which model it is of" : why_unknown(std::string_view(name));
+  return name.empty() ? "it does not say which model it is of" : no_table_of(name);
 }
 
 }  // namespace ballast::llamacpp

@@ -32,7 +32,7 @@ std::optional<ModelPromise> promise_of(const TypedMetadata& metadata, std::strin
 ModelPromise promise_of(const ModelFolder& folder, const ModelConfig& config);
 
 // Why there is none, as the end of a sentence.
-std::string why_unknown(std::string_view architecture);
+std::string no_table_of(std::string_view architecture);
 std::string why_unknown(const Json& config);
 
 }  // namespace ballast::llamacpp

@@ -208,7 +208,8 @@ TEST_F(FaultGuardDeathTest, StandsInFrontOfALaterHandlerIfItShares) {
 // Python's faulthandler says its word, puts back what was there before it, and sends the signal again.
 TEST_F(FaultGuardDeathTest, PassesAForeignFaultOnOnceToALaterHandlerThatPassesItBack) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer's own handler stays, and takes the fault that is to end the process for ever";
+  GTEST_SKIP()
+      << "ThreadSanitizer's own handler stays, and takes the fault again and again instead of ending the process";
 #endif
   static struct sigaction before;
   const ShrunkMap map;

@@ -4,6 +4,7 @@ import {card, cutNote, factList, tableOf} from './cards';
 import type {Change, Diff} from './documents';
 import {byId, find, h, replace, type Child} from './dom';
 import {changeOf, changeText, extent} from './metrics';
+import {Refused} from './source';
 import {draw, go, source, state, store} from './state';
 import {forgetTensor} from './tensor';
 import {countText, entryOf, matcher, numberText, patternOf, plural, shapeText, visible} from './text';
@@ -11,18 +12,18 @@ import {countText, entryOf, matcher, numberText, patternOf, plural, shapeText, v
 const MOST_CHANGES = 200,
   MOST_PATTERNS = 300;
 
-/** Why there is none. */
-export let failed = '';
+/** Why there is no difference, if asking for it failed. */
+export let whyNoDifference = '';
 
 let isAsked = false,
   share = 0,
   drawnKey = '';
 
-/** Asks for the comparison, and again only if it failed; the map, the strips and the table use it, too. */
+/** Asks for the comparison, and again only if no answer came; the map, the strips and the table use it, too. */
 export function loadDifference(): void {
   if (!store.isPair || isAsked) return;
   isAsked = true;
-  failed = '';
+  whyNoDifference = '';
   const progress = (done: number): void => {
     share = done;
     const bar = find('diff-progress') as HTMLProgressElement | null;
@@ -35,8 +36,8 @@ export function loadDifference(): void {
       for (const change of diff?.changed ?? []) store.change.set(store.numbers.get(change.name)!, change);
     },
     (error: Error) => {
-      isAsked = false;
-      failed = error.message;
+      isAsked = error instanceof Refused;
+      whyNoDifference = error.message;
     },
   ).then(() => {
     forgetTensor();
@@ -44,7 +45,7 @@ export function loadDifference(): void {
   });
 }
 
-const keyOf = (): string => JSON.stringify([state.query, failed, Boolean(store.diff)]);
+const keyOf = (): string => JSON.stringify([state.query, whyNoDifference, Boolean(store.diff)]);
 
 export function updateDifference(): void {
   if (drawnKey !== keyOf()) fill(byId('main'));
@@ -57,7 +58,7 @@ export function drawDifference(main: HTMLElement): void {
 
 function fill(main: HTMLElement): void {
   drawnKey = keyOf();
-  if (failed) return replace(main, h('p', {class: 'none'}, failed));
+  if (whyNoDifference) return replace(main, h('p', {class: 'none'}, whyNoDifference));
   if (!store.diff) {
     const bar = h('progress', {'id': 'diff-progress', 'max': 1, 'value': share, 'aria-label': 'Comparing'});
     return replace(main, h('p', {class: 'wait'}, 'Comparing… ', bar));

@@ -12,7 +12,7 @@ const AT_ONCE = 100; // milliseconds that nobody minds
 let searchTimer = 0,
   took = 0;
 
-/** With every letter; where that would hold up the typing, once nothing has been typed for a moment. */
+/** Searches with every letter; where that would hold up the typing, once nothing has been typed for a moment. */
 function searchFor(query: string): void {
   const search = (): void => {
     const start = performance.now();

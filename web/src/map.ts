@@ -78,7 +78,7 @@ export function updateMap(): void {
   const tree = entryOf(trees, state.fold, () => new Tree(state.fold)),
     before = tree.showing;
   tree.show(shown(false), `${treemap.width} ${treemap.height}`);
-  if (tree !== map.root?.tree || tree.showing !== before) map.root = null;
+  if (tree !== map.root?.tree || tree.showing !== before) map.root = map.hover = null;
   const root = findNode(tree.root, state.prefix);
   if (root !== map.root) enterRoot(root, treemap);
   colorBy(root);

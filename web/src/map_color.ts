@@ -4,8 +4,8 @@ import {css, kindColor, rampRgb, shade} from './color';
 import {largest, medianAndSpread, metrics, type Measure} from './metrics';
 import type {Spread} from './scale';
 import {state, store} from './state';
-import {isDark, themeColor} from './theme';
 import {entryOf, partsOf} from './text';
+import {isDark, themeColor} from './theme';
 import {firstUnder, tensorsUnder, type TreeNode} from './tree';
 
 const roleSteps = new Map<string, number>();

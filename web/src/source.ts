@@ -31,7 +31,7 @@ interface Refusal {
 }
 
 /** What the server, or the program that wrote the report, has no answer to: to ask again would not help. */
-class Refused extends Error {}
+export class Refused extends Error {}
 
 function accepted<T extends Refusal>(answer: T): T {
   if (answer.error) throw new Refused(answer.hint ? `${answer.error} (${answer.hint})` : answer.error);
@@ -54,11 +54,18 @@ export class ReportSource implements Source {
   wantStats(): void {}
 }
 
-/** What the server answers; throws what it said instead, or that it said nothing. */
+/** Fetches, or reads on; throws in our words if the server does not answer, or stops in the middle. */
+async function answered<T>(what: () => Promise<T>): Promise<T> {
+  try {
+    return await what();
+  } catch (error) {
+    throw (error as Error).name === 'AbortError' ? error : new Error(NO_ANSWER);
+  }
+}
+
+/** What the server answers; throws what it said instead. */
 async function answerTo(address: string, signal?: AbortSignal): Promise<Response> {
-  const response = await fetch(address, {signal: signal ?? null}).catch((error: Error) => {
-    throw error.name === 'AbortError' ? error : new Error(NO_ANSWER);
-  });
+  const response = await answered(() => fetch(address, {signal: signal ?? null}));
   if (response.ok) return response;
   accepted(await response.json().catch(() => ({})));
   throw new Error(`the server said ${response.status}`);
@@ -115,7 +122,7 @@ export class ServerSource implements Source {
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (;;) {
-      const {done, value} = await reader.read();
+      const {done, value} = await answered(() => reader.read());
       if (done) break;
       text += value;
       for (let end; text.startsWith('{"done"') && (end = text.indexOf('\n')) >= 0; text = text.slice(end + 1)) {
@@ -123,13 +130,12 @@ export class ServerSource implements Source {
         progress(line.done / Math.max(1, line.total));
       }
     }
-    if (text === '') throw new Error(NO_ANSWER);
-    return accepted(JSON.parse(text));
+    return accepted(await answered(async () => JSON.parse(text)));
   }
 
   async bytes(address: string, signal: AbortSignal): Promise<{data: ArrayBuffer; headers: Headers}> {
     const response = await answerTo(address, signal);
-    return {data: await response.arrayBuffer(), headers: response.headers};
+    return {data: await answered(() => response.arrayBuffer()), headers: response.headers};
   }
 
   /**
@@ -174,10 +180,10 @@ export class ServerSource implements Source {
     if (!batch) return;
     this.running = batch;
     const side = store.sides[batch.side];
-    this.trouble = '';
     try {
       const address = `/api/stats/${batch.side}?numbers=${[...batch.numbers].join(',')}${batch.histogram ? '&histogram=yes' : ''}`;
       const answer = await this.lines<{tensors: StatsRow[]}>(address, () => {}, batch.abort.signal);
+      this.trouble = '';
       [...batch.numbers].forEach((i, k) => (side.stats[i] = statsOfRow(answer.tensors[k])));
       store.version += 1;
       this.onStats();

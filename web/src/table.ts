@@ -116,9 +116,18 @@ function paintRows(): void {
   fill(view, Math.max(0, Math.floor(scrollTop / ROW) - 8), Math.ceil((scrollTop + clientHeight) / ROW) + 8);
 }
 
-// Paper does not scroll.
-addEventListener('beforeprint', () => view?.grid.isConnected && fill(view, 0, MOST_PRINTED));
-addEventListener('afterprint', paintRows);
+/** Paper does not scroll. */
+function printRows(): void {
+  if (!view?.grid.isConnected) return;
+  fill(view, 0, MOST_PRINTED);
+  const {body, spacer, rows} = view;
+  spacer.style.height = Math.min(rows.length, MOST_PRINTED) * ROW + 'px';
+  if (rows.length > MOST_PRINTED)
+    body.append(h('p', {class: 'none'}, `These are the first ${countText(MOST_PRINTED)} of ${countText(rows.length)} rows.`));
+}
+
+addEventListener('beforeprint', printRows);
+addEventListener('afterprint', () => view?.grid.isConnected && updateTable());
 
 function fill({body, spacer, rows, most, focus}: TableView, first: number, last: number): void {
   const end = Math.min(rows.length, last);

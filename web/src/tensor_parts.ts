@@ -1,7 +1,7 @@
 // Parts of a tensor's panel: where it lies, its values, what changed, and the lines that give the same elsewhere.
 
 import {factList} from './cards';
-import {failed} from './difference';
+import {whyNoDifference} from './difference';
 import {copyButton, h, replace, type Child} from './dom';
 import {HeatMap} from './heat';
 import {changeOf, changeText} from './metrics';
@@ -103,7 +103,7 @@ export function differenceOf(i: number): Child {
   const change = store.change.get(i),
     where = store.where(i);
   if (where !== 'both') return h('p', {class: 'only'}, `Only ${where === 'a' ? 'A' : 'B'} has this tensor.`);
-  if (!store.diff) return h('p', {class: 'hint'}, failed || 'Comparing…');
+  if (!store.diff) return h('p', {class: 'hint'}, whyNoDifference || 'Comparing…');
   if (!change) return h('p', {class: 'only equal'}, 'Both sides are equal.');
   const rows: [string, string][] = [['what', change.what]];
   if (change.dtype_a !== change.dtype_b) rows.push(['dtype', `${change.dtype_a} → ${change.dtype_b}`]);

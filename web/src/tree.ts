@@ -5,6 +5,9 @@
 import {store} from './state';
 import {numberKey} from './text';
 
+// Nobody looks deeper; every node has its path, so a name of nothing but dots would take its length squared.
+const DEEPEST = 64;
+
 // Of every leaf.
 const NO_WAYS = new Map<string, TreeNode>();
 
@@ -19,6 +22,7 @@ export class TreeNode {
   placedIn: [width: number, height: number] | null = null; // the box that the children's places are of
   dtype = ''; // that has most of the bytes; empty until somebody asks
   number = 0; // of the tree's nodes
+  readonly depth: number;
   begin = 0; // of the tree's tensors, those under this node
   end = 0;
   firstLeaf = 0; // of the tree's leaves, the first under this node
@@ -35,6 +39,7 @@ export class TreeNode {
     parent: TreeNode | null,
   ) {
     this.parent = parent;
+    this.depth = (parent?.depth ?? -1) + 1;
     this.name = path.slice(parent?.path.length ?? 0);
   }
 
@@ -48,9 +53,11 @@ export class TreeNode {
     return this.tree.countBefore[this.end] - this.tree.countBefore[this.begin];
   }
 
-  /** The bytes of these; an empty tensor counts as one, so that it has a place. */
+  /** The bytes of these. An empty tensor counts as one, so that it has a place, and so does one that is lost beside 9 PB. */
   get value(): number {
-    return this.tree.bytesBefore[this.end] - this.tree.bytesBefore[this.begin];
+    const {count} = this;
+    if (count === 1) return sizeOf(firstUnder(this));
+    return Math.max(this.tree.bytesBefore[this.end] - this.tree.bytesBefore[this.begin], count);
   }
 
   get isLeaf(): boolean {
@@ -81,10 +88,17 @@ export class TreeNode {
   }
 }
 
+const sizeOf = (tensor: number): number => Math.max(store.bytes(tensor), 1);
+
+/** By their paths: the names are other ones as soon as something is joined. */
 function inOrderOfNames(nodes: TreeNode[]): TreeNode[] {
   if (nodes.length === 1) return nodes;
-  const keys = new Map(nodes.map((node) => [node, numberKey(node.name)]));
-  return nodes.sort((x, y) => (keys.get(x)! < keys.get(y)! ? -1 : 1));
+  const keys = new Map(nodes.map((node) => [node, numberKey(node.path)]));
+  return nodes.sort((x, y) => {
+    const a = keys.get(x)!,
+      b = keys.get(y)!;
+    return a < b ? -1 : Number(a > b);
+  });
 }
 
 /** The one way on that shows something, if there is only one. */
@@ -102,13 +116,13 @@ function onlyWay(node: TreeNode): TreeNode | null {
 /** The tree of all names, and which of their tensors it shows. */
 export class Tree {
   readonly root = new TreeNode(this, '', null);
-  readonly leaves: TreeNode[] = []; // in an order in which those under any node stand together,
-  readonly tensors: number[] = []; // and their tensors
+  readonly leaves: TreeNode[] = []; // in an order in which those under any node stand together
+  readonly tensors: number[] = []; // of the leaves, in their order
   readonly nodeCount: number;
   showing = 0; // how often that has changed
   shown: number[] = []; // of the tensors, those that are shown
-  readonly countBefore: Uint32Array; // of each tensor and of the end: how many are shown before it,
-  readonly bytesBefore: Float64Array; // and their bytes
+  readonly countBefore: Uint32Array; // of each tensor and of the end: how many are shown before it
+  readonly bytesBefore: Float64Array; // the bytes of those
   private list: number[] | null = null;
   private size = '';
 
@@ -137,7 +151,7 @@ export class Tree {
     this.tensors.forEach((i, k) => {
       if (isShown[i]) {
         this.shown.push(i);
-        bytes += Math.max(store.bytes(i), 1);
+        bytes += sizeOf(i);
       }
       this.countBefore[k + 1] = this.shown.length;
       this.bytesBefore[k + 1] = bytes;
@@ -150,6 +164,7 @@ export class Tree {
     while (node !== this.root && !(/[.\/]$/.test(node.path) && name.startsWith(node.path))) node = node.parent!;
     for (let begin = node.path.length; begin < name.length || node === this.root;) {
       let end = begin;
+      if (node.depth >= DEEPEST) end = name.length;
       while (end < name.length && name[end] !== '.' && name[end] !== '/') ++end;
       const part = name.slice(begin, end + 1);
       begin += part.length;

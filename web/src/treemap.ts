@@ -86,13 +86,13 @@ export class Treemap {
   private fill(color: number, x: number, y: number, w: number, h: number, gap: number): void {
     const {pixels, ratio} = this,
       {width, height} = this.image;
-    const left = Math.max(0, Math.round(x * ratio)),
-      top = Math.max(0, Math.round(y * ratio)),
+    const left = Math.round(x * ratio),
+      top = Math.round(y * ratio),
       right = Math.min(width, Math.max(left + 1, Math.round((x + w) * ratio) - gap)),
       bottom = Math.min(height, Math.max(top + 1, Math.round((y + h) * ratio) - gap));
-    for (let row = top; row < bottom; ++row) {
+    for (let row = Math.max(0, top); row < bottom; ++row) {
       const end = row * width + right;
-      for (let at = row * width + left; at < end; ++at) pixels[at] = color;
+      for (let at = row * width + Math.max(0, left); at < end; ++at) pixels[at] = color;
     }
   }
 
@@ -167,7 +167,8 @@ export class Treemap {
   at(x: number, y: number): Cell | null {
     for (let k = this.cells.length; k-- > 0;) {
       const cell = this.cells[k];
-      if (x >= cell.x && x < cell.x + cell.w && y >= cell.y && y < cell.y + cell.h) return cell;
+      // A search may have taken away what the last picture shows.
+      if (cell.node.count > 0 && x >= cell.x && x < cell.x + cell.w && y >= cell.y && y < cell.y + cell.h) return cell;
     }
     return null;
   }

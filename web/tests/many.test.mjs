@@ -1,5 +1,5 @@
-// A hundred thousand tensors. What is promised of a quiet machine is 2 s and 50 ms, medians of 20; this test fails at
-// twice that, and where other programs take the processors, at as much more as they take.
+// A hundred thousand tensors. What is promised of a quiet machine is 2 s and 50 ms, medians of 20 (of 8 where there are many
+// actions); this test fails at twice that, and where other programs take the processors, at as much more as they take.
 import assert from 'node:assert/strict';
 import {join} from 'node:path';
 import {test} from 'node:test';

@@ -100,6 +100,30 @@ test('the map shows what the search box finds, and all of it again', async () =>
   assert.match(await walk('ArrowRight'), /^(up|down)\.weight, 1 tensor, /); // inside the prefix again
 });
 
+test('pointing at what a search is about to take away shows nothing, and breaks nothing', async () => {
+  const server = await bench.served(small());
+  await bench.open(server.origin + '/#fold=false');
+  await bench.pointAt('.stage canvas', 0.5, 0.5, /up|down|embed|norm/);
+  const tips = await bench.page.evaluate(() => {
+    const box = document.querySelector('#search'),
+      canvas = document.querySelector('.stage canvas'),
+      {left, top, width, height} = canvas.getBoundingClientRect(),
+      tips = [];
+    for (const query of ['embed', 'nothing like it']) {
+      box.value = query;
+      box.dispatchEvent(new Event('input', {bubbles: true}));
+      for (let i = 1; i < 20; ++i) {
+        const where = {clientX: left + (width * i) / 20, clientY: top + (height * i) / 20, bubbles: true};
+        canvas.dispatchEvent(new PointerEvent('pointermove', where));
+        tips.push(document.querySelector('#tip').hidden ? '' : document.querySelector('#tip').textContent);
+      }
+    }
+    return tips;
+  });
+  for (const tip of tips) assert.match(tip, /^$|^model/);
+  assert.equal(tips.at(-1), '');
+});
+
 test('the table sorts by any column, and unfolds patterns', async () => {
   await bench.served(small());
   await bench.view('table');

@@ -4,7 +4,7 @@ import {join} from 'node:path';
 import {test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {Bench} from './browser.mjs';
-import {model, write, writeZip} from './checkpoints.mjs';
+import {model, write, writeZip, writeWhole} from './checkpoints.mjs';
 import {decoded} from './palette.mjs';
 
 const bench = new Bench();
@@ -99,6 +99,22 @@ test('a printed table has every row, though the window shows few', async () => {
   await bench.page.pdf();
   assert.equal(await bench.page.evaluate(() => window.printed), 300);
   assert.ok((await rows()) < 100);
+});
+
+test('a table too long for paper says where it is cut, and leaves no empty pages', async () => {
+  const header = {};
+  for (let i = 0; i < 6000; ++i) header[`w${i}`] = {dtype: 'U8', shape: [1], data_offsets: [i, i + 1]};
+  const path = writeWhole(join(bench.folder, 'm.safetensors'), header, Buffer.alloc(6000));
+  await bench.open(bench.report(path) + '#view=table&folded=false');
+  const height = () => bench.page.evaluate(() => document.querySelector('.tbody').scrollHeight);
+  const before = await height();
+  await bench.page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  assert.equal(await bench.count('.row'), 5000);
+  assert.match(await bench.text('.tbody .none'), /the first 5 000 of 6 000 rows/);
+  assert.ok((await height()) < before * 0.9);
+  await bench.page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  assert.equal(await height(), before);
+  assert.equal(await bench.count('.tbody .none'), 0);
 });
 
 test('an adapter whose modules cannot be compared says why', async () => {

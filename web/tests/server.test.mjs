@@ -108,6 +108,13 @@ for (const [view, addresses, found, targets] of [
   });
 }
 
+test('an answer that is cut is no answer', async () => {
+  await bench.page.route('**/api/info/*', (route) => route.fulfill({body: '{"tensors":'}));
+  await bench.served(small());
+  await bench.view('file');
+  await bench.page.waitForSelector('main:has-text("the server does not answer")');
+});
+
 test('the panel of a tensor does not go on comparing when nobody answers', async () => {
   await brokenLine('**/api/diff');
   await bench.served(small(), write(bench.folder, 'b.safetensors', model({change: 0.5})));

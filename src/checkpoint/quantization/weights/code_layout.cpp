@@ -13,7 +13,8 @@
 namespace ballast {
 namespace {
 
-// How many blocks of `size` cover `count`, or nothing that fits `blocks`.
+// The size of a block: the configured one if so many blocks of it cover `count`, else a likely one; none if no size
+// fits.
 std::optional<std::uint64_t> block_of(std::uint64_t count, std::uint64_t blocks, std::uint64_t configured) {
   if (configured != 0 && count / configured + (count % configured != 0) == blocks) return configured;
   return likely_block(count, blocks);
