@@ -5,6 +5,7 @@
 #include <ballast/listing.hpp>
 
 #include "core/name_hash.hpp"
+#include "core/prefetch.hpp"
 #include "core/saturate.hpp"
 #include "inspect/numbered_label.hpp"
 #include "inspect/tensor_ranges.hpp"
@@ -95,6 +96,9 @@ MeasuredTree measure(const Checkpoint& checkpoint, std::span<const std::size_t> 
   const std::vector<bool> is_repeated = find_repeated(checkpoint, numbers);
   Kinds kinds;
   for (std::size_t i = tree.nodes.size(); i-- > 0;) {  // children before their parents
+    constexpr std::size_t kAhead = 8;
+    if (i >= kAhead && tree.nodes[i - kAhead].name != PrefixNode::kNone)
+      prefetch(checkpoint.tensors[numbers[tree.nodes[i - kAhead].name]]);
     const PrefixNode& node = tree.nodes[i];
     Amount& amount = tree.amounts[i];
     std::optional<TensorDescription> tensor;

@@ -79,8 +79,11 @@ class TreeBuilder {
     for (const std::string_view name : names) bytes += name.size();
     bytes_.reserve(bytes);
     entries_.reserve(names.size());
-    for (const std::size_t number : natural_order(names)) {
-      const std::size_t begin = bytes_.size();
+    constexpr std::size_t kAhead = 8;
+    const std::vector<std::size_t> order = natural_order(names);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i + kAhead < order.size()) __builtin_prefetch(names[order[i + kAhead]].data());
+      const std::size_t number = order[i], begin = bytes_.size();
       bytes_ += names[number];
       entries_.push_back({std::string_view(bytes_).substr(begin), number});
     }

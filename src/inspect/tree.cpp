@@ -9,6 +9,7 @@
 #include <ballast/error.hpp>
 
 #include "core/name_hash.hpp"
+#include "core/prefetch.hpp"
 #include "core/saturate.hpp"
 #include "inspect/measured_tree.hpp"
 #include "inspect/numbered_label.hpp"
@@ -42,6 +43,7 @@ class TreeFolder {
     while (!open_.empty()) {
       const Fold next = open_.back();
       open_.pop_back();
+      fetch_later_ones();
       show(next, node);
       visit(node, all);
     }
@@ -56,6 +58,14 @@ class TreeFolder {
     Amount amount;
     for (const std::uint32_t member : members_of(fold)) amount.add(tree_.amounts[member]);
     return amount;
+  }
+
+  // Those that are shown soon.
+  void fetch_later_ones() const {
+    constexpr std::size_t kAhead = 6;
+    if (open_.size() < kAhead) return;
+    const std::uint32_t name = first_of(open_[open_.size() - kAhead]).name;
+    if (name != PrefixNode::kNone) prefetch(checkpoint_.tensors[numbers_[name]]);
   }
 
   // The node of a fold. As long as there is only one way on below it, what follows is joined to it.
